@@ -1,0 +1,207 @@
+//! THE registry of error codes and of the loop's own error types.
+//!
+//! Every error that Mainspring itself writes has one of these types and codes. Numbers follow HTTP where a person
+//! would expect it; the type is the finer distinction.
+
+use std::fmt;
+
+/// A failure that the loop reports: its type on the wire, its code and what it means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Failure {
+    /// 400: the line is not JSON, not UTF-8, or not an object.
+    Malformed,
+    /// 403: the sender may not send this (a reserved type, a kind that only actors use).
+    Forbidden,
+    /// 404: nobody handles this kind and type, or the named thing does not exist.
+    Routing,
+    /// 409: the same id came before with a different body.
+    Conflict,
+    /// 413: the line is longer than the limit.
+    TooLarge,
+    /// 422: the envelope or its data breaks a schema; the message names the field.
+    Schema,
+    /// 429: the sender is over a limit of its own.
+    LimitExceeded,
+    /// 500: a fault inside Mainspring.
+    Internal,
+    /// 502: the actor answered with something invalid and was restarted.
+    ActorFault,
+    /// 502: the actor ended while it worked on the request.
+    ActorCrash,
+    /// 503: the actor's mailbox is full.
+    Overloaded,
+    /// 503: the actor failed too often and is not being used until a probe or a reset succeeds.
+    Unhealthy,
+    /// 503: the loop is shutting down.
+    ShuttingDown,
+    /// 504: no outcome before the deadline; `started` says whether the actor had the request.
+    Timeout,
+    /// 508: the request would wait for an actor that is waiting for this very request.
+    Deadlock,
+    /// 500: the boot failed.
+    Boot,
+}
+
+impl Failure {
+    /// Every failure, in the order of the registry.
+    pub const ALL: [Failure; 16] = [
+        Failure::Malformed,
+        Failure::Forbidden,
+        Failure::Routing,
+        Failure::Conflict,
+        Failure::TooLarge,
+        Failure::Schema,
+        Failure::LimitExceeded,
+        Failure::Internal,
+        Failure::ActorFault,
+        Failure::ActorCrash,
+        Failure::Overloaded,
+        Failure::Unhealthy,
+        Failure::ShuttingDown,
+        Failure::Timeout,
+        Failure::Deadlock,
+        Failure::Boot,
+    ];
+
+    /// The number in `data.code`.
+    pub const fn code(self) -> u16 {
+        match self {
+            Failure::Malformed => 400,
+            Failure::Forbidden => 403,
+            Failure::Routing => 404,
+            Failure::Conflict => 409,
+            Failure::TooLarge => 413,
+            Failure::Schema => 422,
+            Failure::LimitExceeded => 429,
+            Failure::Internal | Failure::Boot => 500,
+            Failure::ActorFault | Failure::ActorCrash => 502,
+            Failure::Overloaded | Failure::Unhealthy | Failure::ShuttingDown => 503,
+            Failure::Timeout => 504,
+            Failure::Deadlock => 508,
+        }
+    }
+
+    /// The message's `type`.
+    pub const fn type_name(self) -> &'static str {
+        match self {
+            Failure::Malformed => "Sys.MalformedError",
+            Failure::Forbidden => "Sys.ForbiddenError",
+            Failure::Routing => "Sys.RoutingError",
+            Failure::Conflict => "Sys.ConflictError",
+            Failure::TooLarge => "Sys.TooLargeError",
+            Failure::Schema => "Sys.SchemaError",
+            Failure::LimitExceeded => "Sys.LimitExceeded",
+            Failure::Internal => "Sys.InternalError",
+            Failure::ActorFault => "Sys.ActorFault",
+            Failure::ActorCrash => "Sys.ActorCrash",
+            Failure::Overloaded => "Sys.Overloaded",
+            Failure::Unhealthy => "Sys.Unhealthy",
+            Failure::ShuttingDown => "Sys.ShuttingDown",
+            Failure::Timeout => "Sys.Timeout",
+            Failure::Deadlock => "Sys.Deadlock",
+            Failure::Boot => "Sys.BootFailed",
+        }
+    }
+
+    /// The failure that has this type on the wire.
+    pub fn from_type_name(name: &str) -> Option<Failure> {
+        Failure::ALL.into_iter().find(|failure| failure.type_name() == name)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.type_name(), self.code())
+    }
+}
+
+/// Whether the actor had the request in its hands when it failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Started {
+    /// It had: effects may have happened.
+    Yes,
+    /// It had not: sending the request again is safe.
+    No,
+}
+
+impl Started {
+    /// The word on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Started::Yes => "yes",
+            Started::No => "no",
+        }
+    }
+}
+
+/// The data of an error that the loop writes.
+#[derive(Clone, Copy, Debug)]
+pub struct ErrorData<'a> {
+    /// What failed.
+    pub failure: Failure,
+    /// One sentence that a person can act on.
+    pub message: &'a str,
+    /// The id of the message that the error is about, when it could be read.
+    pub original_id: Option<&'a str>,
+    /// The type of the message that the error is about, when it could be read.
+    pub original_type: Option<&'a str>,
+    /// Whether an actor had the message.
+    pub started: Started,
+}
+
+impl ErrorData<'_> {
+    /// Appends the data as JSON: `{code, message, originalId, originalType, started}`.
+    pub fn write(&self, out: &mut String) {
+        use crate::write::{write_number, write_string};
+        out.push_str("{\"code\":");
+        write_number(u64::from(self.failure.code()), out);
+        out.push_str(",\"message\":");
+        write_string(self.message, out);
+        for (name, value) in
+            [(",\"originalId\":", self.original_id), (",\"originalType\":", self.original_type)]
+        {
+            out.push_str(name);
+            match value {
+                Some(value) => {
+                    write_string(value, out);
+                }
+                None => out.push_str("null"),
+            }
+        }
+        out.push_str(",\"started\":\"");
+        out.push_str(self.started.as_str());
+        out.push_str("\"}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_failure_has_its_own_type_and_a_code_of_an_error() {
+        for (index, failure) in Failure::ALL.into_iter().enumerate() {
+            assert!((400..600).contains(&failure.code()));
+            assert_eq!(Failure::from_type_name(failure.type_name()), Some(failure));
+            assert_eq!(Failure::ALL.iter().position(|f| f.type_name() == failure.type_name()), Some(index));
+            assert!(crate::check_type_name(failure.type_name()).is_ok());
+        }
+    }
+
+    #[test]
+    fn error_data_is_json_with_the_five_members_in_order() {
+        let mut out = String::new();
+        let data = ErrorData {
+            failure: Failure::Timeout,
+            message: "no outcome \"in\" time",
+            original_id: Some("a"),
+            original_type: None,
+            started: Started::Yes,
+        };
+        data.write(&mut out);
+        assert_eq!(
+            out,
+            r#"{"code":504,"message":"no outcome \"in\" time","originalId":"a","originalType":null,"started":"yes"}"#
+        );
+    }
+}

@@ -1,0 +1,215 @@
+//! The envelope: a message as a view over its line.
+
+use crate::kind::Kind;
+use crate::text::Text;
+use crate::write::write_string;
+use std::fmt;
+use std::sync::Arc;
+
+/// Where a field lies: in the line, or (when it was written with escapes) in the text of decoded strings.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    start: u32,
+    /// The end; the highest bit says that the span lies in the decoded text.
+    end: u32,
+}
+
+const DECODED_BIT: u32 = 1 << 31;
+
+impl Span {
+    pub(crate) const ABSENT: Span = Span { start: u32::MAX, end: 0 };
+
+    pub(crate) fn plain(start: usize, end: usize) -> Span {
+        Span { start: start as u32, end: end as u32 }
+    }
+
+    pub(crate) fn decoded(start: usize, end: usize) -> Span {
+        Span { start: start as u32, end: end as u32 | DECODED_BIT }
+    }
+
+    fn is_absent(self) -> bool {
+        self.start == u32::MAX
+    }
+
+    /// The text of this span, given the two texts that it may lie in.
+    pub(crate) fn read<'a>(self, line: &'a str, decoded: &'a str) -> &'a str {
+        let (text, end) =
+            if self.end & DECODED_BIT == 0 { (line, self.end) } else { (decoded, self.end & !DECODED_BIT) };
+        &text[self.start as usize..end as usize]
+    }
+}
+
+/// The longest line that an envelope can hold, in bytes. The kernel's own limit is far lower.
+pub const LINE_BYTES_CEILING: usize = (DECODED_BIT - 1) as usize;
+
+/// Everything about an envelope but its text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    pub(crate) kind: Kind,
+    pub(crate) type_name: Span,
+    pub(crate) data: Span,
+    pub(crate) id: Span,
+    pub(crate) causation: Span,
+    pub(crate) correlation: Span,
+    /// Just after the brace that opens `metadata`: where a member can be inserted.
+    pub(crate) metadata_at: u32,
+    pub(crate) timestamp_ms: u64,
+    /// 0 when absent.
+    pub(crate) timeout_ms: u64,
+}
+
+/// A message: one JSON object on one line, checked once, with its fields found.
+///
+/// It *is* its line, so writing it costs nothing and members that nobody here knows travel unchanged. Cloning it
+/// copies no text.
+///
+/// ```
+/// use mainspring_message::{Envelope, Kind};
+///
+/// let line = r#"{"kind":"query","type":"Memory.Get","data":{"key":"a"},
+///     "metadata":{"id":"q-1","timestamp":1767910000000,"traceparent":"00-ab"}}"#;
+/// let query = Envelope::parse(line.as_bytes())?;
+/// assert_eq!(query.kind(), Kind::Query);
+/// assert_eq!(query.data(), r#"{"key":"a"}"#);
+/// assert_eq!(query.causation(), None);
+/// assert!(query.line().contains("traceparent"));
+/// # Ok::<(), mainspring_message::Rejection>(())
+/// ```
+#[derive(Clone)]
+pub struct Envelope {
+    line: Arc<str>,
+    decoded: Option<Arc<str>>,
+    layout: Layout,
+}
+
+impl Envelope {
+    pub(crate) fn assemble(line: Arc<str>, decoded: Option<Arc<str>>, layout: Layout) -> Envelope {
+        Envelope { line, decoded, layout }
+    }
+
+    fn text(&self, span: Span) -> &str {
+        let (buffer, end) = self.place(span);
+        &buffer[span.start as usize..end as usize]
+    }
+
+    fn place(&self, span: Span) -> (&Arc<str>, u32) {
+        match &self.decoded {
+            Some(decoded) if span.end & DECODED_BIT != 0 => (decoded, span.end & !DECODED_BIT),
+            _ => (&self.line, span.end),
+        }
+    }
+
+    fn share(&self, span: Span) -> Text {
+        let (buffer, end) = self.place(span);
+        Text::slice(buffer, span.start, end)
+    }
+
+    fn optional(&self, span: Span) -> Option<&str> {
+        (!span.is_absent()).then(|| self.text(span))
+    }
+
+    /// The whole message as one line of JSON, without the line break.
+    pub fn line(&self) -> &str {
+        &self.line
+    }
+
+    /// The kind.
+    pub fn kind(&self) -> Kind {
+        self.layout.kind
+    }
+
+    /// The type, such as `Memory.Set`.
+    pub fn type_name(&self) -> &str {
+        self.text(self.layout.type_name)
+    }
+
+    /// The data, as raw JSON.
+    pub fn data(&self) -> &str {
+        self.text(self.layout.data)
+    }
+
+    /// The data, read as a value of type `T`.
+    ///
+    /// # Errors
+    /// When the data does not have that shape.
+    pub fn data_as<'a, T: serde::Deserialize<'a>>(&'a self) -> serde_json::Result<T> {
+        serde_json::from_str(self.data())
+    }
+
+    /// The id (`metadata.id`).
+    pub fn id(&self) -> &str {
+        self.text(self.layout.id)
+    }
+
+    /// When it was made, in milliseconds since the Unix epoch (`metadata.timestamp`).
+    pub fn timestamp_ms(&self) -> u64 {
+        self.layout.timestamp_ms
+    }
+
+    /// The id of the message that directly caused this one (`metadata.causation`).
+    pub fn causation(&self) -> Option<&str> {
+        self.optional(self.layout.causation)
+    }
+
+    /// The workflow that it belongs to (`metadata.correlation`).
+    pub fn correlation(&self) -> Option<&str> {
+        self.optional(self.layout.correlation)
+    }
+
+    /// How long the sender waits for the outcome (`metadata.timeout`).
+    pub fn timeout_ms(&self) -> Option<u64> {
+        (self.layout.timeout_ms != 0).then_some(self.layout.timeout_ms)
+    }
+
+    /// The type as shared text.
+    pub fn type_text(&self) -> Text {
+        self.share(self.layout.type_name)
+    }
+
+    /// The id as shared text.
+    pub fn id_text(&self) -> Text {
+        self.share(self.layout.id)
+    }
+
+    /// The correlation as shared text.
+    pub fn correlation_text(&self) -> Option<Text> {
+        (!self.layout.correlation.is_absent()).then(|| self.share(self.layout.correlation))
+    }
+
+    /// The data as shared JSON, ready for another message.
+    pub fn data_json(&self) -> crate::Json {
+        crate::Json::from_checked(self.share(self.layout.data))
+    }
+
+    /// The same message with one more string member in its metadata. The caller vouches that it has none of that name.
+    ///
+    /// This is how a correlation is restored on a message whose author left it out: every other byte stays.
+    ///
+    /// # Panics
+    /// When the line would grow beyond [`LINE_BYTES_CEILING`].
+    pub fn with_metadata_member(&self, name: &str, value: &str) -> Envelope {
+        let (head, tail) = self.line.split_at(self.layout.metadata_at as usize);
+        let mut line = String::with_capacity(self.line.len() + name.len() + value.len() + 8);
+        line.push_str(head);
+        write_string(name, &mut line);
+        line.push(':');
+        write_string(value, &mut line);
+        line.push(',');
+        line.push_str(tail);
+        Envelope::parse(line.as_bytes()).expect("a member added to a valid envelope leaves it valid")
+    }
+}
+
+impl PartialEq for Envelope {
+    fn eq(&self, other: &Envelope) -> bool {
+        self.line == other.line
+    }
+}
+
+impl Eq for Envelope {}
+
+impl fmt::Debug for Envelope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.line)
+    }
+}

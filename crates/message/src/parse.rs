@@ -1,0 +1,355 @@
+//! From a line to an envelope, or to a rejection that names the field.
+
+use crate::codes::Failure;
+use crate::envelope::{Envelope, LINE_BYTES_CEILING, Layout, Span};
+use crate::kind::Kind;
+use crate::scan::{Scanner, StringSpan, Syntax};
+use std::fmt;
+use std::sync::Arc;
+
+/// The longest id, causation, correlation or type, in bytes.
+pub const NAME_BYTES_MAX: usize = 256;
+
+/// The largest timestamp and timeout: the integers that every JSON library can hold exactly.
+pub const INTEGER_MAX: u64 = (1 << 53) - 1;
+
+/// Why a line is not a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    /// The kind of failure, with its code.
+    pub failure: Failure,
+    /// The field at fault, such as `metadata.id`; empty when it is the line as a whole.
+    pub field: &'static str,
+    /// What is wrong with it.
+    pub reason: String,
+    /// The message's id, when it could be read before the fault.
+    pub id: Option<String>,
+    /// The message's type, when it could be read before the fault.
+    pub type_name: Option<String>,
+    /// The message's kind, when it could be read before the fault.
+    pub kind: Option<Kind>,
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.field.is_empty() {
+            write!(f, "{}: ", self.field)?;
+        }
+        f.write_str(&self.reason)
+    }
+}
+
+impl std::error::Error for Rejection {}
+
+/// Checks a type: two or more segments joined by dots, each `[A-Z][a-zA-Z0-9]*`, at most [`NAME_BYTES_MAX`] bytes.
+///
+/// # Errors
+/// With what is wrong.
+pub fn check_type_name(name: &str) -> Result<(), &'static str> {
+    if name.len() > NAME_BYTES_MAX {
+        return Err("must be at most 256 bytes long");
+    }
+    let mut segments = 1;
+    let mut at_start = true;
+    for byte in name.bytes() {
+        match byte {
+            b'A'..=b'Z' => at_start = false,
+            b'a'..=b'z' | b'0'..=b'9' if !at_start => {}
+            b'.' if !at_start => {
+                segments += 1;
+                at_start = true;
+            }
+            _ => return Err("each segment must be a capital letter followed by letters and digits"),
+        }
+    }
+    if at_start || segments < 2 {
+        return Err("must have two or more segments joined by dots, such as Memory.Set");
+    }
+    Ok(())
+}
+
+impl Envelope {
+    /// Reads one line.
+    ///
+    /// # Errors
+    /// With the field at fault: [`Failure::Malformed`] when the line is not a JSON object in UTF-8,
+    /// [`Failure::Schema`] when a field is missing, twice there or out of its rules, [`Failure::TooLarge`] beyond
+    /// [`LINE_BYTES_CEILING`].
+    pub fn parse(line: &[u8]) -> Result<Envelope, Rejection> {
+        let mut found = Found::default();
+        let Ok(text) = str::from_utf8(line) else {
+            return Err(found.reject("", Fault::malformed("the line is not UTF-8".into()), ""));
+        };
+        if text.len() > LINE_BYTES_CEILING {
+            return Err(found.reject("", Fault::too_large(), ""));
+        }
+        let mut scanner = Scanner::new(text);
+        match found.read(text, &mut scanner).and_then(|()| found.layout()) {
+            Ok(layout) => {
+                let line: Arc<str> = if scanner.saw_line_break {
+                    // Line breaks between tokens are only whitespace; inside strings they cannot be.
+                    Arc::from(text.replace(['\n', '\r'], " ").as_str())
+                } else {
+                    Arc::from(text)
+                };
+                let decoded = (!found.decoded.is_empty()).then(|| Arc::from(found.decoded.as_str()));
+                Ok(Envelope::assemble(line, decoded, layout))
+            }
+            Err((field, fault)) => Err(found.reject(field, fault, text)),
+        }
+    }
+}
+
+struct Fault {
+    failure: Failure,
+    reason: String,
+}
+
+type Step<T> = Result<T, (&'static str, Fault)>;
+
+impl Fault {
+    fn malformed(reason: String) -> Fault {
+        Fault { failure: Failure::Malformed, reason }
+    }
+
+    fn too_large() -> Fault {
+        Fault {
+            failure: Failure::TooLarge,
+            reason: format!("the line is longer than {LINE_BYTES_CEILING} bytes"),
+        }
+    }
+
+    fn schema(reason: impl Into<String>) -> Fault {
+        Fault { failure: Failure::Schema, reason: reason.into() }
+    }
+}
+
+fn syntax(error: Syntax) -> (&'static str, Fault) {
+    ("", Fault::malformed(format!("not JSON at byte {}: expected {}", error.at, error.expected)))
+}
+
+/// What has been found of an envelope so far.
+#[derive(Default)]
+struct Found {
+    kind: Option<Kind>,
+    type_name: Option<Span>,
+    data: Option<Span>,
+    id: Option<Span>,
+    timestamp_ms: Option<u64>,
+    causation: Option<Span>,
+    correlation: Option<Span>,
+    timeout_ms: Option<u64>,
+    metadata_at: Option<u32>,
+    decoded: String,
+}
+
+impl Found {
+    fn read(&mut self, text: &str, scanner: &mut Scanner<'_>) -> Step<()> {
+        scanner.skip_whitespace();
+        scanner.expect(b'{', "an object").map_err(syntax)?;
+        self.members(text, scanner, Found::top_member)?;
+        scanner.end().map_err(syntax)
+    }
+
+    /// The members of an object whose opening brace has been taken.
+    fn members(
+        &mut self,
+        text: &str,
+        scanner: &mut Scanner<'_>,
+        member: fn(&mut Found, &str, &mut Scanner<'_>, &str) -> Step<()>,
+    ) -> Step<()> {
+        scanner.skip_whitespace();
+        if scanner.peek() == Some(b'}') {
+            scanner.at += 1;
+            return Ok(());
+        }
+        loop {
+            let name = scanner.member_name().map_err(syntax)?;
+            scanner.skip_whitespace();
+            // A known name written with escapes is still that name; it is rare enough to decode on the side.
+            if name.escaped {
+                let name = decode(&text[name.start - 1..=name.end]).unwrap_or_default();
+                member(self, text, scanner, &name)?;
+            } else {
+                member(self, text, scanner, &text[name.start..name.end])?;
+            }
+            scanner.skip_whitespace();
+            match scanner.peek() {
+                Some(b',') => scanner.at += 1,
+                Some(b'}') => {
+                    scanner.at += 1;
+                    return Ok(());
+                }
+                _ => {
+                    return Err(syntax(Syntax {
+                        at: scanner.at,
+                        expected: "a comma or the end of the object",
+                    }));
+                }
+            }
+            scanner.skip_whitespace();
+        }
+    }
+
+    fn top_member(&mut self, text: &str, scanner: &mut Scanner<'_>, name: &str) -> Step<()> {
+        match name {
+            "kind" => {
+                let span = string(scanner, "kind", self.kind.is_some())?;
+                let kind = if span.escaped { None } else { Kind::from_wire(&text[span.start..span.end]) };
+                let expected = || Fault::schema("must be command, query, event, reply or error");
+                self.kind = Some(kind.ok_or_else(|| ("kind", expected()))?);
+            }
+            "type" => {
+                let span = self.name(text, scanner, "type", self.type_name.is_some())?;
+                let valid = check_type_name(self.peek(text, span));
+                self.type_name = Some(span);
+                valid.map_err(|reason| ("type", Fault::schema(reason)))?;
+            }
+            "data" => {
+                once("data", self.data.is_some())?;
+                let (start, end) = scanner.value(1).map_err(syntax)?;
+                self.data = Some(Span::plain(start, end));
+            }
+            "metadata" => {
+                once("metadata", self.metadata_at.is_some())?;
+                if scanner.peek() != Some(b'{') {
+                    scanner.value(1).map_err(syntax)?;
+                    return Err(("metadata", Fault::schema("must be an object")));
+                }
+                scanner.at += 1;
+                self.metadata_at = Some(scanner.at as u32);
+                self.members(text, scanner, Found::metadata_member)?;
+            }
+            _ => {
+                scanner.value(1).map_err(syntax)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn metadata_member(&mut self, text: &str, scanner: &mut Scanner<'_>, name: &str) -> Step<()> {
+        match name {
+            "id" => self.id = Some(self.name(text, scanner, "metadata.id", self.id.is_some())?),
+            "timestamp" => {
+                let field = "metadata.timestamp";
+                self.timestamp_ms = Some(integer(text, scanner, field, self.timestamp_ms.is_some())?);
+            }
+            "causation" => {
+                let field = "metadata.causation";
+                self.causation = Some(self.name(text, scanner, field, self.causation.is_some())?);
+            }
+            "correlation" => {
+                let field = "metadata.correlation";
+                self.correlation = Some(self.name(text, scanner, field, self.correlation.is_some())?);
+            }
+            "timeout" => {
+                let field = "metadata.timeout";
+                let timeout_ms = integer(text, scanner, field, self.timeout_ms.is_some())?;
+                if timeout_ms == 0 {
+                    return Err((field, Fault::schema("must be at least 1 millisecond")));
+                }
+                self.timeout_ms = Some(timeout_ms);
+            }
+            _ => {
+                scanner.value(2).map_err(syntax)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A short, non-empty string.
+    fn name(
+        &mut self,
+        text: &str,
+        scanner: &mut Scanner<'_>,
+        field: &'static str,
+        again: bool,
+    ) -> Step<Span> {
+        let span = string(scanner, field, again)?;
+        let (start, end) = (span.start, span.end);
+        if start == end {
+            return Err((field, Fault::schema("must not be empty")));
+        }
+        if end - start > NAME_BYTES_MAX {
+            return Err((field, Fault::schema("must be at most 256 bytes long")));
+        }
+        if !span.escaped {
+            return Ok(Span::plain(start, end));
+        }
+        let Some(plain) = decode(&text[start - 1..=end]) else {
+            return Err((field, Fault::schema("must be a string of Unicode characters")));
+        };
+        let start = self.decoded.len();
+        self.decoded.push_str(&plain);
+        Ok(Span::decoded(start, self.decoded.len()))
+    }
+
+    fn peek<'a>(&'a self, text: &'a str, span: Span) -> &'a str {
+        span.read(text, &self.decoded)
+    }
+
+    fn layout(&self) -> Step<Layout> {
+        let missing = |field: &'static str| (field, Fault::schema("is missing"));
+        let kind = self.kind.ok_or_else(|| missing("kind"))?;
+        let layout = Layout {
+            kind,
+            type_name: self.type_name.ok_or_else(|| missing("type"))?,
+            data: self.data.ok_or_else(|| missing("data"))?,
+            metadata_at: self.metadata_at.ok_or_else(|| missing("metadata"))?,
+            id: self.id.ok_or_else(|| missing("metadata.id"))?,
+            timestamp_ms: self.timestamp_ms.ok_or_else(|| missing("metadata.timestamp"))?,
+            causation: self.causation.unwrap_or(Span::ABSENT),
+            correlation: self.correlation.unwrap_or(Span::ABSENT),
+            timeout_ms: self.timeout_ms.unwrap_or(0),
+        };
+        if kind.is_outcome() && self.causation.is_none() {
+            return Err((
+                "metadata.causation",
+                Fault::schema("is missing: a reply or error names its request"),
+            ));
+        }
+        Ok(layout)
+    }
+
+    fn reject(&self, field: &'static str, fault: Fault, text: &str) -> Rejection {
+        let copy = |span: Option<Span>| span.map(|span| self.peek(text, span).to_owned());
+        Rejection {
+            failure: fault.failure,
+            field,
+            reason: fault.reason,
+            id: copy(self.id),
+            type_name: copy(self.type_name),
+            kind: self.kind,
+        }
+    }
+}
+
+fn once(field: &'static str, again: bool) -> Step<()> {
+    if again { Err((field, Fault::schema("is there twice"))) } else { Ok(()) }
+}
+
+fn string(scanner: &mut Scanner<'_>, field: &'static str, again: bool) -> Step<StringSpan> {
+    once(field, again)?;
+    if scanner.peek() != Some(b'"') {
+        scanner.value(2).map_err(syntax)?;
+        return Err((field, Fault::schema("must be a string")));
+    }
+    scanner.string().map_err(syntax)
+}
+
+fn integer(text: &str, scanner: &mut Scanner<'_>, field: &'static str, again: bool) -> Step<u64> {
+    once(field, again)?;
+    let (start, end) = scanner.value(2).map_err(syntax)?;
+    text[start..end].parse().ok().filter(|number| *number <= INTEGER_MAX).ok_or_else(|| {
+        (field, Fault::schema("must be a whole number of milliseconds, not negative, below 2^53"))
+    })
+}
+
+/// The text of a string literal, or nothing when its escapes are no Unicode.
+#[cold]
+fn decode(literal: &str) -> Option<String> {
+    serde_json::from_str(literal).ok()
+}
+
+#[cfg(test)]
+mod tests;

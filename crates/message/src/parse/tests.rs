@@ -1,0 +1,138 @@
+use super::*;
+use crate::{Draft, Json};
+use proptest::prelude::*;
+
+const LINE: &str = r#"{"kind":"command","type":"Memory.Set","data":{"a":[1,"x"]},"metadata":{"id":"c-1","timestamp":17,"correlation":"w","timeout":500,"trace":{"b":1}}}"#;
+
+fn rejected(line: &str) -> Rejection {
+    Envelope::parse(line.as_bytes()).expect_err(line)
+}
+
+fn replaced(from: &str, to: &str) -> Rejection {
+    assert!(LINE.contains(from), "{from}");
+    rejected(&LINE.replacen(from, to, 1))
+}
+
+#[test]
+fn a_line_is_read_with_every_field_in_place() {
+    let envelope = Envelope::parse(LINE.as_bytes()).unwrap();
+    assert_eq!(envelope.kind(), Kind::Command);
+    assert_eq!(envelope.type_name(), "Memory.Set");
+    assert_eq!(envelope.data(), r#"{"a":[1,"x"]}"#);
+    assert_eq!(envelope.id(), "c-1");
+    assert_eq!(envelope.timestamp_ms(), 17);
+    assert_eq!(envelope.correlation(), Some("w"));
+    assert_eq!(envelope.causation(), None);
+    assert_eq!(envelope.timeout_ms(), Some(500));
+    assert_eq!(envelope.line(), LINE);
+}
+
+#[test]
+fn each_rejection_names_its_field_and_carries_its_code() {
+    for (from, to, field, code) in [
+        (r#""kind":"command","#, "", "kind", 422),
+        (r#""kind":"command""#, r#""kind":"order""#, "kind", 422),
+        (r#""kind":"command""#, r#""kind":1"#, "kind", 422),
+        (r#""type":"Memory.Set","#, "", "type", 422),
+        ("Memory.Set", "Memory", "type", 422),
+        ("Memory.Set", "memory.set", "type", 422),
+        ("Memory.Set", "Memory.", "type", 422),
+        ("Memory.Set", "Memory..Set", "type", 422),
+        (r#""data":{"a":[1,"x"]},"#, "", "data", 422),
+        (r#""id":"c-1","#, "", "metadata.id", 422),
+        (r#""id":"c-1""#, r#""id":7"#, "metadata.id", 422),
+        (r#""id":"c-1""#, r#""id":"""#, "metadata.id", 422),
+        (r#""id":"c-1""#, r#""id":"\ud800""#, "metadata.id", 422),
+        (r#""id":"c-1""#, r#""id":"c-1","id":"c-2""#, "metadata.id", 422),
+        (r#""timestamp":17,"#, "", "metadata.timestamp", 422),
+        (r#""timestamp":17"#, r#""timestamp":-1"#, "metadata.timestamp", 422),
+        (r#""timestamp":17"#, r#""timestamp":1.5"#, "metadata.timestamp", 422),
+        (r#""timestamp":17"#, r#""timestamp":"17""#, "metadata.timestamp", 422),
+        (r#""correlation":"w""#, r#""correlation":null"#, "metadata.correlation", 422),
+        (r#""timeout":500"#, r#""timeout":0"#, "metadata.timeout", 422),
+        ("command", "reply", "metadata.causation", 422),
+        (r#""metadata":{"#, r#""metadata":3,"x":{"#, "metadata", 422),
+        ("}}}", "}}", "", 400),
+        ("}}}", "}}}}", "", 400),
+        ("{\"kind\"", "[\"kind\"", "", 400),
+    ] {
+        let rejection = replaced(from, to);
+        assert_eq!((rejection.field, rejection.failure.code()), (field, code), "{to}: {rejection}");
+    }
+}
+
+#[test]
+fn a_rejection_tells_what_was_read_before_the_fault() {
+    let rejection = replaced("}}}", "}}");
+    assert_eq!(rejection.id.as_deref(), Some("c-1"));
+    assert_eq!(rejection.type_name.as_deref(), Some("Memory.Set"));
+    assert_eq!(rejection.kind, Some(Kind::Command));
+}
+
+#[test]
+fn bytes_that_are_not_utf8_are_malformed() {
+    let rejection = Envelope::parse(b"{\"kind\":\"\xff\"}").unwrap_err();
+    assert_eq!(rejection.failure, Failure::Malformed);
+}
+
+#[test]
+fn types_may_have_more_than_two_segments() {
+    let envelope = Envelope::parse(LINE.replace("Memory.Set", "Acme.Memory.Set2").as_bytes()).unwrap();
+    assert_eq!(envelope.type_name(), "Acme.Memory.Set2");
+}
+
+#[test]
+fn escaped_strings_are_decoded_and_line_breaks_between_tokens_vanish() {
+    let line = LINE.replace("c-1", "c\\u002d\\\"1").replace("\"data\":", "\n \"data\" :\r\n");
+    let envelope = Envelope::parse(line.as_bytes()).unwrap();
+    assert_eq!(envelope.id(), "c-\"1");
+    assert!(!envelope.line().contains(['\n', '\r']));
+    assert_eq!(Envelope::parse(envelope.line().as_bytes()).unwrap().id(), "c-\"1");
+}
+
+#[test]
+fn a_member_is_added_without_touching_any_other_byte() {
+    let envelope = Envelope::parse(LINE.replace(r#""correlation":"w","#, "").as_bytes()).unwrap();
+    let with = envelope.with_metadata_member("correlation", "q\"");
+    assert_eq!(with.correlation(), Some("q\""));
+    assert_eq!(with.line().replace(r#""correlation":"q\"","#, ""), envelope.line());
+}
+
+proptest! {
+    #[test]
+    fn what_is_composed_is_read_back_the_same(
+        id in "\\PC{1,20}", causation in proptest::option::of("[a-z\"\\\\\n]{1,9}"),
+        correlation in proptest::option::of(".{1,9}"), timestamp in 0..=INTEGER_MAX,
+        timeout in proptest::option::of(1..=INTEGER_MAX), text in ".*",
+    ) {
+        let mut draft = Draft::new(Kind::Event, "Memory.Changed", Json::from_value(&text).unwrap());
+        draft.causation = causation.as_deref().map(Into::into);
+        draft.correlation = correlation.as_deref().map(Into::into);
+        draft.timeout_ms = timeout;
+        let sent = draft.compose(&id, timestamp, &mut String::new());
+        let read = Envelope::parse(sent.line().as_bytes()).unwrap();
+        for envelope in [&sent, &read] {
+            prop_assert_eq!(envelope.id(), &id);
+            prop_assert_eq!(envelope.causation(), causation.as_deref());
+            prop_assert_eq!(envelope.correlation(), correlation.as_deref());
+            prop_assert_eq!(envelope.timestamp_ms(), timestamp);
+            prop_assert_eq!(envelope.timeout_ms(), timeout);
+            prop_assert_eq!(envelope.data_as::<String>().unwrap(), text.clone());
+            prop_assert_eq!(envelope.type_name(), "Memory.Changed");
+        }
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = Envelope::parse(&bytes);
+    }
+
+    #[test]
+    fn no_cut_or_flipped_line_makes_it_panic(at in 0..LINE.len(), byte in any::<u8>(), cut in any::<bool>()) {
+        let mut bytes = LINE.as_bytes().to_vec();
+        if cut { bytes.truncate(at) } else { bytes[at] = byte }
+        if let Ok(envelope) = Envelope::parse(&bytes) {
+            prop_assert!(serde_json::from_str::<serde_json::Value>(envelope.line()).is_ok());
+        }
+    }
+}

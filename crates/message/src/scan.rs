@@ -1,0 +1,365 @@
+//! A scanner that checks JSON text without building anything.
+//!
+//! The envelope needs the *places* of five strings and of `data`, plus the certainty that the whole line is JSON (it
+//! will be spliced into other lines). A general parser gives values, not places; this one gives both checks in one
+//! pass over the bytes.
+
+/// How deep objects and arrays may nest.
+pub const DEPTH_MAX: u32 = 128;
+
+/// Why text is not JSON, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Syntax {
+    /// Byte offset of the first byte that does not fit.
+    pub(crate) at: usize,
+    /// What would have fitted.
+    pub(crate) expected: &'static str,
+}
+
+/// The inside of a string literal, without its quotes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StringSpan {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    /// Whether the inside holds escapes, so that the text differs from the bytes.
+    pub(crate) escaped: bool,
+}
+
+pub(crate) struct Scanner<'a> {
+    bytes: &'a [u8],
+    pub(crate) at: usize,
+    /// Whether a line break was met between tokens. It is legal JSON, but would cut a line in two.
+    pub(crate) saw_line_break: bool,
+}
+
+const LOW_BITS: u64 = 0x0101_0101_0101_0101;
+const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
+
+/// Marks (in the high bit of each byte) the first quote, backslash or control character of eight bytes. Marks above
+/// the first one may be wrong; the first never is.
+const fn specials(word: u64) -> u64 {
+    let quotes = word ^ (LOW_BITS * b'"' as u64);
+    let backslashes = word ^ (LOW_BITS * b'\\' as u64);
+    let quotes = quotes.wrapping_sub(LOW_BITS) & !quotes;
+    let backslashes = backslashes.wrapping_sub(LOW_BITS) & !backslashes;
+    let controls = word.wrapping_sub(LOW_BITS * 0x20) & !word;
+    (quotes | backslashes | controls) & HIGH_BITS
+}
+
+impl<'a> Scanner<'a> {
+    pub(crate) fn new(text: &'a str) -> Scanner<'a> {
+        Scanner { bytes: text.as_bytes(), at: 0, saw_line_break: false }
+    }
+
+    fn fail<T>(&self, expected: &'static str) -> Result<T, Syntax> {
+        Err(Syntax { at: self.at, expected })
+    }
+
+    pub(crate) fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    pub(crate) fn skip_whitespace(&mut self) {
+        while let Some(byte) = self.peek() {
+            match byte {
+                b' ' | b'\t' => {}
+                b'\n' | b'\r' => self.saw_line_break = true,
+                _ => return,
+            }
+            self.at += 1;
+        }
+    }
+
+    pub(crate) fn expect(&mut self, byte: u8, expected: &'static str) -> Result<(), Syntax> {
+        if self.peek() != Some(byte) {
+            return self.fail(expected);
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    /// The end of the text, after optional whitespace.
+    pub(crate) fn end(&mut self) -> Result<(), Syntax> {
+        self.skip_whitespace();
+        if self.at == self.bytes.len() { Ok(()) } else { self.fail("nothing more after the object") }
+    }
+
+    /// A string literal at the cursor.
+    pub(crate) fn string(&mut self) -> Result<StringSpan, Syntax> {
+        self.expect(b'"', "a string")?;
+        let start = self.at;
+        let mut escaped = false;
+        loop {
+            self.skip_plain();
+            match self.peek() {
+                Some(b'"') => {
+                    let end = self.at;
+                    self.at += 1;
+                    return Ok(StringSpan { start, end, escaped });
+                }
+                Some(b'\\') => {
+                    escaped = true;
+                    self.escape()?;
+                }
+                Some(_) => return self.fail("no control character inside a string"),
+                None => return self.fail("the closing quote of a string"),
+            }
+        }
+    }
+
+    /// Moves to the next quote, backslash or control character.
+    #[inline]
+    fn skip_plain(&mut self) {
+        while let Some(chunk) = self.bytes.get(self.at..self.at + 8) {
+            let word = u64::from_le_bytes(chunk.try_into().expect("eight bytes"));
+            let marks = specials(word);
+            if marks != 0 {
+                self.at += marks.trailing_zeros() as usize / 8;
+                return;
+            }
+            self.at += 8;
+        }
+        while let Some(byte) = self.peek() {
+            if byte == b'"' || byte == b'\\' || byte < 0x20 {
+                return;
+            }
+            self.at += 1;
+        }
+    }
+
+    fn escape(&mut self) -> Result<(), Syntax> {
+        self.at += 1;
+        match self.peek() {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 1,
+            Some(b'u') => {
+                self.at += 1;
+                for _ in 0..4 {
+                    if !self.peek().is_some_and(|byte| byte.is_ascii_hexdigit()) {
+                        return self.fail("four hexadecimal digits after \\u");
+                    }
+                    self.at += 1;
+                }
+            }
+            _ => return self.fail("one of \" \\ / b f n r t u after a backslash"),
+        }
+        Ok(())
+    }
+
+    /// Any value at the cursor (after whitespace); returns where it starts and ends.
+    pub(crate) fn value(&mut self, depth: u32) -> Result<(usize, usize), Syntax> {
+        self.skip_whitespace();
+        let start = self.at;
+        // One bit per open level: 1 for an object, 0 for an array. DEPTH_MAX is the width of this integer.
+        let mut levels: u128 = 0;
+        let mut open = 0u32;
+        'value: loop {
+            self.skip_whitespace();
+            match self.peek() {
+                Some(b'"') => {
+                    self.string()?;
+                }
+                Some(bracket @ (b'{' | b'[')) => {
+                    if open + depth >= DEPTH_MAX {
+                        return self.fail("at most 128 levels of nesting");
+                    }
+                    self.at += 1;
+                    open += 1;
+                    levels = (levels << 1) | u128::from(bracket == b'{');
+                    self.skip_whitespace();
+                    let empty = if bracket == b'{' { b'}' } else { b']' };
+                    if self.peek() != Some(empty) {
+                        if bracket == b'{' {
+                            self.member_name()?;
+                        }
+                        continue 'value;
+                    }
+                    self.at += 1;
+                    open -= 1;
+                    levels >>= 1;
+                }
+                Some(b't') => self.word("true")?,
+                Some(b'f') => self.word("false")?,
+                Some(b'n') => self.word("null")?,
+                Some(b'-' | b'0'..=b'9') => self.number()?,
+                _ => return self.fail("a value"),
+            }
+            // A value just ended: close levels until one goes on.
+            loop {
+                if open == 0 {
+                    return Ok((start, self.at));
+                }
+                self.skip_whitespace();
+                let in_object = levels & 1 == 1;
+                match self.peek() {
+                    Some(b',') => {
+                        self.at += 1;
+                        if in_object {
+                            self.skip_whitespace();
+                            self.member_name()?;
+                        }
+                        continue 'value;
+                    }
+                    Some(b'}') if in_object => {}
+                    Some(b']') if !in_object => {}
+                    _ if in_object => return self.fail("a comma or the end of the object"),
+                    _ => return self.fail("a comma or the end of the array"),
+                }
+                self.at += 1;
+                open -= 1;
+                levels >>= 1;
+            }
+        }
+    }
+
+    /// `"name" :` at the cursor.
+    pub(crate) fn member_name(&mut self) -> Result<StringSpan, Syntax> {
+        if self.peek() != Some(b'"') {
+            return self.fail("a member name in quotes");
+        }
+        let name = self.string()?;
+        self.skip_whitespace();
+        self.expect(b':', "a colon after the member name")?;
+        Ok(name)
+    }
+
+    fn word(&mut self, word: &'static str) -> Result<(), Syntax> {
+        if !self.bytes[self.at..].starts_with(word.as_bytes()) {
+            return self.fail("true, false or null");
+        }
+        self.at += word.len();
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<(), Syntax> {
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        match self.peek() {
+            Some(b'0') => self.at += 1,
+            Some(b'1'..=b'9') => self.skip_digits(),
+            _ => return self.fail("a digit"),
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if let Some(b'e' | b'E') = self.peek() {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.peek() {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        Ok(())
+    }
+
+    fn digits(&mut self) -> Result<(), Syntax> {
+        if !self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+            return self.fail("a digit");
+        }
+        self.skip_digits();
+        Ok(())
+    }
+
+    fn skip_digits(&mut self) {
+        while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+            self.at += 1;
+        }
+    }
+}
+
+/// Whether `text` is one JSON value; the flag says whether line breaks stand between its tokens.
+pub(crate) fn check(text: &str) -> Result<bool, Syntax> {
+    let mut scanner = Scanner::new(text);
+    scanner.value(0)?;
+    scanner.end()?;
+    Ok(scanner.saw_line_break)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::value::RawValue;
+
+    fn serde_accepts(text: &str) -> bool {
+        // A raw value, because that is the promise: text that can be spliced. Nesting is bounded at another depth
+        // there, so the generators below stay shallow.
+        serde_json::from_str::<&RawValue>(text).is_ok()
+    }
+
+    #[test]
+    fn nesting_beyond_the_bound_is_refused_and_within_it_accepted() {
+        let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        assert!(check(&nested(DEPTH_MAX as usize)).is_ok());
+        assert!(check(&nested(DEPTH_MAX as usize + 1)).is_err());
+        assert!(check(&"[".repeat(1_000_000)).is_err());
+    }
+
+    #[test]
+    fn specials_are_found_at_every_place_of_a_word() {
+        for special in [b'"', b'\\', 0, 0x1f, b'\n'] {
+            for place in 0..8 {
+                let mut word = *b"abcdefgh";
+                word[place] = special;
+                let marks = specials(u64::from_le_bytes(word));
+                assert_eq!(marks.trailing_zeros() as usize / 8, place);
+            }
+        }
+        assert_eq!(specials(u64::from_le_bytes([0xff, 0x80, 0x20, b'!', b'#', b'[', b']', 0x7f])), 0);
+    }
+
+    fn fragment() -> impl Strategy<Value = String> {
+        prop_oneof![
+            Just("{".to_owned()),
+            Just("}".to_owned()),
+            Just("[".to_owned()),
+            Just("]".to_owned()),
+            Just(",".to_owned()),
+            Just(":".to_owned()),
+            Just("\"a\"".to_owned()),
+            Just("\"\\u00e9\\n\"".to_owned()),
+            Just("\"é\"".to_owned()),
+            Just("\"\\x\"".to_owned()),
+            Just("-0.5e+3".to_owned()),
+            Just("01".to_owned()),
+            Just("1.".to_owned()),
+            Just("true".to_owned()),
+            Just("nul".to_owned()),
+            Just("null".to_owned()),
+            Just(" \t\n".to_owned()),
+            "[ -~]{0,3}",
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2048))]
+
+        #[test]
+        fn accepts_exactly_what_serde_json_accepts(fragments in prop::collection::vec(fragment(), 0..12)) {
+            let text = fragments.concat();
+            prop_assert_eq!(check(&text).is_ok(), serde_accepts(&text), "{}", text);
+        }
+
+        #[test]
+        fn accepts_every_value_that_serde_json_writes(seed in any::<u64>()) {
+            let value = sample(seed, 0);
+            for text in [value.to_string(), serde_json::to_string_pretty(&value).unwrap()] {
+                prop_assert!(check(&text).is_ok(), "{}", text);
+            }
+        }
+    }
+
+    fn sample(seed: u64, depth: u32) -> serde_json::Value {
+        let next = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        match (next >> 33) % if depth > 4 { 5 } else { 7 } {
+            0 => serde_json::Value::Null,
+            1 => (next % 2 == 0).into(),
+            2 => (next as i64).into(),
+            3 => ((next >> 11) as f64 / 7.0).into(),
+            4 => format!("s\"\\\n{}é", next % 97).into(),
+            5 => (0..next % 4).map(|i| sample(next ^ i, depth + 1)).collect(),
+            _ => (0..next % 4).map(|i| (format!("k{i}\""), sample(next ^ (i << 7), depth + 1))).collect(),
+        }
+    }
+}

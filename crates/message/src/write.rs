@@ -1,0 +1,184 @@
+//! Writing messages: strings, numbers, and whole lines spliced from parts.
+
+use crate::envelope::{Envelope, Layout, Span};
+use crate::kind::Kind;
+use std::sync::Arc;
+
+/// Appends `text` as a JSON string; returns whether it could be copied as it is.
+pub(crate) fn write_string(text: &str, out: &mut String) -> bool {
+    out.push('"');
+    let plain = !text.bytes().any(needs_escape);
+    if plain {
+        out.push_str(text);
+    } else {
+        write_escaped(text, out);
+    }
+    out.push('"');
+    plain
+}
+
+fn needs_escape(byte: u8) -> bool {
+    byte < 0x20 || byte == b'"' || byte == b'\\'
+}
+
+#[cold]
+fn write_escaped(text: &str, out: &mut String) {
+    for character in text.chars() {
+        match character {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            control if (control as u32) < 0x20 => {
+                const HEX: &[u8; 16] = b"0123456789abcdef";
+                out.push_str("\\u00");
+                out.push(HEX[control as usize >> 4] as char);
+                out.push(HEX[control as usize & 15] as char);
+            }
+            other => out.push(other),
+        }
+    }
+}
+
+/// Appends a number in decimal.
+pub(crate) fn write_number(mut number: u64, out: &mut String) {
+    let mut digits = [0u8; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.push_str(str::from_utf8(&digits[at..]).expect("digits are ASCII"));
+}
+
+/// Everything a message is made of, borrowed: the way to write one without building it first.
+///
+/// The strings are taken as they are and escaped where needed; `data` must already be JSON without line breaks
+/// (as [`Json`](crate::Json) guarantees).
+#[derive(Clone, Copy, Debug)]
+pub struct Parts<'a> {
+    /// The kind.
+    pub kind: Kind,
+    /// The type; see [`check_type_name`](crate::check_type_name).
+    pub type_name: &'a str,
+    /// The data, as JSON text.
+    pub data: &'a str,
+    /// The message's own id.
+    pub id: &'a str,
+    /// When it was made, in milliseconds since the Unix epoch.
+    pub timestamp_ms: u64,
+    /// The id of the message that caused this one.
+    pub causation: Option<&'a str>,
+    /// The workflow that it belongs to.
+    pub correlation: Option<&'a str>,
+    /// How long the sender of a request waits.
+    pub timeout_ms: Option<u64>,
+    /// Further metadata members: each as `,"name":value`, or nothing.
+    pub extra: &'a str,
+}
+
+impl Parts<'_> {
+    /// Writes the message as a line and returns the envelope over that line. `scratch` is a buffer to reuse.
+    ///
+    /// # Panics
+    /// When the line would be 4 GiB or longer.
+    pub fn compose(&self, scratch: &mut String) -> Envelope {
+        scratch.clear();
+        let mut writer = LineWriter { line: scratch, decoded: String::new() };
+        writer.line.push_str("{\"kind\":\"");
+        writer.line.push_str(self.kind.as_str());
+        writer.line.push_str("\",\"type\":");
+        let type_name = writer.string(self.type_name);
+        writer.line.push_str(",\"data\":");
+        let data_start = writer.line.len();
+        writer.line.push_str(self.data);
+        let data = Span::plain(data_start, writer.line.len());
+        writer.line.push_str(",\"metadata\":{");
+        let metadata_at = writer.line.len() as u32;
+        writer.line.push_str("\"id\":");
+        let id = writer.string(self.id);
+        writer.line.push_str(",\"timestamp\":");
+        write_number(self.timestamp_ms, writer.line);
+        let causation = writer.optional(",\"causation\":", self.causation);
+        let correlation = writer.optional(",\"correlation\":", self.correlation);
+        if let Some(timeout_ms) = self.timeout_ms {
+            writer.line.push_str(",\"timeout\":");
+            write_number(timeout_ms, writer.line);
+        }
+        writer.line.push_str(self.extra);
+        writer.line.push_str("}}");
+        assert!(writer.line.len() < u32::MAX as usize, "a line is shorter than 4 GiB");
+        let decoded = (!writer.decoded.is_empty()).then(|| Arc::from(writer.decoded.as_str()));
+        Envelope::assemble(
+            Arc::from(writer.line.as_str()),
+            decoded,
+            Layout {
+                kind: self.kind,
+                type_name,
+                data,
+                id,
+                causation,
+                correlation,
+                metadata_at,
+                timestamp_ms: self.timestamp_ms,
+                timeout_ms: self.timeout_ms.unwrap_or(0),
+            },
+        )
+    }
+}
+
+struct LineWriter<'a> {
+    line: &'a mut String,
+    /// The plain text of strings that had to be escaped on the line.
+    decoded: String,
+}
+
+impl LineWriter<'_> {
+    fn string(&mut self, text: &str) -> Span {
+        let start = self.line.len() + 1;
+        if write_string(text, self.line) {
+            return Span::plain(start, self.line.len() - 1);
+        }
+        let start = self.decoded.len();
+        self.decoded.push_str(text);
+        Span::decoded(start, self.decoded.len())
+    }
+
+    fn optional(&mut self, name: &str, text: Option<&str>) -> Span {
+        match text {
+            Some(text) => {
+                self.line.push_str(name);
+                self.string(text)
+            }
+            None => Span::ABSENT,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_in_decimal() {
+        for number in [0, 7, 10, 1_767_910_000_000, u64::MAX] {
+            let mut out = String::new();
+            write_number(number, &mut out);
+            assert_eq!(out, number.to_string());
+        }
+    }
+
+    #[test]
+    fn strings_come_back_as_they_were() {
+        for text in ["", "plain", "q\"b\\n\nt\tc\u{1}e\u{e9}\u{1f600}\u{7f}"] {
+            let mut out = String::new();
+            write_string(text, &mut out);
+            assert_eq!(serde_json::from_str::<String>(&out).unwrap(), text);
+        }
+    }
+}
