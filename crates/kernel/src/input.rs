@@ -1,0 +1,92 @@
+//! What happens to the kernel: plain values, so that a run can be logged and replayed.
+
+use crate::ids::{ActorRef, ConnectionId, Now};
+use crate::{Kernel, Manifest};
+use mainspring_message::{Draft, Json};
+
+/// What the loop is to run: the boot phases LOAD to READY work on this.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BootPlan {
+    /// The capabilities, in order; [`ActorRef::capability`] counts them.
+    pub capabilities: Vec<Manifest>,
+    /// The transports to start, by name; effects count them.
+    pub adapters: Vec<String>,
+}
+
+/// How an actor ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ActorExit {
+    /// By itself, with success.
+    Done,
+    /// With a failure: an exit code, a signal, a panic, a trap.
+    Failed(String),
+}
+
+/// One input. Each has a method of the same meaning on [`Kernel`]; [`Kernel::apply`] takes the value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// See [`Kernel::boot`].
+    Boot(BootPlan),
+    /// See [`Kernel::actor_spawned`].
+    ActorSpawned(ActorRef, Result<(), String>),
+    /// See [`Kernel::actor_attached`].
+    ActorAttached(ActorRef, Result<(), String>),
+    /// See [`Kernel::adapter_started`].
+    AdapterStarted(u32, Result<String, String>),
+    /// See [`Kernel::adapter_ended`].
+    AdapterEnded(u32),
+    /// See [`Kernel::connection_opened`].
+    ConnectionOpened(ConnectionId, String),
+    /// See [`Kernel::connection_closed`].
+    ConnectionClosed(ConnectionId),
+    /// See [`Kernel::ingest`].
+    Line(ConnectionId, Vec<u8>),
+    /// See [`Kernel::line_too_long`].
+    LineTooLong(ConnectionId),
+    /// See [`Kernel::written`].
+    Written(ConnectionId, usize),
+    /// See [`Kernel::actor_line`].
+    ActorLine(ActorRef, Vec<u8>),
+    /// See [`Kernel::actor_message`].
+    ActorMessage(ActorRef, Box<Draft>),
+    /// See [`Kernel::actor_exited`].
+    ActorExited(ActorRef, ActorExit),
+    /// See [`Kernel::actor_blocked`].
+    ActorBlocked(ActorRef),
+    /// See [`Kernel::actor_ready`].
+    ActorReady(ActorRef),
+    /// See [`Kernel::stats_collected`].
+    StatsCollected(u64, Json),
+    /// See [`Kernel::shutdown`].
+    Shutdown(String),
+    /// See [`Kernel::turn`].
+    Turn,
+}
+
+impl Kernel {
+    /// Feeds one input, as the method of the same meaning would.
+    pub fn apply(&mut self, input: Input, now: Now) {
+        match input {
+            Input::Boot(plan) => self.boot(plan, now),
+            Input::ActorSpawned(actor, result) => self.actor_spawned(actor, result, now),
+            Input::ActorAttached(actor, result) => self.actor_attached(actor, result, now),
+            Input::AdapterStarted(adapter, result) => self.adapter_started(adapter, result, now),
+            Input::AdapterEnded(adapter) => self.adapter_ended(adapter, now),
+            Input::ConnectionOpened(connection, peer) => self.connection_opened(connection, &peer, now),
+            Input::ConnectionClosed(connection) => self.connection_closed(connection, now),
+            Input::Line(connection, line) => self.ingest(connection, &line, now),
+            Input::LineTooLong(connection) => self.line_too_long(connection, now),
+            Input::Written(connection, bytes) => self.written(connection, bytes, now),
+            Input::ActorLine(actor, line) => self.actor_line(actor, &line, now),
+            Input::ActorMessage(actor, draft) => self.actor_message(actor, *draft, now),
+            Input::ActorExited(actor, exit) => self.actor_exited(actor, exit, now),
+            Input::ActorBlocked(actor) => self.actor_blocked(actor, now),
+            Input::ActorReady(actor) => self.actor_ready(actor, now),
+            Input::StatsCollected(ticket, numbers) => self.stats_collected(ticket, numbers, now),
+            Input::Shutdown(reason) => self.shutdown(&reason, now),
+            Input::Turn => {
+                self.turn(now);
+            }
+        }
+    }
+}
