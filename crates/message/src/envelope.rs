@@ -51,8 +51,8 @@ pub(crate) struct Layout {
     pub(crate) id: Span,
     pub(crate) causation: Span,
     pub(crate) correlation: Span,
-    /// Just after the brace that opens `metadata`: where a member can be inserted.
-    pub(crate) metadata_at: u32,
+    /// The metadata object, braces included.
+    pub(crate) metadata: Span,
     pub(crate) timestamp_ms: u64,
     /// 0 when absent.
     pub(crate) timeout_ms: u64,
@@ -136,6 +136,11 @@ impl Envelope {
         serde_json::from_str(self.data())
     }
 
+    /// The metadata, as raw JSON.
+    pub fn metadata(&self) -> &str {
+        self.text(self.layout.metadata)
+    }
+
     /// The id (`metadata.id`).
     pub fn id(&self) -> &str {
         self.text(self.layout.id)
@@ -188,7 +193,7 @@ impl Envelope {
     /// # Panics
     /// When the line would grow beyond [`LINE_BYTES_CEILING`].
     pub fn with_metadata_member(&self, name: &str, value: &str) -> Envelope {
-        let (head, tail) = self.line.split_at(self.layout.metadata_at as usize);
+        let (head, tail) = self.line.split_at(self.layout.metadata.start as usize + 1);
         let mut line = String::with_capacity(self.line.len() + name.len() + value.len() + 8);
         line.push_str(head);
         write_string(name, &mut line);

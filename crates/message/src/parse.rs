@@ -139,7 +139,7 @@ struct Found {
     causation: Option<Span>,
     correlation: Option<Span>,
     timeout_ms: Option<u64>,
-    metadata_at: Option<u32>,
+    metadata: Option<Span>,
     decoded: String,
 }
 
@@ -211,14 +211,15 @@ impl Found {
                 self.data = Some(Span::plain(start, end));
             }
             "metadata" => {
-                once("metadata", self.metadata_at.is_some())?;
+                once("metadata", self.metadata.is_some())?;
                 if scanner.peek() != Some(b'{') {
                     scanner.value(1).map_err(syntax)?;
                     return Err(("metadata", Fault::schema("must be an object")));
                 }
+                let start = scanner.at;
                 scanner.at += 1;
-                self.metadata_at = Some(scanner.at as u32);
                 self.members(text, scanner, Found::metadata_member)?;
+                self.metadata = Some(Span::plain(start, scanner.at));
             }
             _ => {
                 scanner.value(1).map_err(syntax)?;
@@ -295,7 +296,7 @@ impl Found {
             kind,
             type_name: self.type_name.ok_or_else(|| missing("type"))?,
             data: self.data.ok_or_else(|| missing("data"))?,
-            metadata_at: self.metadata_at.ok_or_else(|| missing("metadata"))?,
+            metadata: self.metadata.ok_or_else(|| missing("metadata"))?,
             id: self.id.ok_or_else(|| missing("metadata.id"))?,
             timestamp_ms: self.timestamp_ms.ok_or_else(|| missing("metadata.timestamp"))?,
             causation: self.causation.unwrap_or(Span::ABSENT),

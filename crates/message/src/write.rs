@@ -98,9 +98,9 @@ impl Parts<'_> {
         let data_start = writer.line.len();
         writer.line.push_str(self.data);
         let data = Span::plain(data_start, writer.line.len());
-        writer.line.push_str(",\"metadata\":{");
-        let metadata_at = writer.line.len() as u32;
-        writer.line.push_str("\"id\":");
+        writer.line.push_str(",\"metadata\":");
+        let metadata_start = writer.line.len();
+        writer.line.push_str("{\"id\":");
         let id = writer.string(self.id);
         writer.line.push_str(",\"timestamp\":");
         write_number(self.timestamp_ms, writer.line);
@@ -111,7 +111,9 @@ impl Parts<'_> {
             write_number(timeout_ms, writer.line);
         }
         writer.line.push_str(self.extra);
-        writer.line.push_str("}}");
+        writer.line.push('}');
+        let metadata = Span::plain(metadata_start, writer.line.len());
+        writer.line.push('}');
         assert!(writer.line.len() < u32::MAX as usize, "a line is shorter than 4 GiB");
         let decoded = (!writer.decoded.is_empty()).then(|| Arc::from(writer.decoded.as_str()));
         Envelope::assemble(
@@ -124,7 +126,7 @@ impl Parts<'_> {
                 id,
                 causation,
                 correlation,
-                metadata_at,
+                metadata,
                 timestamp_ms: self.timestamp_ms,
                 timeout_ms: self.timeout_ms.unwrap_or(0),
             },

@@ -24,6 +24,7 @@ fn a_line_is_read_with_every_field_in_place() {
     assert_eq!(envelope.correlation(), Some("w"));
     assert_eq!(envelope.causation(), None);
     assert_eq!(envelope.timeout_ms(), Some(500));
+    assert!(envelope.metadata().starts_with(r#"{"id":"#) && envelope.metadata().ends_with(r#"{"b":1}}"#));
     assert_eq!(envelope.line(), LINE);
 }
 
