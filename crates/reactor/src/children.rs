@@ -1,0 +1,175 @@
+//! The end of child processes.
+//!
+//! On [`Backend::Epoll`](crate::Backend::Epoll) each child is watched by a pidfd, so nothing depends on SIGCHLD and no
+//! other child is ever reaped. On [`Backend::Poll`](crate::Backend::Poll) a SIGCHLD makes the loop ask about every child it
+//! watches, and only about those.
+
+use crate::signals::SignalWatcher;
+use crate::{Backend, Error, Handle, Interest, Result, Signal, Watcher};
+use rustix::process::{Pid, WaitOptions};
+use slab::Slab;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+type Callback = Box<dyn FnOnce(&Handle, Option<ExitStatus>)>;
+
+/// Names a child watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ChildWatcher {
+    key: usize,
+    serial: u64,
+}
+
+struct Entry {
+    serial: u64,
+    pid: Pid,
+    /// The pidfd's watcher, where there is one.
+    watcher: Option<Watcher>,
+    callback: Callback,
+}
+
+#[derive(Default)]
+pub(crate) struct ChildTable {
+    entries: Slab<Entry>,
+    next_serial: u64,
+    /// The SIGCHLD watch, where there are no pidfds.
+    signal: Option<SignalWatcher>,
+}
+
+impl ChildTable {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    fn take(&mut self, key: usize, serial: u64) -> Option<Entry> {
+        let there = self.entries.get(key).is_some_and(|entry| entry.serial == serial);
+        there.then(|| self.entries.remove(key))
+    }
+}
+
+/// Child processes.
+impl Handle {
+    /// Reaps the child `pid` when it ends and calls `callback` with its exit status, or with `None` if somebody else has
+    /// reaped it (so do not call [`Child::wait`](std::process::Child::wait) as well). Works for a child that has ended
+    /// already.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if there is no such child or the system refuses; [`Error::SignalTaken`] on
+    /// [`Backend::Poll`] if another loop watches SIGCHLD; [`Error::Closed`].
+    ///
+    /// # Examples
+    /// ```
+    /// use mainspring_reactor::Reactor;
+    ///
+    /// let mut reactor = Reactor::new()?;
+    /// let child = std::process::Command::new("true").spawn().unwrap();
+    /// reactor.on_child_exit(child.id(), |_, status| assert!(status.unwrap().success()))?;
+    /// reactor.run_until_idle()?;
+    /// # Ok::<(), mainspring_reactor::Error>(())
+    /// ```
+    pub fn on_child_exit(
+        &self,
+        pid: u32,
+        callback: impl FnOnce(&Handle, Option<ExitStatus>) + 'static,
+    ) -> Result<ChildWatcher> {
+        self.core().check_open()?;
+        let no_child = || Error::Io { action: "watching a child", source: rustix::io::Errno::CHILD.into() };
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(no_child)?;
+        let name = {
+            let mut table = self.core().children.borrow_mut();
+            table.next_serial += 1;
+            let serial = table.next_serial;
+            let entry = Entry { serial, pid, watcher: None, callback: Box::new(callback) };
+            ChildWatcher { key: table.entries.insert(entry), serial }
+        };
+        let started = match self.backend() {
+            #[cfg(target_os = "linux")]
+            Backend::Epoll => self.watch_pidfd(pid, name),
+            _ => self.watch_sigchld(name),
+        };
+        if let Err(error) = started {
+            self.unwatch_child(name);
+            return Err(error);
+        }
+        Ok(name)
+    }
+
+    /// Ends a child watch; the child then is whoever's who reaps it. True if the watch was there.
+    pub fn unwatch_child(&self, watcher: ChildWatcher) -> bool {
+        let entry = self.core().children.borrow_mut().take(watcher.key, watcher.serial);
+        let Some(entry) = entry else { return false };
+        if let Some(pidfd) = entry.watcher {
+            self.unwatch(pidfd);
+        }
+        self.let_sigchld_go();
+        true
+    }
+
+    #[cfg(target_os = "linux")]
+    fn watch_pidfd(&self, pid: Pid, name: ChildWatcher) -> Result<()> {
+        let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::NONBLOCK)
+            .map_err(Error::io("pidfd_open"))?;
+        let watcher = self
+            .watch(pidfd)
+            .internal()
+            .start_with(Interest::READ, move |_, event| reap(event.reactor(), name))?;
+        if let Some(entry) = self.core().children.borrow_mut().entries.get_mut(name.key) {
+            entry.watcher = Some(watcher);
+        }
+        Ok(())
+    }
+
+    fn watch_sigchld(&self, name: ChildWatcher) -> Result<()> {
+        let watched = self.core().children.borrow().signal.is_some();
+        if !watched {
+            let signal = self.on_signal(Signal::CHLD, |event| reap_all(event.reactor()))?;
+            self.core().children.borrow_mut().signal = Some(signal);
+        }
+        // It may have ended before anyone listened.
+        self.defer(move |handle| reap(handle, name))
+    }
+
+    fn let_sigchld_go(&self) {
+        let signal = {
+            let mut children = self.core().children.borrow_mut();
+            if children.is_empty() { children.signal.take() } else { None }
+        };
+        if let Some(signal) = signal {
+            self.unwatch_signal(signal);
+        }
+    }
+}
+
+fn reap_all(handle: &Handle) {
+    let names: Vec<ChildWatcher> = {
+        let table = handle.core().children.borrow();
+        table.entries.iter().map(|(key, entry)| ChildWatcher { key, serial: entry.serial }).collect()
+    };
+    for name in names {
+        reap(handle, name);
+    }
+}
+
+/// Asks whether the child has ended, and if so ends the watch and tells.
+fn reap(handle: &Handle, name: ChildWatcher) {
+    let pid = {
+        let table = handle.core().children.borrow();
+        match table.entries.get(name.key) {
+            Some(entry) if entry.serial == name.serial => entry.pid,
+            _ => return,
+        }
+    };
+    let status = match rustix::process::waitpid(Some(pid), WaitOptions::NOHANG) {
+        Ok(Some((_, status))) => Some(ExitStatus::from_raw(status.as_raw())),
+        Ok(None) => return,
+        // Somebody else was faster.
+        Err(_) => None,
+    };
+    let entry = handle.core().children.borrow_mut().take(name.key, name.serial);
+    let Some(entry) = entry else { return };
+    if let Some(pidfd) = entry.watcher {
+        handle.unwatch(pidfd);
+    }
+    handle.let_sigchld_go();
+    (entry.callback)(handle, status);
+}

@@ -1,0 +1,235 @@
+//! The reactor itself: how a loop is driven, by single turns or until something ends it.
+
+use crate::remote::Mailbox;
+use crate::stats::count;
+use crate::sys::Wait;
+use crate::turn::{Batch, run_deferred, run_tasks};
+use crate::{Builder, Handle, Instant, Result};
+use std::future::Future;
+use std::ops::Deref;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+/// An event loop. It belongs to the thread that made it; [`Remote`](crate::Remote) is for the others.
+///
+/// The reactor owns the loop and drives it; everything else is done through its [`Handle`], to which it derefs.
+/// Dropping it drops every callback, timer and task.
+///
+/// # Examples
+/// ```
+/// use mainspring_reactor::Reactor;
+/// use std::time::Duration;
+///
+/// let mut reactor = Reactor::new()?;
+/// let mut left = 3;
+/// reactor.every(Duration::from_millis(1), move |tick| {
+///     left -= 1;
+///     if left == 0 {
+///         tick.reactor().stop();
+///     }
+/// })?;
+/// reactor.run()?;
+/// # Ok::<(), mainspring_reactor::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Reactor {
+    handle: Handle,
+    batch: Batch,
+}
+
+/// What a turn did.
+#[derive(Clone, Copy, Default)]
+struct Outcome {
+    callbacks: usize,
+    /// Whether tasks ran or another thread asked for a turn.
+    stirred: bool,
+}
+
+impl Reactor {
+    /// A reactor with the default settings: see [`Builder`].
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the system is out of descriptors or memory.
+    pub fn new() -> Result<Reactor> {
+        Builder::new().build()
+    }
+
+    pub(crate) fn from_handle(handle: Handle) -> Reactor {
+        Reactor { handle, batch: Batch::new() }
+    }
+
+    /// A handle to keep.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Waits until something happens, for at most `timeout` (`None`: for ever), and makes one turn of it. Returns how many
+    /// callbacks ran.
+    ///
+    /// It returns 0 when the timeout passed, when another thread called [`Remote::wake`](crate::Remote::wake) or
+    /// [`Remote::stop`](crate::Remote::stop), or when only tasks ran.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if waiting fails; [`Error::DeadlineOutOfRange`](crate::Error::DeadlineOutOfRange) never:
+    /// a timeout beyond the clock's range means for ever.
+    pub fn poll(&mut self, timeout: Option<Duration>) -> Result<usize> {
+        if timeout == Some(Duration::ZERO) {
+            return Ok(self.turn(Wait::Now, None)?.callbacks);
+        }
+        let deadline = timeout.and_then(|timeout| self.handle.now().checked_add(timeout));
+        loop {
+            let outcome = self.turn(Wait::Block, deadline)?;
+            let expired = deadline.is_some_and(|deadline| self.has_passed(deadline));
+            if outcome.callbacks > 0 || outcome.stirred || expired {
+                return Ok(outcome.callbacks);
+            }
+        }
+    }
+
+    /// Runs until [`stop`](Handle::stop) is called. With nothing registered it waits without using the processor.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if waiting fails.
+    pub fn run(&mut self) -> Result<()> {
+        self.run_while(|_| true)
+    }
+
+    /// Runs until [`stop`](Handle::stop) is called or nothing is left that could lead to a callback: no armed watcher, no
+    /// timer, deferred call, task, child or blocking call. Signals and [`Wakeup`](crate::Wakeup)s do not keep it running.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if waiting fails.
+    pub fn run_until_idle(&mut self) -> Result<()> {
+        self.run_while(|handle| !handle.core().is_idle())
+    }
+
+    fn run_while(&mut self, keep_going: impl Fn(&Handle) -> bool) -> Result<()> {
+        let _running = RunGuard::begin(&self.handle);
+        if self.handle.core().mailbox().take_stop() {
+            return self.turn(Wait::Now, None).map(drop);
+        }
+        while keep_going(&self.handle) {
+            self.turn(Wait::Block, None)?;
+            if self.handle.core().mailbox().take_stop() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the loop until `future` is done and returns its output. The future may borrow; its waker works from any thread.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if waiting fails.
+    pub fn block_on<F: Future>(&mut self, future: F) -> Result<F::Output> {
+        let _running = RunGuard::begin(&self.handle);
+        let mailbox = self.handle.core().mailbox().clone();
+        let main = Arc::new(MainTask { woken: AtomicBool::new(true), mailbox });
+        let waker = Waker::from(main.clone());
+        let mut future = pin!(future);
+        loop {
+            if main.woken.swap(false, Ordering::AcqRel)
+                && let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker))
+            {
+                return Ok(output);
+            }
+            let wait = if main.woken.load(Ordering::Acquire) { Wait::Now } else { Wait::Block };
+            self.turn(wait, None)?;
+        }
+    }
+
+    fn has_passed(&self, deadline: Instant) -> bool {
+        self.handle.core().now() >= deadline
+    }
+
+    /// One turn.
+    fn turn(&mut self, wait: Wait, deadline: Option<Instant>) -> Result<Outcome> {
+        let core = self.handle.core();
+        if core.fork_generation.get() != crate::fork::generation() {
+            self.after_fork()?;
+        }
+        let core = self.handle.core();
+        count(&core.counters.turns, 1);
+        let mut wait = wait;
+        if self.batch.is_done() {
+            wait = self.batch.fetch(&self.handle, wait, deadline)?;
+        }
+        let observed = core.observed.get();
+        let mut outcome = Outcome::default();
+        let ran = if observed {
+            self.batch.dispatch_events::<true>(&self.handle)?
+        } else {
+            self.batch.dispatch_events::<false>(&self.handle)?
+        };
+        outcome.callbacks += ran;
+        outcome.stirred |= self.batch.take_woken();
+        outcome.callbacks += self.batch.run_wakeups(&self.handle);
+        outcome.callbacks += self.batch.run_timers(&self.handle, wait);
+        outcome.callbacks += run_deferred(&self.handle);
+        outcome.stirred |= run_tasks(&self.handle);
+        count(&self.handle.core().counters.callbacks, outcome.callbacks as u64);
+        self.handle.core().prepare_for_embedder()?;
+        Ok(outcome)
+    }
+
+    /// Makes every kernel object anew: this process shares the old ones with its parent.
+    fn after_fork(&mut self) -> Result<()> {
+        let core = self.handle.core();
+        core.fork_generation.set(crate::fork::generation());
+        core.mailbox().wake_fd.replace(core.backend)?;
+        core.pool().borrow_mut().after_fork();
+        core.rebuild()
+    }
+}
+
+impl Deref for Reactor {
+    type Target = Handle;
+
+    fn deref(&self) -> &Handle {
+        &self.handle
+    }
+}
+
+impl Drop for Reactor {
+    fn drop(&mut self) {
+        self.handle.core().close();
+    }
+}
+
+/// Marks the loop as running for as long as it lives.
+struct RunGuard(Handle);
+
+impl RunGuard {
+    fn begin(handle: &Handle) -> RunGuard {
+        handle.core().running.set(true);
+        RunGuard(handle.clone())
+    }
+}
+
+impl Drop for RunGuard {
+    fn drop(&mut self) {
+        self.0.core().running.set(false);
+    }
+}
+
+/// The future of a [`Reactor::block_on`].
+struct MainTask {
+    woken: AtomicBool,
+    mailbox: Arc<Mailbox>,
+}
+
+impl Wake for MainTask {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.woken.store(true, Ordering::Release);
+        if !self.mailbox.is_owner() {
+            self.mailbox.notify();
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! The part of a loop that other threads may touch.
+//!
+//! Whoever has something for the loop puts it in the inbox and, unless the loop has been told already, makes one system
+//! call to wake it. The loop's own thread never makes that call (decision R12).
+
+use crate::sys::wake_fd::WakeFd;
+use crate::{Error, Handle, Result};
+use async_task::Runnable;
+use std::cell::UnsafeCell;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Most calls from other threads that may wait; beyond it [`Remote::call`] is refused.
+pub const INBOX_CALLS_MAX: usize = 65_536;
+
+/// A call that another thread asked for.
+pub(crate) type RemoteCall = Box<dyn FnOnce(&Handle) + Send>;
+
+/// What other threads have left for the loop.
+#[derive(Default)]
+pub(crate) struct Inbox {
+    pub(crate) closed: bool,
+    pub(crate) calls: VecDeque<RemoteCall>,
+    /// Wake-ups that were signalled since the loop looked.
+    pub(crate) signalled: Vec<usize>,
+    /// Wake-ups whose last owner is gone.
+    pub(crate) ended: Vec<usize>,
+    /// Tasks that were woken from another thread.
+    pub(crate) runnables: Vec<Runnable>,
+}
+
+/// State shared between the loop and every thread that may wake it.
+pub(crate) struct Mailbox {
+    owner: ThreadToken,
+    pub(crate) wake_fd: WakeFd,
+    notified: AtomicBool,
+    stop: AtomicBool,
+    /// Whether a foreign loop waits for us, so that even our own thread must make the descriptor readable.
+    embedded: AtomicBool,
+    inbox: Mutex<Inbox>,
+    ready: LocalQueue,
+}
+
+impl Mailbox {
+    pub(crate) fn new(wake_fd: WakeFd) -> Mailbox {
+        Mailbox {
+            owner: ThreadToken::current(),
+            wake_fd,
+            notified: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+            embedded: AtomicBool::new(false),
+            inbox: Mutex::new(Inbox::default()),
+            ready: LocalQueue(UnsafeCell::new(VecDeque::new())),
+        }
+    }
+
+    pub(crate) fn is_owner(&self) -> bool {
+        self.owner == ThreadToken::current()
+    }
+
+    pub(crate) fn inbox(&self) -> MutexGuard<'_, Inbox> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes the loop, unless it has been woken and has not looked yet.
+    pub(crate) fn notify(&self) {
+        if !self.notified.swap(true, Ordering::AcqRel) {
+            self.wake_fd.notify();
+        }
+    }
+
+    /// Wakes a foreign loop that embeds this one; otherwise the next turn finds the work by itself.
+    pub(crate) fn notify_embedder(&self) {
+        if self.embedded.load(Ordering::Relaxed) {
+            self.notify();
+        }
+    }
+
+    pub(crate) fn set_embedded(&self) {
+        self.embedded.store(true, Ordering::Relaxed);
+    }
+
+    /// The loop has seen the wake-up: the next one needs a system call again.
+    pub(crate) fn acknowledge(&self) {
+        self.wake_fd.drain();
+        self.notified.store(false, Ordering::Release);
+    }
+
+    pub(crate) fn request_stop(&self) {
+        self.stop.store(true, Ordering::Release);
+        if !self.is_owner() {
+            self.notify();
+        }
+    }
+
+    /// Whether a stop was requested, which this takes back.
+    pub(crate) fn take_stop(&self) -> bool {
+        self.stop.load(Ordering::Acquire) && self.stop.swap(false, Ordering::AcqRel)
+    }
+
+    /// Queues a woken task: without a system call on the loop's own thread.
+    pub(crate) fn schedule(&self, runnable: Runnable) {
+        if self.is_owner() {
+            self.push_ready(runnable);
+            self.notify_embedder();
+            return;
+        }
+        let mut inbox = self.inbox();
+        if inbox.closed {
+            // The future must not be dropped on this thread, and its own loop is gone. It has been dropped with that
+            // loop; what is left here is an empty shell.
+            std::mem::forget(runnable);
+            return;
+        }
+        inbox.runnables.push(runnable);
+        drop(inbox);
+        self.notify();
+    }
+
+    pub(crate) fn push_ready(&self, runnable: Runnable) {
+        self.with_ready(|queue| queue.push_back(runnable));
+    }
+
+    pub(crate) fn pop_ready(&self) -> Option<Runnable> {
+        self.with_ready(VecDeque::pop_front)
+    }
+
+    pub(crate) fn has_ready(&self) -> bool {
+        self.with_ready(|queue| !queue.is_empty())
+    }
+
+    fn with_ready<R>(&self, access: impl FnOnce(&mut VecDeque<Runnable>) -> R) -> R {
+        assert!(self.is_owner(), "the ready queue belongs to the loop's thread");
+        // SAFETY: only the owner's thread gets here, and `access` is one of the three leaf operations above, which call
+        // nothing that could come back to this queue; so this is the only reference.
+        access(unsafe { &mut *self.ready.0.get() })
+    }
+}
+
+/// Woken tasks, touched by the loop's own thread only.
+struct LocalQueue(UnsafeCell<VecDeque<Runnable>>);
+
+// SAFETY: `Mailbox::with_ready` is the only access and checks that it runs on the owner's thread. A `Runnable` may be
+// dropped on any thread as far as memory goes (async-task itself checks the thread before it touches a local future).
+unsafe impl Sync for LocalQueue {}
+// SAFETY: as above; moving the queue moves no future.
+unsafe impl Send for LocalQueue {}
+
+/// Tells threads apart for the price of one thread-local address.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct ThreadToken(usize);
+
+impl ThreadToken {
+    fn current() -> ThreadToken {
+        thread_local!(static ADDRESS: u8 = const { 0 });
+        ADDRESS.with(|address| ThreadToken(std::ptr::from_ref(address).addr()))
+    }
+}
+
+/// A handle for other threads: wake the loop, stop it, or have it make a call.
+///
+/// # Examples
+/// ```
+/// use mainspring_reactor::Reactor;
+///
+/// let mut reactor = Reactor::new()?;
+/// let remote = reactor.remote();
+/// std::thread::spawn(move || remote.call(|reactor| reactor.stop()));
+/// reactor.run()?;
+/// # Ok::<(), mainspring_reactor::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Remote {
+    pub(crate) mailbox: Arc<Mailbox>,
+}
+
+impl Remote {
+    /// Makes a waiting loop take a turn. Several wakes before the loop looks count as one.
+    pub fn wake(&self) {
+        self.mailbox.notify();
+    }
+
+    /// Stops the loop, as [`Handle::stop`] does.
+    pub fn stop(&self) {
+        self.mailbox.request_stop();
+    }
+
+    /// Has the loop call `call` on its own thread, among its deferred calls, in the order of asking.
+    ///
+    /// # Errors
+    /// [`Error::InboxFull`] when [`INBOX_CALLS_MAX`] calls are waiting; [`Error::Closed`] when the loop is gone.
+    pub fn call(&self, call: impl FnOnce(&Handle) + Send + 'static) -> Result<()> {
+        let mut inbox = self.mailbox.inbox();
+        if inbox.closed {
+            return Err(Error::Closed);
+        }
+        if inbox.calls.len() >= INBOX_CALLS_MAX {
+            return Err(Error::InboxFull { limit: INBOX_CALLS_MAX });
+        }
+        inbox.calls.push_back(Box::new(call));
+        drop(inbox);
+        self.mailbox.notify();
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Remote").finish_non_exhaustive()
+    }
+}
+
+/// A callback on the loop that any thread can have called.
+///
+/// Signals that arrive before the loop gets to it fold into one call. When the last clone is dropped, the callback is
+/// dropped on the loop's thread.
+///
+/// # Examples
+/// ```
+/// use mainspring_reactor::Reactor;
+///
+/// let mut reactor = Reactor::new()?;
+/// let wakeup = reactor.wakeup(|reactor| reactor.stop())?;
+/// std::thread::spawn(move || wakeup.signal());
+/// reactor.run()?;
+/// # Ok::<(), mainspring_reactor::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Wakeup(Arc<WakeupState>);
+
+struct WakeupState {
+    mailbox: Arc<Mailbox>,
+    key: usize,
+    signalled: Arc<AtomicBool>,
+}
+
+impl Wakeup {
+    pub(crate) fn new(mailbox: Arc<Mailbox>, key: usize, signalled: Arc<AtomicBool>) -> Wakeup {
+        Wakeup(Arc::new(WakeupState { mailbox, key, signalled }))
+    }
+
+    /// Has the callback called on the loop's next turn.
+    pub fn signal(&self) {
+        if !self.0.signalled.swap(true, Ordering::AcqRel) {
+            self.0.mailbox.inbox().signalled.push(self.0.key);
+            self.0.mailbox.notify();
+        }
+    }
+}
+
+impl fmt::Debug for Wakeup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wakeup").field("key", &self.0.key).finish_non_exhaustive()
+    }
+}
+
+impl Drop for WakeupState {
+    fn drop(&mut self) {
+        let mut inbox = self.mailbox.inbox();
+        if !inbox.closed {
+            inbox.ended.push(self.key);
+            drop(inbox);
+            self.mailbox.notify();
+        }
+    }
+}

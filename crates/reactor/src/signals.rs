@@ -1,0 +1,486 @@
+//! Signals as callbacks.
+//!
+//! On [`Backend::Epoll`](crate::Backend::Epoll) signals arrive through one signalfd per loop. A watched signal is blocked in
+//! the thread that watches it (and in threads that this thread starts later), so make the loop before other threads, or
+//! block the signal in them. On [`Backend::Poll`](crate::Backend::Poll) a signal handler writes to a pipe.
+//!
+//! A signal number belongs to one loop of the process at a time; within that loop any number of callbacks may watch it.
+
+use crate::core::Core;
+use crate::{Backend, Error, Handle, Interest, Result, Watcher};
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
+
+/// A signal number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Signal(i32);
+
+impl Signal {
+    /// Interrupt from the keyboard.
+    pub const INT: Signal = Signal(libc::SIGINT);
+    /// Request to end.
+    pub const TERM: Signal = Signal(libc::SIGTERM);
+    /// The terminal hung up; by custom, a request to read the configuration again.
+    pub const HUP: Signal = Signal(libc::SIGHUP);
+    /// Quit from the keyboard.
+    pub const QUIT: Signal = Signal(libc::SIGQUIT);
+    /// For the program's own use.
+    pub const USR1: Signal = Signal(libc::SIGUSR1);
+    /// For the program's own use.
+    pub const USR2: Signal = Signal(libc::SIGUSR2);
+    /// A child has ended or stopped.
+    pub const CHLD: Signal = Signal(libc::SIGCHLD);
+    /// The terminal's window has changed its size.
+    pub const WINCH: Signal = Signal(libc::SIGWINCH);
+    /// A pipe or socket has no reader.
+    pub const PIPE: Signal = Signal(libc::SIGPIPE);
+
+    /// The signal with this number.
+    pub const fn from_raw(number: i32) -> Signal {
+        Signal(number)
+    }
+
+    /// Its number.
+    pub const fn as_raw(self) -> i32 {
+        self.0
+    }
+
+    fn is_watchable(self) -> bool {
+        let fatal = [libc::SIGKILL, libc::SIGSTOP, libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
+        (1..=SIGNALS_MAX).contains(&self.0) && !fatal.contains(&self.0)
+    }
+}
+
+const SIGNALS_MAX: i32 = 64;
+/// Most signals read from the kernel in one go.
+const SIGNALS_PER_READ_MAX: usize = 32;
+
+/// One delivery of a signal.
+#[derive(Debug)]
+pub struct SignalEvent<'a> {
+    handle: &'a Handle,
+    signal: Signal,
+    count: u32,
+}
+
+impl<'a> SignalEvent<'a> {
+    /// The loop that makes the call.
+    pub fn reactor(&self) -> &'a Handle {
+        self.handle
+    }
+
+    /// Which signal.
+    pub fn signal(&self) -> Signal {
+        self.signal
+    }
+
+    /// How many deliveries were read at once. The kernel itself folds those that arrive while one is pending.
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+}
+
+/// Names a signal callback.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SignalWatcher {
+    key: usize,
+    serial: u64,
+}
+
+type Callback = Box<dyn FnMut(&SignalEvent<'_>)>;
+
+struct Entry {
+    serial: u64,
+    signal: Signal,
+    /// Absent while it runs.
+    callback: Option<Callback>,
+}
+
+#[derive(Default)]
+pub(crate) struct SignalTable {
+    entries: slab::Slab<Entry>,
+    next_serial: u64,
+    /// Where signals arrive, once any was asked for.
+    intake: Option<Intake>,
+    watcher: Option<Watcher>,
+    /// For each watched signal, how to let go of it.
+    held: BTreeMap<Signal, Hold>,
+}
+
+impl SignalTable {
+    /// How many of the armed descriptors are the signals' own.
+    pub(crate) fn armed_watchers(&self) -> usize {
+        usize::from(self.watcher.is_some())
+    }
+}
+
+/// Which loop a signal number belongs to.
+static OWNERS: Mutex<BTreeMap<Signal, usize>> = Mutex::new(BTreeMap::new());
+
+fn claim(core: &Core, signal: Signal) -> Result<()> {
+    let mut owners = OWNERS.lock().unwrap_or_else(PoisonError::into_inner);
+    match owners.insert(signal, identity(core)) {
+        Some(owner) if owner != identity(core) => {
+            owners.insert(signal, owner);
+            Err(Error::SignalTaken { signal: signal.0 })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn release(signal: Signal) {
+    OWNERS.lock().unwrap_or_else(PoisonError::into_inner).remove(&signal);
+}
+
+fn identity(core: &Core) -> usize {
+    std::ptr::from_ref(core).addr()
+}
+
+/// Signals.
+impl Handle {
+    /// Calls `callback` whenever the process receives `signal`.
+    ///
+    /// Several callbacks may watch one signal; all are called. What a signal would otherwise do (ending the process, say)
+    /// does not happen while it is watched.
+    ///
+    /// # Errors
+    /// [`Error::BadSignal`] if it cannot be caught; [`Error::SignalTaken`] if another loop watches it; [`Error::Io`];
+    /// [`Error::Closed`].
+    pub fn on_signal(
+        &self,
+        signal: Signal,
+        callback: impl FnMut(&SignalEvent<'_>) + 'static,
+    ) -> Result<SignalWatcher> {
+        let core = self.core();
+        core.check_open()?;
+        if !signal.is_watchable() {
+            return Err(Error::BadSignal { signal: signal.0 });
+        }
+        self.hold_signal(signal)?;
+        let mut table = core.signals.borrow_mut();
+        table.next_serial += 1;
+        let serial = table.next_serial;
+        let key = table.entries.insert(Entry { serial, signal, callback: Some(Box::new(callback)) });
+        Ok(SignalWatcher { key, serial })
+    }
+
+    /// Ends a signal callback. True if it was there. When the last one for a signal ends, the signal does again what it
+    /// did before it was watched.
+    pub fn unwatch_signal(&self, watcher: SignalWatcher) -> bool {
+        let entry = {
+            let mut table = self.core().signals.borrow_mut();
+            let there = table.entries.get(watcher.key).is_some_and(|entry| entry.serial == watcher.serial);
+            there.then(|| table.entries.remove(watcher.key))
+        };
+        let Some(entry) = entry else { return false };
+        let unused = {
+            let table = self.core().signals.borrow();
+            !table.entries.iter().any(|(_, other)| other.signal == entry.signal)
+        };
+        if unused {
+            let_go(self.core(), entry.signal);
+        }
+        true
+    }
+
+    /// Makes sure that the signal arrives at this loop.
+    fn hold_signal(&self, signal: Signal) -> Result<()> {
+        let core = self.core();
+        if core.signals.borrow().held.contains_key(&signal) {
+            return Ok(());
+        }
+        claim(core, signal)?;
+        let result = self.open_intake().and_then(|()| {
+            let mut table = core.signals.borrow_mut();
+            let SignalTable { intake, held, .. } = &mut *table;
+            if let Some(intake) = intake {
+                held.insert(signal, intake.take_in(signal)?);
+            }
+            Ok(())
+        });
+        if result.is_err() {
+            release(signal);
+        }
+        result
+    }
+
+    fn open_intake(&self) -> Result<()> {
+        let core = self.core();
+        if core.signals.borrow().intake.is_some() {
+            return Ok(());
+        }
+        let intake = Intake::new(core.backend)?;
+        let source = intake.source()?;
+        let watcher =
+            self.watch(source).internal().start_with(Interest::READ, |_, event| deliver(event.reactor()))?;
+        let mut table = core.signals.borrow_mut();
+        table.intake = Some(intake);
+        table.watcher = Some(watcher);
+        Ok(())
+    }
+}
+
+/// Reads what has arrived and calls everyone who asked.
+fn deliver(handle: &Handle) {
+    let counts = match &mut handle.core().signals.borrow_mut().intake {
+        Some(intake) => intake.read(),
+        None => return,
+    };
+    for (signal, count) in counts {
+        let keys: Vec<(usize, u64)> = {
+            let table = handle.core().signals.borrow();
+            let entries = table.entries.iter().filter(|(_, entry)| entry.signal == signal);
+            entries.map(|(key, entry)| (key, entry.serial)).collect()
+        };
+        for (key, serial) in keys {
+            call(handle, key, serial, &SignalEvent { handle, signal, count });
+        }
+    }
+}
+
+fn call(handle: &Handle, key: usize, serial: u64, event: &SignalEvent<'_>) {
+    let callback = {
+        let mut table = handle.core().signals.borrow_mut();
+        table
+            .entries
+            .get_mut(key)
+            .filter(|entry| entry.serial == serial)
+            .and_then(|entry| entry.callback.take())
+    };
+    let mut guard = CallGuard { handle, key, serial, callback };
+    if let Some(callback) = &mut guard.callback {
+        callback(event);
+    }
+}
+
+/// Puts a callback back after its call, even if the call panicked.
+struct CallGuard<'a> {
+    handle: &'a Handle,
+    key: usize,
+    serial: u64,
+    callback: Option<Callback>,
+}
+
+impl Drop for CallGuard<'_> {
+    fn drop(&mut self) {
+        let callback = self.callback.take();
+        let ended = {
+            let mut table = self.handle.core().signals.borrow_mut();
+            match table.entries.get_mut(self.key).filter(|entry| entry.serial == self.serial) {
+                Some(entry) => {
+                    entry.callback = callback;
+                    None
+                }
+                None => callback,
+            }
+        };
+        drop(ended);
+    }
+}
+
+fn let_go(core: &Core, signal: Signal) {
+    let mut table = core.signals.borrow_mut();
+    let SignalTable { intake, held, .. } = &mut *table;
+    if let (Some(intake), Some(hold)) = (intake, held.remove(&signal)) {
+        intake.let_go(signal, hold);
+        release(signal);
+    }
+}
+
+/// Lets go of every signal when the loop ends.
+pub(crate) fn close(core: &Core) {
+    let signals: Vec<Signal> = core.signals.borrow().held.keys().copied().collect();
+    for signal in signals {
+        let_go(core, signal);
+    }
+    let table = std::mem::take(&mut *core.signals.borrow_mut());
+    if let Some(watcher) = table.watcher {
+        core.unwatch(watcher);
+    }
+    drop(table);
+}
+
+/// How a signal is let go of.
+enum Hold {
+    /// Unblock it, unless it was blocked before.
+    #[cfg(target_os = "linux")]
+    Blocked { before: bool },
+    /// Remove the action from the signal handler.
+    Handled(signal_hook_registry::SigId),
+}
+
+/// Where signals arrive.
+enum Intake {
+    #[cfg(target_os = "linux")]
+    SignalFd {
+        fd: OwnedFd,
+        mask: libc::sigset_t,
+    },
+    Pipe {
+        read: OwnedFd,
+        write: OwnedFd,
+    },
+}
+
+/// A second reference to the intake's descriptor, for the watcher to own.
+struct IntakeSource(OwnedFd);
+
+impl AsFd for IntakeSource {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Intake {
+    fn new(backend: Backend) -> Result<Intake> {
+        match backend {
+            #[cfg(target_os = "linux")]
+            Backend::Epoll => {
+                let mask = signal_set(None);
+                Ok(Intake::SignalFd { fd: new_signalfd(&mask)?, mask })
+            }
+            _ => {
+                let (read, write) = rustix::pipe::pipe().map_err(Error::io("pipe"))?;
+                for end in [&read, &write] {
+                    rustix::io::fcntl_setfd(end, rustix::io::FdFlags::CLOEXEC).map_err(Error::io("fcntl"))?;
+                    rustix::fs::fcntl_setfl(end, rustix::fs::OFlags::NONBLOCK).map_err(Error::io("fcntl"))?;
+                }
+                Ok(Intake::Pipe { read, write })
+            }
+        }
+    }
+
+    fn source(&self) -> Result<IntakeSource> {
+        let fd = match self {
+            #[cfg(target_os = "linux")]
+            Intake::SignalFd { fd, .. } => fd,
+            Intake::Pipe { read, .. } => read,
+        };
+        fd.try_clone().map(IntakeSource).map_err(|source| Error::Io { action: "dup", source })
+    }
+
+    fn take_in(&mut self, signal: Signal) -> Result<Hold> {
+        match self {
+            #[cfg(target_os = "linux")]
+            Intake::SignalFd { fd, mask } => {
+                let before = set_blocked(signal, true)?;
+                // SAFETY: the set is initialised and the number has been checked.
+                unsafe { libc::sigaddset(mask, signal.0) };
+                set_mask(fd, mask)?;
+                Ok(Hold::Blocked { before })
+            }
+            Intake::Pipe { write, .. } => {
+                let write = write.try_clone().map_err(|source| Error::Io { action: "dup", source })?;
+                let byte = [signal.0 as u8];
+                let action = move || {
+                    let _ = rustix::io::write(&write, &byte);
+                };
+                // SAFETY: the action makes one write(2) to a non-blocking pipe, which is async-signal-safe; it neither
+                // allocates nor locks nor panics.
+                let id = unsafe { signal_hook_registry::register(signal.0, action) };
+                id.map(Hold::Handled).map_err(|source| Error::Io { action: "sigaction", source })
+            }
+        }
+    }
+
+    fn let_go(&mut self, signal: Signal, hold: Hold) {
+        match (self, hold) {
+            #[cfg(target_os = "linux")]
+            (Intake::SignalFd { fd, mask }, Hold::Blocked { before }) => {
+                // SAFETY: the set is initialised and the number has been checked.
+                unsafe { libc::sigdelset(mask, signal.0) };
+                let _ = set_mask(fd, mask);
+                if !before {
+                    let _ = set_blocked(signal, false);
+                }
+            }
+            (_, Hold::Handled(id)) => {
+                signal_hook_registry::unregister(id);
+            }
+            #[cfg(target_os = "linux")]
+            (Intake::Pipe { .. }, Hold::Blocked { .. }) => {}
+        }
+    }
+
+    /// What has arrived since the last read, by signal.
+    fn read(&mut self) -> BTreeMap<Signal, u32> {
+        let mut counts = BTreeMap::new();
+        match self {
+            #[cfg(target_os = "linux")]
+            Intake::SignalFd { fd, .. } => {
+                const SIZE: usize = size_of::<libc::signalfd_siginfo>();
+                let mut buffer = [0u8; SIZE * SIGNALS_PER_READ_MAX];
+                let length = rustix::io::read(&*fd, &mut buffer).unwrap_or(0);
+                for info in buffer[..length].chunks_exact(SIZE) {
+                    // ssi_signo is the first field.
+                    let number = u32::from_ne_bytes([info[0], info[1], info[2], info[3]]);
+                    *counts.entry(Signal(number as i32)).or_insert(0) += 1;
+                }
+            }
+            Intake::Pipe { read, .. } => {
+                let mut buffer = [0u8; SIGNALS_PER_READ_MAX];
+                let length = rustix::io::read(&*read, &mut buffer).unwrap_or(0);
+                for number in &buffer[..length] {
+                    *counts.entry(Signal(i32::from(*number))).or_insert(0) += 1;
+                }
+            }
+        }
+        counts
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn signal_set(signal: Option<Signal>) -> libc::sigset_t {
+    // SAFETY: all zeroes is a valid sigset_t, sigemptyset initialises it, and the number has been checked.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        if let Some(signal) = signal {
+            libc::sigaddset(&mut set, signal.0);
+        }
+        set
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn new_signalfd(mask: &libc::sigset_t) -> Result<OwnedFd> {
+    use std::os::fd::FromRawFd;
+    let fd = signalfd(-1, mask)?;
+    // SAFETY: the call has just made this descriptor, and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+#[cfg(target_os = "linux")]
+fn set_mask(fd: &OwnedFd, mask: &libc::sigset_t) -> Result<()> {
+    use std::os::fd::AsRawFd;
+    signalfd(fd.as_raw_fd(), mask).map(drop)
+}
+
+#[cfg(target_os = "linux")]
+fn signalfd(fd: std::os::fd::RawFd, mask: &libc::sigset_t) -> Result<std::os::fd::RawFd> {
+    // SAFETY: the mask is initialised; the number is -1 (make one) or an open signalfd (change its mask).
+    let result = unsafe { libc::signalfd(fd, mask, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
+    if result < 0 {
+        return Err(Error::Io { action: "signalfd", source: std::io::Error::last_os_error() });
+    }
+    Ok(result)
+}
+
+/// Blocks or unblocks a signal in this thread. Says whether it was blocked before.
+#[cfg(target_os = "linux")]
+fn set_blocked(signal: Signal, blocked: bool) -> Result<bool> {
+    let set = signal_set(Some(signal));
+    let mut old = signal_set(None);
+    let how = if blocked { libc::SIG_BLOCK } else { libc::SIG_UNBLOCK };
+    // SAFETY: both sets are initialised and live across the call.
+    let result = unsafe { libc::pthread_sigmask(how, &set, &mut old) };
+    if result != 0 {
+        return Err(Error::Io {
+            action: "pthread_sigmask",
+            source: std::io::Error::from_raw_os_error(result),
+        });
+    }
+    // SAFETY: the call has filled in the old set.
+    Ok(unsafe { libc::sigismember(&old, signal.0) } == 1)
+}

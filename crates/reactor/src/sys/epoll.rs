@@ -1,0 +1,223 @@
+//! `epoll(7)` with a timerfd as alarm clock: the backend for Linux.
+//!
+//! Faults of this interface, and what is done about each:
+//! - A registration belongs to the open file description, not to the number: after `dup` and `close` it keeps reporting
+//!   and can no longer be removed. Tokens carry a generation, and [`Epoll::reset`] starts a new set.
+//! - Regular files are refused (EPERM) although they are always ready. They are kept in a list and reported as such.
+//! - Interest in nothing still reports errors and hang-ups, so such a descriptor is removed instead.
+//! - Timeouts are whole milliseconds and subject to timer slack. A timerfd is neither. It is watched edge-triggered, so
+//!   that it never needs to be read, and is set again only when the next deadline is earlier than the one it is set to.
+//! - A set is shared across `fork`: see `fork.rs`.
+
+use super::event::{Event, event};
+use super::{ALARM, EVENTS_PER_TURN_MAX, Registration, Wait, borrow};
+use crate::{Error, Instant, Interest, Mode, Readiness, Result};
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+
+const NOT_ARMED: i64 = i64::MAX;
+const NANOS_PER_SECOND: i64 = 1_000_000_000;
+const IMMEDIATELY: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+
+pub(crate) struct Epoll {
+    set: OwnedFd,
+    /// A set that holds only `set`. A foreign loop watches this one, which outlives every reset.
+    embedding: Option<OwnedFd>,
+    alarm: OwnedFd,
+    /// The deadline the alarm is set to, in nanoseconds.
+    alarm_at: i64,
+    always: Vec<AlwaysReady>,
+    /// Where the next round over `always` starts, so that a full batch starves none of them.
+    always_next: usize,
+}
+
+/// A descriptor that is ready without the kernel's help.
+struct AlwaysReady {
+    fd: RawFd,
+    token: u64,
+    interest: Interest,
+    mode: Mode,
+    armed: bool,
+}
+
+impl Epoll {
+    pub(crate) fn new() -> Result<Epoll> {
+        let (set, alarm) = fresh_set()?;
+        Ok(Epoll { set, embedding: None, alarm, alarm_at: NOT_ARMED, always: Vec::new(), always_next: 0 })
+    }
+
+    pub(crate) fn add(
+        &mut self,
+        fd: RawFd,
+        token: u64,
+        interest: Interest,
+        mode: Mode,
+    ) -> Result<Registration> {
+        let flags = event_flags(interest, mode);
+        match epoll::add(&self.set, borrow(fd), EventData::new_u64(token), flags) {
+            Ok(()) => Ok(Registration::Kernel),
+            // The same description under the same number is still there: a removal failed unseen, or was never made.
+            Err(Errno::EXIST) => {
+                epoll::modify(&self.set, borrow(fd), EventData::new_u64(token), flags)
+                    .map_err(|errno| refusal(fd, errno))?;
+                Ok(Registration::Kernel)
+            }
+            Err(Errno::PERM) => {
+                self.always.push(AlwaysReady { fd, token, interest, mode, armed: true });
+                Ok(Registration::Always)
+            }
+            Err(errno) => Err(refusal(fd, errno)),
+        }
+    }
+
+    pub(crate) fn modify(
+        &mut self,
+        fd: RawFd,
+        token: u64,
+        interest: Interest,
+        mode: Mode,
+    ) -> Result<Registration> {
+        if let Some(index) = self.always.iter().position(|entry| entry.fd == fd) {
+            // The number may have been closed and reused for something the kernel can watch: ask again.
+            self.always.swap_remove(index);
+            return self.add(fd, token, interest, mode);
+        }
+        let flags = event_flags(interest, mode);
+        match epoll::modify(&self.set, borrow(fd), EventData::new_u64(token), flags) {
+            Ok(()) => Ok(Registration::Kernel),
+            // Closed and reopened under the same number: the kernel forgot the old one.
+            Err(Errno::NOENT) => self.add(fd, token, interest, mode),
+            Err(Errno::PERM) => {
+                self.always.push(AlwaysReady { fd, token, interest, mode, armed: true });
+                Ok(Registration::Always)
+            }
+            Err(errno) => Err(refusal(fd, errno)),
+        }
+    }
+
+    pub(crate) fn remove(&mut self, fd: RawFd) {
+        if let Some(index) = self.always.iter().position(|entry| entry.fd == fd) {
+            self.always.swap_remove(index);
+        } else {
+            let _ = epoll::delete(&self.set, borrow(fd));
+        }
+    }
+
+    #[inline]
+    pub(crate) fn wait(
+        &mut self,
+        events: &mut Vec<Event>,
+        wait: Wait,
+        deadline: Option<Instant>,
+    ) -> Result<()> {
+        if let Some(deadline) = deadline {
+            self.arm(deadline)?;
+        }
+        let at_once = wait == Wait::Now || self.always.iter().any(|entry| entry.armed);
+        let timeout = if at_once { Some(&IMMEDIATELY) } else { None };
+        events.clear();
+        match epoll::wait(&self.set, spare_capacity(events), timeout) {
+            Ok(_) => {}
+            // A signal handler ran. The deadline is absolute, so whoever waits again waits for no longer.
+            Err(Errno::INTR) => return Ok(()),
+            Err(errno) => return Err(Error::io("epoll_wait")(errno)),
+        }
+        if !self.always.is_empty() {
+            self.append_always(events);
+        }
+        Ok(())
+    }
+
+    /// Sets the alarm unless it rings early enough already. An alarm that rings too early costs one empty turn, which
+    /// is cheaper than a system call for every deadline that moves.
+    #[inline]
+    pub(crate) fn arm(&mut self, deadline: Instant) -> Result<()> {
+        if deadline.as_nanos() < self.alarm_at { self.set_alarm(deadline.as_nanos()) } else { Ok(()) }
+    }
+
+    /// To be told that the alarm has rung, so that the next deadline sets it again.
+    pub(crate) fn alarm_rang(&mut self) {
+        self.alarm_at = NOT_ARMED;
+    }
+
+    fn set_alarm(&mut self, deadline: i64) -> Result<()> {
+        // Zero would disarm, and a timerfd knows no time before its origin.
+        let nanos = deadline.max(1);
+        let value = Timespec { tv_sec: nanos / NANOS_PER_SECOND, tv_nsec: nanos % NANOS_PER_SECOND };
+        let setting = Itimerspec { it_interval: IMMEDIATELY, it_value: value };
+        rustix::time::timerfd_settime(&self.alarm, TimerfdTimerFlags::ABSTIME, &setting)
+            .map_err(Error::io("timerfd_settime"))?;
+        self.alarm_at = deadline;
+        Ok(())
+    }
+
+    fn append_always(&mut self, events: &mut Vec<Event>) {
+        let room = EVENTS_PER_TURN_MAX.saturating_sub(events.len());
+        let count = self.always.len();
+        for step in 0..count.min(room) {
+            let entry = &mut self.always[(self.always_next + step) % count];
+            let ready = Readiness::always(entry.interest);
+            if entry.armed && !ready.is_empty() {
+                entry.armed = entry.mode == Mode::Level;
+                events.push(event(entry.token, ready));
+            }
+        }
+        self.always_next = (self.always_next + room) % count;
+    }
+
+    /// A descriptor that is readable whenever a turn would find something to do.
+    pub(crate) fn embedding_fd(&mut self) -> Result<BorrowedFd<'_>> {
+        if self.embedding.is_none() {
+            let outer = epoll::create(CreateFlags::CLOEXEC).map_err(Error::io("epoll_create1"))?;
+            epoll::add(&outer, &self.set, EventData::new_u64(0), EventFlags::IN)
+                .map_err(Error::io("epoll_ctl"))?;
+            self.embedding = Some(outer);
+        }
+        Ok(self.embedding.as_ref().map(AsFd::as_fd).unwrap_or(self.set.as_fd()))
+    }
+
+    pub(crate) fn reset(&mut self) -> Result<()> {
+        let (mut set, mut alarm) = fresh_set()?;
+        std::mem::swap(&mut self.set, &mut set);
+        std::mem::swap(&mut self.alarm, &mut alarm);
+        let alarm_at = std::mem::replace(&mut self.alarm_at, NOT_ARMED);
+        self.always.clear();
+        if let Some(outer) = &self.embedding {
+            epoll::add(outer, &self.set, EventData::new_u64(0), EventFlags::IN)
+                .map_err(Error::io("epoll_ctl"))?;
+        }
+        if alarm_at != NOT_ARMED { self.set_alarm(alarm_at) } else { Ok(()) }
+    }
+}
+
+fn fresh_set() -> Result<(OwnedFd, OwnedFd)> {
+    let set = epoll::create(CreateFlags::CLOEXEC).map_err(Error::io("epoll_create1"))?;
+    let alarm = rustix::time::timerfd_create(
+        TimerfdClockId::Monotonic,
+        TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK,
+    )
+    .map_err(Error::io("timerfd_create"))?;
+    epoll::add(&set, &alarm, EventData::new_u64(ALARM), EventFlags::IN | EventFlags::ET)
+        .map_err(Error::io("epoll_ctl"))?;
+    Ok((set, alarm))
+}
+
+fn event_flags(interest: Interest, mode: Mode) -> EventFlags {
+    let mut flags = EventFlags::empty();
+    flags.set(EventFlags::IN | EventFlags::RDHUP, interest.contains(Interest::READ));
+    flags.set(EventFlags::OUT, interest.contains(Interest::WRITE));
+    flags.set(EventFlags::PRI, interest.contains(Interest::PRIORITY));
+    flags.set(EventFlags::ET, mode.is_edge());
+    flags.set(EventFlags::ONESHOT, mode.is_oneshot());
+    flags
+}
+
+fn refusal(fd: RawFd, errno: Errno) -> Error {
+    match errno {
+        Errno::BADF => Error::BadFd { fd },
+        errno => Error::io("epoll_ctl")(errno),
+    }
+}

@@ -1,0 +1,154 @@
+//! The kernel interfaces under the loop, one per file.
+//!
+//! A backend provides:
+//! - `add`, `modify`, `remove`: keep a descriptor, a token and an interest in the kernel's set;
+//! - `wait`: block until something is ready or a deadline passes, and list what is ready;
+//! - `edge`: whether [`Mode::Edge`](crate::Mode::Edge) can be asked for;
+//! - `alarm`: whether a deadline shows up as an event ([`ALARM`]) rather than as a wait that ended;
+//! - `reset`: throw the kernel's set away and start an empty one under the same descriptor number.
+//!
+//! Tokens are opaque to a backend, except that it reports its own alarm as [`ALARM`].
+
+#[cfg(target_os = "linux")]
+pub(crate) mod epoll;
+pub(crate) mod event;
+pub(crate) mod poll;
+pub(crate) mod wake_fd;
+
+use crate::{Backend, Instant, Interest, Mode, Result};
+use event::Event;
+use std::os::fd::{BorrowedFd, RawFd};
+
+/// Token of the descriptor by which other threads wake the loop.
+pub(crate) const WAKE: u64 = u64::MAX;
+/// Token of the backend's alarm clock.
+pub(crate) const ALARM: u64 = u64::MAX - 1;
+
+/// Most events that one wait delivers, so that descriptors cannot starve timers (and the other way round).
+pub(crate) const EVENTS_PER_TURN_MAX: usize = 1024;
+
+/// How a descriptor was taken into the set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Registration {
+    /// The kernel watches it.
+    Kernel,
+    /// The kernel cannot watch it because it is always ready (a regular file).
+    Always,
+}
+
+/// How long a wait may last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Look and return.
+    Now,
+    /// Until something happens or the deadline, if there is one, passes.
+    Block,
+}
+
+/// The backend in use.
+pub(crate) enum Poller {
+    #[cfg(target_os = "linux")]
+    Epoll(epoll::Epoll),
+    Poll(poll::PollSet),
+}
+
+macro_rules! each {
+    ($self:expr, $poller:ident => $body:expr) => {
+        match $self {
+            #[cfg(target_os = "linux")]
+            Poller::Epoll($poller) => $body,
+            Poller::Poll($poller) => $body,
+        }
+    };
+}
+
+impl Poller {
+    pub(crate) fn new(backend: Backend) -> Result<Poller> {
+        match backend {
+            #[cfg(target_os = "linux")]
+            Backend::Epoll => Ok(Poller::Epoll(epoll::Epoll::new()?)),
+            #[cfg(not(target_os = "linux"))]
+            Backend::Epoll => Err(crate::Error::Unsupported { what: "anything on this system", backend }),
+            Backend::Poll => Ok(Poller::Poll(poll::PollSet::new())),
+        }
+    }
+
+    pub(crate) fn backend(&self) -> Backend {
+        match self {
+            #[cfg(target_os = "linux")]
+            Poller::Epoll(_) => Backend::Epoll,
+            Poller::Poll(_) => Backend::Poll,
+        }
+    }
+
+    /// Whether a passed deadline arrives as an event, so that a turn without one need not read the clock.
+    pub(crate) fn has_alarm(&self) -> bool {
+        self.backend() == Backend::Epoll
+    }
+
+    pub(crate) fn add(
+        &mut self,
+        fd: RawFd,
+        token: u64,
+        interest: Interest,
+        mode: Mode,
+    ) -> Result<Registration> {
+        each!(self, poller => poller.add(fd, token, interest, mode))
+    }
+
+    pub(crate) fn modify(
+        &mut self,
+        fd: RawFd,
+        token: u64,
+        interest: Interest,
+        mode: Mode,
+    ) -> Result<Registration> {
+        each!(self, poller => poller.modify(fd, token, interest, mode))
+    }
+
+    /// Takes the descriptor out of the set. Failures mean that the kernel has forgotten it already (clause 3.3).
+    pub(crate) fn remove(&mut self, fd: RawFd) {
+        each!(self, poller => poller.remove(fd));
+    }
+
+    /// Waits; `deadline` bounds the wait and, where there is an alarm, arms it.
+    pub(crate) fn wait(
+        &mut self,
+        events: &mut Vec<Event>,
+        wait: Wait,
+        deadline: Option<Instant>,
+    ) -> Result<()> {
+        each!(self, poller => poller.wait(events, wait, deadline))
+    }
+
+    /// Sets the alarm ahead of a wait that this loop does not make itself.
+    pub(crate) fn arm(&mut self, deadline: Instant) -> Result<()> {
+        match self {
+            #[cfg(target_os = "linux")]
+            Poller::Epoll(epoll) => epoll.arm(deadline),
+            Poller::Poll(_) => Ok(()),
+        }
+    }
+
+    /// To be told that [`ALARM`] was reported.
+    pub(crate) fn alarm_rang(&mut self) {
+        match self {
+            #[cfg(target_os = "linux")]
+            Poller::Epoll(epoll) => epoll.alarm_rang(),
+            Poller::Poll(_) => {}
+        }
+    }
+
+    /// Starts an empty set under the same descriptor number.
+    pub(crate) fn reset(&mut self) -> Result<()> {
+        each!(self, poller => poller.reset())
+    }
+}
+
+/// Lends a number to a system call.
+pub(crate) fn borrow<'fd>(fd: RawFd) -> BorrowedFd<'fd> {
+    debug_assert!(fd >= 0, "checked at registration");
+    // SAFETY: the number is not negative, and the borrow lasts for one registration call, in which the kernel itself
+    // checks that the number is open; nothing is read from, written to or closed through it.
+    unsafe { BorrowedFd::borrow_raw(fd) }
+}

@@ -1,0 +1,372 @@
+//! What happens within a turn, and in which order.
+//!
+//! A turn is: wait; descriptors; wake-ups; timers; deferred calls; tasks. Each part takes a bounded amount of work, so none
+//! can starve the others. A panic in user code leaves whatever was fetched but not yet delivered for the next turn.
+
+use crate::core::WakeupCallback;
+use crate::fds::{Lookup, Running};
+use crate::labels::Label;
+use crate::stats::count;
+use crate::sys::event::{self, Event as KernelEvent};
+use crate::sys::{ALARM, EVENTS_PER_TURN_MAX, WAKE, Wait};
+use crate::timers::{Action, Due};
+use crate::watch::{Event, Handler};
+use crate::{Handle, Instant, Readiness, Result, Timer, Watcher};
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+
+/// Most timers that fire in one turn.
+pub const TIMERS_PER_TURN_MAX: usize = 1024;
+/// Most deferred calls that run in one turn.
+pub const DEFERRED_PER_TURN_MAX: usize = 1024;
+/// Most times that tasks are run in one turn.
+pub const TASKS_PER_TURN_MAX: usize = 256;
+/// Most distinct ghosts that are remembered before the kernel's set is rebuilt.
+const GHOSTS_MAX: usize = 64;
+
+/// What has been fetched and not been delivered yet.
+pub(crate) struct Batch {
+    events: Vec<KernelEvent>,
+    next_event: usize,
+    due: Vec<Due>,
+    next_due: usize,
+    signalled: VecDeque<usize>,
+    ended: Vec<usize>,
+    /// Tokens of registrations that do not exist and that reported nevertheless.
+    ghosts: Vec<u64>,
+    alarm_rang: bool,
+    woken: bool,
+}
+
+impl Batch {
+    pub(crate) fn new() -> Batch {
+        Batch {
+            events: Vec::with_capacity(EVENTS_PER_TURN_MAX),
+            next_event: 0,
+            due: Vec::new(),
+            next_due: 0,
+            signalled: VecDeque::new(),
+            ended: Vec::new(),
+            ghosts: Vec::new(),
+            alarm_rang: false,
+            woken: false,
+        }
+    }
+
+    /// Whether everything that was fetched has been delivered, which only a panic prevents.
+    #[inline]
+    pub(crate) fn is_done(&self) -> bool {
+        self.next_event == self.events.len() && self.next_due == self.due.len() && self.signalled.is_empty()
+    }
+
+    /// Whether another thread has asked for a turn since this was last asked.
+    pub(crate) fn take_woken(&mut self) -> bool {
+        std::mem::take(&mut self.woken)
+    }
+
+    /// Waits. Says whether it may have blocked.
+    pub(crate) fn fetch(&mut self, handle: &Handle, wait: Wait, deadline: Option<Instant>) -> Result<Wait> {
+        let core = handle.core();
+        let wait = if core.has_immediate_work() { Wait::Now } else { wait };
+        core.batch.set(core.batch.get().wrapping_add(1));
+        self.next_event = 0;
+        core.note(|observer| observer.before_wait());
+        let result = if core.virtual_clock().is_some() {
+            self.wait_virtually(handle, wait, deadline)
+        } else {
+            let next = core.next_deadline();
+            let until = match (next, deadline) {
+                (Some(next), Some(deadline)) => Some(next.min(deadline)),
+                (next, deadline) => next.or(deadline),
+            };
+            core.poller.borrow_mut().wait(&mut self.events, wait, until)
+        };
+        core.note(|observer| observer.after_wait());
+        count(&core.counters.events, self.events.len() as u64);
+        result.map(|()| wait)
+    }
+
+    /// Lets virtual time pass instead of waiting, once nothing real is ready.
+    fn wait_virtually(&mut self, handle: &Handle, wait: Wait, deadline: Option<Instant>) -> Result<()> {
+        let core = handle.core();
+        let mut poller = core.poller.borrow_mut();
+        poller.wait(&mut self.events, Wait::Now, None)?;
+        if !self.events.is_empty() || wait == Wait::Now {
+            return Ok(());
+        }
+        let blocking_calls = core.pool().borrow().in_flight() > 0;
+        let next = [core.next_deadline(), deadline].into_iter().flatten().min();
+        match (core.virtual_clock(), next) {
+            (Some(clock), Some(next)) if clock.auto_advances() && !blocking_calls => {
+                clock.advance_to(next);
+                Ok(())
+            }
+            // Time stands still, so a deadline of the caller's would never come.
+            (_, Some(_)) if deadline.is_some() && !blocking_calls => Ok(()),
+            _ => poller.wait(&mut self.events, Wait::Block, None),
+        }
+    }
+
+    pub(crate) fn dispatch_events<const OBSERVED: bool>(&mut self, handle: &Handle) -> Result<usize> {
+        let mut ran = 0;
+        while let Some(kernel_event) = self.events.get(self.next_event) {
+            let (token, readiness) = (event::token(kernel_event), event::readiness(kernel_event));
+            self.next_event += 1;
+            if token < ALARM {
+                ran += self.dispatch::<OBSERVED>(handle, token, readiness)? as usize;
+            } else if token == WAKE {
+                self.open_inbox(handle);
+            } else {
+                handle.core().poller.borrow_mut().alarm_rang();
+                self.alarm_rang = true;
+            }
+        }
+        Ok(ran)
+    }
+
+    #[inline]
+    fn dispatch<const OBSERVED: bool>(
+        &mut self,
+        handle: &Handle,
+        token: u64,
+        ready: Readiness,
+    ) -> Result<u32> {
+        let core = handle.core();
+        let lookup = core.fds.borrow_mut().begin(token, ready, core.batch.get());
+        let Running { watcher, readiness, label, handler } = match lookup {
+            Lookup::Found(running) => running,
+            Lookup::Ignored => return Ok(0),
+            Lookup::Stale => return self.discard(handle, token),
+        };
+        let mut call = CallGuard { handle, watcher, handler: Some(handler) };
+        let ran = match &mut call.handler {
+            Some(handler) if OBSERVED => {
+                observed(handle, label, || handler.ready(&Event::new(handle, watcher, readiness)))
+            }
+            Some(handler) => handler.ready(&Event::new(handle, watcher, readiness)),
+            None => 0,
+        };
+        drop(call);
+        if ran == 0 && core.fds.borrow_mut().park(watcher) {
+            core.poller.borrow_mut().remove(watcher.fd);
+        }
+        Ok(ran)
+    }
+
+    /// Drops an event whose registration is gone. One that comes again belongs to a description that lives on under
+    /// another number and can no longer be removed: only a new set gets rid of it.
+    #[cold]
+    fn discard(&mut self, handle: &Handle, token: u64) -> Result<u32> {
+        let core = handle.core();
+        count(&core.counters.stale_events, 1);
+        if self.ghosts.contains(&token) || self.ghosts.len() == GHOSTS_MAX {
+            self.ghosts.clear();
+            core.rebuild()?;
+        } else {
+            self.ghosts.push(token);
+        }
+        Ok(0)
+    }
+
+    /// Takes in what other threads have left.
+    fn open_inbox(&mut self, handle: &Handle) {
+        let core = handle.core();
+        count(&core.counters.wakeups, 1);
+        self.woken = true;
+        core.mailbox().acknowledge();
+        let mut inbox = core.mailbox().inbox();
+        self.signalled.extend(inbox.signalled.drain(..));
+        self.ended.append(&mut inbox.ended);
+        let runnables = std::mem::take(&mut inbox.runnables);
+        let mut deferred = core.deferred.borrow_mut();
+        for call in inbox.calls.drain(..) {
+            deferred.push_back(call);
+        }
+        drop((inbox, deferred));
+        for runnable in runnables {
+            core.mailbox().push_ready(runnable);
+        }
+    }
+
+    pub(crate) fn run_wakeups(&mut self, handle: &Handle) -> usize {
+        let mut ran = 0;
+        while let Some(key) = self.signalled.pop_front() {
+            ran += usize::from(run_wakeup(handle, key));
+        }
+        for key in std::mem::take(&mut self.ended) {
+            let slot = handle.core().wakeups.borrow_mut().try_remove(key);
+            drop(slot);
+        }
+        ran
+    }
+
+    pub(crate) fn run_timers(&mut self, handle: &Handle, waited: Wait) -> usize {
+        let core = handle.core();
+        if self.next_due == self.due.len() {
+            let alarm_rang = std::mem::take(&mut self.alarm_rang);
+            if core.timers.borrow().first_deadline().is_none() {
+                return 0;
+            }
+            // After a wait with an alarm, silence means that nothing is due.
+            let has_alarm = core.virtual_clock().is_none() && core.poller.borrow().has_alarm();
+            if has_alarm && waited == Wait::Block && !alarm_rang && !core.timer_known_due() {
+                return 0;
+            }
+            self.due.clear();
+            self.next_due = 0;
+            core.timers.borrow_mut().take_due(core.now(), TIMERS_PER_TURN_MAX, &mut self.due);
+        }
+        let mut ran = 0;
+        while let Some(&due) = self.due.get(self.next_due) {
+            self.next_due += 1;
+            ran += usize::from(fire(handle, due));
+        }
+        ran
+    }
+}
+
+/// Calls a timer's callback, or wakes its task. True if a callback ran.
+fn fire(handle: &Handle, due: Due) -> bool {
+    let core = handle.core();
+    let now = core.latest_now.get();
+    let Some((action, label)) = core.timers.borrow_mut().begin(due, now) else { return false };
+    count(&core.counters.timers, 1);
+    core.note(|observer| observer.timer_lag(now.saturating_duration_since(due.deadline)));
+    match action {
+        Action::Once(call) => observed(handle, label, || call(handle)),
+        Action::Repeat(repeat) => {
+            let mut guard = RepeatGuard { handle, timer: due.timer, repeat: Some(repeat) };
+            if let Some(repeat) = &mut guard.repeat {
+                observed(handle, label, || repeat.call(handle, due.timer, due.deadline));
+            }
+        }
+        Action::Wake(waker) => {
+            waker.wake();
+            return false;
+        }
+        Action::Running | Action::Vacant(_) => return false,
+    }
+    true
+}
+
+fn run_wakeup(handle: &Handle, key: usize) -> bool {
+    let callback = {
+        let mut wakeups = handle.core().wakeups.borrow_mut();
+        let Some(slot) = wakeups.get_mut(key) else { return false };
+        // From here on a signal means another call.
+        slot.signalled.store(false, Ordering::Release);
+        slot.callback.take()
+    };
+    let mut guard = WakeupGuard { handle, key, callback };
+    match &mut guard.callback {
+        Some(callback) => observed(handle, Label::NONE, || callback(handle)),
+        None => return false,
+    }
+    true
+}
+
+pub(crate) fn run_deferred(handle: &Handle) -> usize {
+    let core = handle.core();
+    let count = core.deferred.borrow().len().min(DEFERRED_PER_TURN_MAX);
+    for done in 0..count {
+        let Some(call) = core.deferred.borrow_mut().pop_front() else { return done };
+        observed(handle, Label::NONE, || call(handle));
+    }
+    count
+}
+
+/// Runs woken tasks, those that they wake included. True if any ran.
+pub(crate) fn run_tasks(handle: &Handle) -> bool {
+    let core = handle.core();
+    let mut ran = 0;
+    while ran < TASKS_PER_TURN_MAX as u64
+        && let Some(runnable) = core.mailbox().pop_ready()
+    {
+        ran += 1;
+        count(&core.counters.task_polls, 1);
+        observed(handle, Label::NONE, || runnable.run());
+    }
+    ran > 0
+}
+
+/// Runs user code with the observer told about it, if there is one.
+#[inline]
+fn observed<R>(handle: &Handle, label: Label, call: impl FnOnce() -> R) -> R {
+    let core = handle.core();
+    if !core.observed.get() {
+        return call();
+    }
+    let _guard = ObserveGuard { handle, label, start: core.note(|observer| observer.enter(label)) };
+    call()
+}
+
+/// Tells the observer that a callback has ended, even if it panicked.
+struct ObserveGuard<'a> {
+    handle: &'a Handle,
+    label: Label,
+    start: Option<Instant>,
+}
+
+impl Drop for ObserveGuard<'_> {
+    fn drop(&mut self) {
+        self.handle.core().note(|observer| observer.leave(self.label, self.start));
+    }
+}
+
+/// Puts a handler back into the table after its call, even if the call panicked.
+struct CallGuard<'a> {
+    handle: &'a Handle,
+    watcher: Watcher,
+    handler: Option<Box<dyn Handler>>,
+}
+
+impl Drop for CallGuard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(handler) = self.handler.take() {
+            let ended = self.handle.core().fds.borrow_mut().finish(self.watcher, handler);
+            // Dropped only now, when the table is free: an owned source may do anything on its way out.
+            drop(ended);
+        }
+    }
+}
+
+/// Puts a repeating timer's action back, even if its call panicked.
+struct RepeatGuard<'a> {
+    handle: &'a Handle,
+    timer: Timer,
+    repeat: Option<Box<crate::timer::Repeat>>,
+}
+
+impl Drop for RepeatGuard<'_> {
+    fn drop(&mut self) {
+        if let Some(repeat) = self.repeat.take() {
+            let ended = self.handle.core().timers.borrow_mut().finish(self.timer, Action::Repeat(repeat));
+            drop(ended);
+        }
+    }
+}
+
+/// Puts a wake-up's callback back, even if its call panicked.
+struct WakeupGuard<'a> {
+    handle: &'a Handle,
+    key: usize,
+    callback: WakeupCallback,
+}
+
+impl Drop for WakeupGuard<'_> {
+    fn drop(&mut self) {
+        let callback = self.callback.take();
+        let unplaced = match self.handle.core().wakeups.borrow_mut().get_mut(self.key) {
+            Some(slot) => std::mem::replace(&mut slot.callback, callback),
+            None => callback,
+        };
+        drop(unplaced);
+    }
+}
+
+impl std::fmt::Debug for Batch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Batch").field("events", &self.events.len()).finish_non_exhaustive()
+    }
+}
