@@ -100,17 +100,26 @@ impl Results {
         self.entries.iter().filter(move |entry| entry.case == case && entry.metric == metric)
     }
 
-    /// Every (case, metric, unit) measured, in order.
+    /// Every case measured, in order.
     #[must_use]
-    pub fn tables(&self) -> Vec<(&str, &str, &str)> {
-        let mut tables: Vec<(&str, &str, &str)> = Vec::new();
-        for entry in &self.entries {
-            let table = (entry.case.as_str(), entry.metric.as_str(), entry.unit.as_str());
-            if !tables.contains(&table) {
-                tables.push(table);
-            }
-        }
-        tables
+    pub fn cases(&self) -> Vec<&str> {
+        distinct(self.entries.iter().map(|entry| entry.case.as_str()))
+    }
+
+    /// Every metric of a case, in order.
+    #[must_use]
+    pub fn metrics<'a>(&'a self, case: &'a str) -> Vec<&'a str> {
+        distinct(self.of_case(case).map(|entry| entry.metric.as_str()))
+    }
+
+    /// Every subject of a case, in order.
+    #[must_use]
+    pub fn subjects<'a>(&'a self, case: &'a str) -> Vec<&'a str> {
+        distinct(self.of_case(case).map(|entry| entry.subject.as_str()))
+    }
+
+    fn of_case<'a>(&'a self, case: &'a str) -> impl Iterator<Item = &'a Entry> {
+        self.entries.iter().filter(move |entry| entry.case == case)
     }
 
     /// The figures as rows.
@@ -126,6 +135,16 @@ impl Results {
         };
         self.entries.iter().map(row).collect()
     }
+}
+
+fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut seen = Vec::new();
+    for name in names {
+        if !seen.contains(&name) {
+            seen.push(name);
+        }
+    }
+    seen
 }
 
 #[cfg(test)]
@@ -154,11 +173,13 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_listed_once_in_order_of_arrival() {
+    fn cases_are_listed_once_in_order_of_arrival() {
         let mut results = Results::new("s");
         results.record("b", "raw", "m", "ns", Keep::Minimum, 1.0);
         results.record("a", "raw", "m", "ns", Keep::Minimum, 1.0);
         results.record("b", "libev", "m", "ns", Keep::Minimum, 1.0);
-        assert_eq!(results.tables(), [("b", "m", "ns"), ("a", "m", "ns")]);
+        assert_eq!(results.cases(), ["b", "a"]);
+        assert_eq!(results.subjects("b"), ["raw", "libev"]);
+        assert_eq!(results.metrics("a"), ["m"]);
     }
 }

@@ -1,46 +1,83 @@
-//! The printed report: a table per figure, then all targets in one list.
+//! The printed report: a table per case, then all targets in one list.
 
 use std::fmt::Write as _;
 
 use crate::{Entry, Keep, OURS, RAW, Results, Target};
 
-/// Renders every figure with its ratio to the bare system calls and to the best peer, then the targets.
+/// Renders every case with the ratios to the bare system calls and to the best peer, then the targets.
 ///
 /// Variants of Mainspring (`mainspring-timed`, ...) are shown but are nobody's peer.
 #[must_use]
 pub fn report(results: &Results, targets: &[Target]) -> String {
     let mut out = String::new();
-    for (case, metric, unit) in results.tables() {
-        table(&mut out, results, (case, metric, unit));
-        for target in targets.iter().filter(|target| target.case == case && target.metric == metric) {
-            target_line(&mut out, results, target, false);
-        }
+    for case in results.cases() {
+        case_table(&mut out, results, case);
+        targets
+            .iter()
+            .filter(|target| target.case == case)
+            .for_each(|target| verdict(&mut out, results, target));
         out.push('\n');
     }
     summary(&mut out, results, targets);
     out
 }
 
-fn table(out: &mut String, results: &Results, (case, metric, unit): (&str, &str, &str)) {
-    let entries: Vec<&Entry> = results.figures(case, metric).collect();
-    let best_peer = best_peer(&entries);
-    let raw = results.value(case, RAW, metric);
-    let _ = writeln!(out, "{case}: {}, {unit} ({})", metric.replace('_', " "), rule(entries[0]));
-    let _ = writeln!(out, "  {:<20}{:>12}{:>9}{:>13}", "subject", unit, "x raw", "x best peer");
-    for entry in entries {
-        let value = entry.value();
-        let to = |reference: Option<f64>| match reference {
-            Some(reference) if reference > 0.0 => format!("{:.2}", value / reference),
-            _ => String::new(),
+/// One metric of a case: a column of figures, and what each is compared with.
+struct Column<'a> {
+    metric: &'a str,
+    entries: Vec<&'a Entry>,
+    raw: Option<f64>,
+    best_peer: Option<f64>,
+}
+
+impl<'a> Column<'a> {
+    fn new(results: &'a Results, case: &'a str, metric: &'a str) -> Column<'a> {
+        let entries: Vec<&Entry> = results.figures(case, metric).collect();
+        let best_peer = best_peer(&entries);
+        Column { metric, entries, raw: results.value(case, RAW, metric), best_peer }
+    }
+
+    fn heading(&self) -> String {
+        let mut line = format!("{:>12}", self.entries[0].unit);
+        line += if self.raw.is_some() { "   x raw" } else { "" };
+        line += if self.best_peer.is_some() { "  x peer" } else { "" };
+        line
+    }
+
+    fn cells(&self, subject: &str) -> String {
+        let value = self.entries.iter().find(|entry| entry.subject == subject).map(|entry| entry.value());
+        let ratio = |reference: Option<f64>| match (reference, value) {
+            (None, _) => String::new(),
+            (Some(reference), Some(value)) if reference > 0.0 => format!("{:>8.2}", value / reference),
+            (Some(_), _) => format!("{:>8}", ""),
         };
-        let (to_raw, to_peer) = (to(raw), to(best_peer));
-        let _ = writeln!(out, "  {:<20}{:>12}{to_raw:>9}{to_peer:>13}", entry.subject, figure(value));
+        let figure = value.map_or(String::new(), figure);
+        format!("{figure:>12}{}{}", ratio(self.raw), ratio(self.best_peer))
+    }
+}
+
+fn case_table(out: &mut String, results: &Results, case: &str) {
+    let columns: Vec<Column<'_>> =
+        results.metrics(case).into_iter().map(|metric| Column::new(results, case, metric)).collect();
+    let (mut names, mut units) = (format!("  {:<22}", ""), format!("  {:<22}", "subject"));
+    for column in &columns {
+        let heading = column.heading();
+        let name = column.metric.replace('_', " ");
+        let _ = write!(names, "{name:>width$}  ", width = heading.len());
+        let _ = write!(units, "{heading}  ");
+    }
+    let _ =
+        writeln!(out, "{case} ({})\n{}\n{}", rule(columns[0].entries[0]), names.trim_end(), units.trim_end());
+    for subject in results.subjects(case) {
+        let cells: String = columns.iter().map(|column| column.cells(subject) + "  ").collect();
+        let _ = writeln!(out, "  {subject:<22}{}", cells.trim_end());
     }
 }
 
 /// The best figure of whoever is neither Mainspring nor the bare system calls.
 fn best_peer(entries: &[&Entry]) -> Option<f64> {
-    let peers = entries.iter().filter(|entry| entry.subject != RAW && !entry.subject.starts_with(OURS));
+    let peers =
+        entries.iter().filter(|entry| !entry.subject.starts_with(RAW) && !entry.subject.starts_with(OURS));
     let best = if entries[0].keep == Keep::Maximum { f64::max } else { f64::min };
     peers.map(|entry| entry.value()).reduce(best)
 }
@@ -48,10 +85,9 @@ fn best_peer(entries: &[&Entry]) -> Option<f64> {
 fn rule(entry: &Entry) -> String {
     let samples = entry.sample_count();
     match entry.keep {
-        Keep::Minimum => format!("minimum of {samples} runs"),
-        Keep::Maximum => format!("maximum of {samples} runs"),
-        Keep::Median => format!("median of {samples} samples"),
-        Keep::P99 => format!("99th percentile of {samples} samples"),
+        Keep::Minimum => format!("minima of {samples} processes"),
+        Keep::Maximum => format!("maxima of {samples} processes"),
+        Keep::Median | Keep::P99 => format!("{samples} samples"),
     }
 }
 
@@ -63,22 +99,25 @@ fn figure(value: f64) -> String {
     }
 }
 
-fn target_line(out: &mut String, results: &Results, target: &Target, with_name: bool) {
+fn verdict(out: &mut String, results: &Results, target: &Target) {
     let Some(verdict) = target.judge(results) else { return };
     let mark = if verdict.reached { "ok  " } else { "MISS" };
-    let name = if with_name { format!("{} {}: ", target.case, target.metric) } else { String::new() };
-    let _ = writeln!(out, "  {mark} {name}{} (measured {:.2})", verdict.wording, verdict.measured);
+    let metric = target.metric.replace('_', " ");
+    let _ = writeln!(out, "  {mark} {metric} {} (measured {:.2})", verdict.wording, verdict.measured);
 }
 
 fn summary(out: &mut String, results: &Results, targets: &[Target]) {
-    let judged: Vec<&Target> = targets.iter().filter(|target| target.judge(results).is_some()).collect();
-    if judged.is_empty() {
+    let verdicts: Vec<_> =
+        targets.iter().filter_map(|target| Some((target, target.judge(results)?))).collect();
+    if verdicts.is_empty() {
         return;
     }
-    let reached = judged.iter().filter(|target| target.judge(results).is_some_and(|v| v.reached)).count();
-    let _ = writeln!(out, "targets: {reached} of {} reached", judged.len());
-    for target in judged {
-        target_line(out, results, target, true);
+    let reached = verdicts.iter().filter(|(_, verdict)| verdict.reached).count();
+    let _ = writeln!(out, "targets: {reached} of {} reached", verdicts.len());
+    for (target, verdict) in verdicts.iter().filter(|(_, verdict)| !verdict.reached) {
+        let (case, metric) = (&target.case, target.metric.replace('_', " "));
+        let _ =
+            writeln!(out, "  MISS {case}: {metric} {} (measured {:.2})", verdict.wording, verdict.measured);
     }
 }
 
@@ -93,9 +132,20 @@ mod tests {
             results.record("c-1", subject, "cpu", "ns", Keep::Minimum, value);
         }
         let text = report(&results, &[Target::within("c-1", "cpu", 1.05, &["raw"])]);
-        assert!(text.contains("mainspring                 110.0     1.10         0.55"), "{text}");
-        assert!(text.contains("MISS c-1 cpu: at most 1.05 x raw (measured 1.10)"), "{text}");
+        assert!(text.contains("mainspring                   110.0    1.10    0.55"), "{text}");
+        assert!(text.contains("MISS c-1: cpu at most 1.05 x raw (measured 1.10)"), "{text}");
         assert!(text.contains("targets: 0 of 1 reached"), "{text}");
+    }
+
+    #[test]
+    fn metrics_of_one_case_stand_side_by_side() {
+        let mut results = Results::new("s");
+        results.record("c", "libev", "insert", "ns", Keep::Minimum, 1.0);
+        results.record("c", "libev", "fire", "ns", Keep::Minimum, 2.0);
+        results.record("c", "calloop", "insert", "ns", Keep::Minimum, 3.0);
+        let text = report(&results, &[]);
+        assert!(text.contains("libev                         1.00    1.00          2.00    1.00"), "{text}");
+        assert!(text.contains("calloop                       3.00    3.00\n"), "{text}");
     }
 
     #[test]
