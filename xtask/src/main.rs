@@ -1,1 +1,53 @@
-fn main() {}
+//! `cargo xtask`: the project's own commands, one file each.
+
+mod bench;
+mod command;
+mod install_c;
+mod packages;
+mod simulate;
+mod test;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// The project's own commands.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", about, max_term_width = 110)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Set up what the tests need, then run every check and test; ends with a line that counts them.
+    Test(test::Arguments),
+    /// Run a benchmark suite against its peers.
+    ///
+    /// Example: cargo xtask bench reactor --quick --json target/reactor.json
+    Bench(bench::Arguments),
+    /// Run the kernel's simulator: whole days of traffic with faults, in virtual time, from seeds.
+    ///
+    /// Example: cargo xtask simulate --seeds 1000
+    Simulate(simulate::Arguments),
+    /// Build the C library and install it with its header and pkg-config file.
+    ///
+    /// Example: cargo xtask install-c --prefix /usr/local
+    InstallC(install_c::Arguments),
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Test(arguments) => test::run(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
+        Command::Simulate(arguments) => simulate::run(&arguments),
+        Command::InstallC(arguments) => install_c::run(&arguments),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! `cargo xtask bench`: builds and runs one suite of the `bench` workspace.
+
+use crate::command::{self, cargo, root, target_dir};
+use anyhow::Result;
+use clap::ValueEnum;
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Which suite.
+    suite: Suite,
+    /// Options of the suite: --quick, --json FILE, --filter CASE, ... (--help lists them).
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    options: Vec<String>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Suite {
+    /// The reactor against raw epoll, libev, libuv, libevent, mio, polling, calloop and tokio.
+    Reactor,
+    /// The kernel by itself, beside JSON parsing, schema validation and in-process actors.
+    Kernel,
+}
+
+pub(crate) fn run_suite(suite: &str, options: &[String]) -> Result<()> {
+    let mut command = cargo();
+    command
+        .args(["run", "--release", "--quiet", "--manifest-path"])
+        .arg(root().join("bench/Cargo.toml"))
+        .arg("--target-dir")
+        .arg(target_dir().join("bench"))
+        .args(["--bin", &format!("{suite}-bench"), "--"])
+        .args(options);
+    command::run(&mut command)
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let suite = arguments.suite.to_possible_value();
+    run_suite(suite.as_ref().map_or("", |suite| suite.get_name()), &arguments.options)
+}

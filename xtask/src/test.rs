@@ -1,0 +1,154 @@
+//! `cargo xtask test`: everything that must hold, in one command.
+
+use crate::command::{self, cargo, root, show, target_dir};
+use crate::packages::{Need, ensure};
+use crate::simulate;
+use anyhow::{Context, Result, bail};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// Seeds that the simulator runs as part of the tests.
+const SIMULATED_SEEDS: &str = "1000";
+/// Steps of each.
+const SIMULATED_STEPS: &str = "2000";
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Skip the simulator and the check of the benchmarks.
+    #[arg(long)]
+    quick: bool,
+}
+
+/// What has been counted.
+#[derive(Default)]
+struct Count {
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+    failures: Vec<String>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let start = Instant::now();
+    let mut count = Count::default();
+    let valgrind = ensure(&[Need { program: "valgrind", package: "valgrind", purpose: "C tests for leaks" }]);
+    let strace =
+        ensure(&[Need { program: "strace", package: "strace", purpose: "tests that count system calls" }]);
+
+    count.check("formatting", cargo().args(["fmt", "--all", "--check"]));
+    count.check(
+        "clippy",
+        cargo().args(["clippy", "--workspace", "--all-targets", "--quiet", "--", "--deny", "warnings"]),
+    );
+    count.check(
+        "documentation",
+        cargo().args(["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "--deny warnings"),
+    );
+    let mut tests = cargo();
+    tests.args(["test", "--workspace", "--no-fail-fast"]);
+    tests.env("MAINSPRING_VALGRIND", if valgrind { "1" } else { "0" });
+    tests.env("MAINSPRING_STRACE", if strace { "1" } else { "0" });
+    count.tests("tests and doctests", &mut tests)?;
+    if !arguments.quick {
+        let options = ["--seeds", SIMULATED_SEEDS, "--steps", SIMULATED_STEPS].map(String::from).to_vec();
+        count.step("simulation", || simulate::run(&simulate::Arguments { options }));
+        count.check("benchmarks: formatting", bench_cargo("fmt").args(["--all", "--check"]));
+        let target = target_dir().join("bench");
+        let clippy = ["--all-targets", "--quiet", "--target-dir"];
+        count.check(
+            "benchmarks: clippy",
+            bench_cargo("clippy").args(clippy).arg(target).args(["--", "--deny", "warnings"]),
+        );
+    }
+
+    println!("\nfinished in {} s", start.elapsed().as_secs());
+    for failure in &count.failures {
+        println!("failed: {failure}");
+    }
+    println!("{} passed, {} failed, {} skipped", count.passed, count.failed, count.skipped);
+    if count.failed > 0 {
+        bail!("{} of the checks and tests failed", count.failed);
+    }
+    Ok(())
+}
+
+fn bench_cargo(subcommand: &str) -> Command {
+    let mut command = cargo();
+    command.arg(subcommand).arg("--manifest-path").arg(root().join("bench/Cargo.toml"));
+    command
+}
+
+impl Count {
+    /// One thing that holds or does not.
+    fn step(&mut self, name: &str, step: impl FnOnce() -> Result<()>) {
+        println!("==> {name}");
+        match step() {
+            Ok(()) => self.passed += 1,
+            Err(error) => {
+                println!("{error:#}");
+                self.failed += 1;
+                self.failures.push(name.into());
+            }
+        }
+    }
+
+    fn check(&mut self, name: &str, command: &mut Command) {
+        self.step(name, || command::run(command));
+    }
+
+    /// A run of the test harness, whose closing lines are added up.
+    fn tests(&mut self, name: &str, command: &mut Command) -> Result<()> {
+        println!("==> {name}");
+        let shown = show(command);
+        let mut child =
+            command.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot start `{shown}`"))?;
+        let output = child.stdout.take().context("no output")?;
+        for line in BufReader::new(output).lines() {
+            let line = line?;
+            println!("{line}");
+            self.read_line(&line);
+        }
+        let status = child.wait()?;
+        // A crate that does not compile, or a test that kills its process, leaves no closing line.
+        if !status.success() && self.failures.is_empty() {
+            self.failed += 1;
+            self.failures.push(format!("{shown}: {status}"));
+        }
+        Ok(())
+    }
+
+    fn read_line(&mut self, line: &str) {
+        if let Some(result) = line.strip_prefix("test result: ") {
+            self.passed += number_before(result, " passed");
+            self.failed += number_before(result, " failed");
+            self.skipped += number_before(result, " ignored");
+        } else if let Some(name) =
+            line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED"))
+        {
+            self.failures.push(name.into());
+        }
+    }
+}
+
+/// The number that stands before a word, as in "12 passed".
+fn number_before(text: &str, word: &str) -> usize {
+    let Some(end) = text.find(word) else { return 0 };
+    let digits = text[..end].rsplit(|character: char| !character.is_ascii_digit()).next().unwrap_or("");
+    digits.parse().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closing_lines_of_the_harness_are_added_up() {
+        let mut count = Count::default();
+        count.read_line("test result: FAILED. 12 passed; 3 failed; 1 ignored; 0 measured; 0 filtered out");
+        count.read_line("test result: ok. 5 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out");
+        count.read_line("test identity::a_name ... FAILED");
+        assert_eq!((count.passed, count.failed, count.skipped), (17, 3, 1));
+        assert_eq!(count.failures, ["identity::a_name"]);
+    }
+}
