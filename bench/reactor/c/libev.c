@@ -1,5 +1,5 @@
 /*
- * libev, epoll backend. It has no edge-triggered mode: dispatch-edge is its level mode with the same write. Changes to
+ * libev, epoll backend. It has no edge-triggered mode: where others use theirs, it does the same work in level mode. Changes to
  * descriptors are applied when the loop next runs, so registration cases include a turn that does not wait.
  */
 #include "workload.h"
@@ -28,7 +28,7 @@ static void piped(struct ev_loop *l, ev_io *w, int events) { (void)l, (void)even
 
 static void subject_watch(const int *fds, int count, enum watch_kind kind)
 {
-    void (*callbacks[])(struct ev_loop *, ev_io *, int) = {dispatched, dispatched_edge, piped};
+    void (*callbacks[])(struct ev_loop *, ev_io *, int) = {dispatched, dispatched_edge, piped, piped};
     watchers = allocate(sizeof(ev_io) * (size_t)count);
     watcher_count = count;
     for (int i = 0; i < count; i++) {

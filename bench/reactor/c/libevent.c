@@ -31,8 +31,8 @@ static void piped(evutil_socket_t fd, short events, void *w) { (void)events, rea
 
 static void subject_watch(const int *fds, int count, enum watch_kind kind)
 {
-    event_callback_fn callbacks[] = {dispatched, dispatched_edge, piped};
-    short mode = (short)(EV_READ | EV_PERSIST | (kind == WATCH_DISPATCH_EDGE ? EV_ET : 0));
+    event_callback_fn callbacks[] = {dispatched, dispatched_edge, piped, piped};
+    short mode = (short)(EV_READ | EV_PERSIST | (wants_edge(kind) ? EV_ET : 0));
     watchers = allocate(sizeof(struct event) * (size_t)count);
     watcher_count = count;
     for (int i = 0; i < count; i++) {

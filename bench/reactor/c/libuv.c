@@ -1,5 +1,5 @@
 /*
- * libuv's uv_poll_t and uv_timer_t. Level-triggered only: dispatch-edge is its level mode with the same write. Timers have
+ * libuv's uv_poll_t and uv_timer_t. Level-triggered only: where others use an edge-triggered mode, it does the same work in level mode. Timers have
  * whole milliseconds; a request in between is rounded up, as its users must. Changes to descriptors are applied when the
  * loop next polls, so registration cases include a turn that does not wait.
  */
@@ -36,7 +36,7 @@ static void piped(uv_poll_t *w, int status, int events) { (void)status, (void)ev
 
 static void subject_watch(const int *fds, int count, enum watch_kind kind)
 {
-    uv_poll_cb callbacks[] = {dispatched, dispatched_edge, piped};
+    uv_poll_cb callbacks[] = {dispatched, dispatched_edge, piped, piped};
     watch_callback = callbacks[kind];
     watched_fds = fds;
     watchers = allocate(sizeof(uv_poll_t) * (size_t)count);

@@ -39,8 +39,8 @@ static void control(int operation, struct watcher *w)
 
 static void subject_watch(const int *fds, int count, enum watch_kind kind)
 {
-    void (*callbacks[])(struct watcher *) = {dispatched, dispatched_edge, piped};
-    if (kind == WATCH_DISPATCH_EDGE)
+    void (*callbacks[])(struct watcher *) = {dispatched, dispatched_edge, piped, piped};
+    if (wants_edge(kind))
         interest |= (uint32_t)EPOLLET;
     watchers = allocate(sizeof(struct watcher) * (size_t)count);
     watcher_count = count;

@@ -10,8 +10,10 @@ use crate::packages;
 
 /// A subject written in C and what it is linked with.
 pub(crate) struct CSubject {
-    /// The subject's name, and its file's.
+    /// The subject's name.
     pub(crate) name: &'static str,
+    /// Its file's, without the ending.
+    source: &'static str,
     /// The Debian package with its header.
     package: Option<&'static str>,
     /// Ways to link it, best first.
@@ -19,11 +21,18 @@ pub(crate) struct CSubject {
 }
 
 /// All C subjects.
-pub(crate) const C_SUBJECTS: [CSubject; 4] = [
-    CSubject { name: "raw", package: None, links: &[&[]] },
-    CSubject { name: "libev", package: Some("libev-dev"), links: &[&["-l:libev.a", "-lm"], &["-lev"]] },
+pub(crate) const C_SUBJECTS: [CSubject; 5] = [
+    CSubject { name: "raw", source: "raw", package: None, links: &[&[]] },
+    CSubject { name: "raw-level", source: "raw", package: None, links: &[&[]] },
+    CSubject {
+        name: "libev",
+        source: "libev",
+        package: Some("libev-dev"),
+        links: &[&["-l:libev.a", "-lm"], &["-lev"]],
+    },
     CSubject {
         name: "libuv",
+        source: "libuv",
         package: Some("libuv1-dev"),
         links: &[
             &["-l:libuv_a.a", "-lpthread", "-ldl", "-lrt"],
@@ -33,12 +42,18 @@ pub(crate) const C_SUBJECTS: [CSubject; 4] = [
     },
     CSubject {
         name: "libevent",
+        source: "libevent",
         package: Some("libevent-dev"),
         links: &[&["-l:libevent_core.a"], &["-levent_core"], &["-levent"]],
     },
 ];
 
 impl CSubject {
+    /// The words that come before the case on its command line.
+    pub(crate) fn words(&self) -> Vec<String> {
+        if self.name.ends_with("-level") { vec!["level".into()] } else { Vec::new() }
+    }
+
     /// The compiled program, compiled now unless it is there and newer than its sources.
     ///
     /// # Errors
@@ -46,8 +61,9 @@ impl CSubject {
     /// One line for the user: what is missing and what to install.
     pub(crate) fn build(&self) -> Result<PathBuf, String> {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("c");
-        let source = sources.join(self.name).with_extension("c");
-        let program = target_folder().map_err(|error| format!("no target folder: {error}"))?.join(self.name);
+        let source = sources.join(self.source).with_extension("c");
+        let program =
+            target_folder().map_err(|error| format!("no target folder: {error}"))?.join(self.source);
         if modified(&program) > modified(&source).max(modified(&sources.join("workload.h"))) {
             return Ok(program);
         }

@@ -21,6 +21,19 @@ const LEVEL: &[&str] =
     &["raw", "mainspring", "mainspring-timed", "libev", "libuv", "libevent", "polling", "calloop"];
 const ALL: &[&str] =
     &["raw", "mainspring", "libev", "libuv", "libevent", "mio", "polling", "calloop", "tokio"];
+const PIPE: &[&str] = &[
+    "raw",
+    "raw-level",
+    "mainspring",
+    "mainspring-level",
+    "libev",
+    "libuv",
+    "libevent",
+    "mio",
+    "polling",
+    "calloop",
+    "tokio",
+];
 const REPLACING: &[&str] = &["raw", "mainspring", "libev", "libuv", "libevent", "mio", "polling", "calloop"];
 const TIMERS: &[&str] = &["mainspring", "mainspring-boxed", "libev", "libuv", "libevent", "tokio"];
 const TIMERS_WITH_CALLOOP: &[&str] =
@@ -47,9 +60,9 @@ pub(crate) fn all(quick: bool) -> Vec<Case> {
         case("dispatch-edge-1", "dispatch-edge", &[1, 2000, 15], ALL, rounds(10, 3)),
         case("dispatch-edge-16", "dispatch-edge", &[16, 200, 15], ALL, rounds(10, 3)),
         case("dispatch-edge-256", "dispatch-edge", &[256, 15, 15], ALL, rounds(10, 3)),
-        case("pipe-100-1", "pipe", &[100, 1, 1000, pick(30, 15)], ALL, rounds(20, 6)),
-        case("pipe-1000-100", "pipe", &[1000, 100, 2000, pick(20, 10)], ALL, rounds(20, 6)),
-        case("pipe-9000-1000", "pipe", &[9000, 1000, 10_000, pick(8, 4)], ALL, rounds(20, 3)),
+        case("pipe-100-1", "pipe", &[100, 1, 1000, pick(30, 15)], PIPE, rounds(20, 6)),
+        case("pipe-1000-100", "pipe", &[1000, 100, 2000, pick(20, 10)], PIPE, rounds(20, 6)),
+        case("pipe-9000-1000", "pipe", &[9000, 1000, 10_000, pick(8, 4)], PIPE, rounds(20, 3)),
         case("pipe-rewatch-9000", "rewatch", &[9000, pick(12, 5)], REPLACING, rounds(12, 2)),
         case("pipe-unwatch-watch-9000", "unwatch-watch", &[9000, pick(12, 5)], ALL, rounds(12, 2)),
         case("timers-30000", "timers", &[30_000, 100, 1], TIMERS_WITH_CALLOOP, 1),

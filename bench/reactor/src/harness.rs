@@ -22,7 +22,7 @@ impl Programs {
         let mut programs = BTreeMap::new();
         for subject in c_subjects::C_SUBJECTS.iter().filter(|subject| options.wants_subject(subject.name)) {
             match subject.build() {
-                Ok(program) => _ = programs.insert(subject.name, (program, Vec::new())),
+                Ok(program) => _ = programs.insert(subject.name, (program, subject.words())),
                 Err(problem) => eprintln!("{}: not measured: {problem}", subject.name),
             }
         }

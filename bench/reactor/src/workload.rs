@@ -19,8 +19,17 @@ pub(crate) enum Kind {
     Dispatch,
     /// One write, which is what makes an edge-triggered eventfd ready again.
     DispatchEdge,
-    /// Read one byte and send one to the next pair.
+    /// Read what is there, which is one byte, and send as much to the next pair. Edge-triggered by all who can.
     Pipe,
+    /// The same, level-triggered.
+    PipeLevel,
+}
+
+impl Kind {
+    /// Whether a subject that has an edge-triggered mode uses it.
+    pub(crate) fn wants_edge(self) -> bool {
+        matches!(self, Kind::DispatchEdge | Kind::Pipe)
+    }
 }
 
 /// A subject that watches descriptors.
@@ -29,7 +38,7 @@ pub(crate) trait Watching {
     fn watch(&mut self, fds: &[RawFd], kind: Kind);
     /// The same for descriptors that will never be ready: only their registration is measured.
     fn watch_idle(&mut self, fds: &[RawFd]) {
-        self.watch(fds, Kind::Pipe);
+        self.watch(fds, Kind::PipeLevel);
     }
     /// Watches the same descriptors again while they are watched: replaces each registration.
     fn rewatch(&mut self);
@@ -90,25 +99,14 @@ pub(crate) fn on_ready(kind: Kind, index: usize, fd: RawFd) -> bool {
             assert_eq!(written, 8, "an eventfd takes eight bytes");
             add(&EVENTS_LEFT, -1) == 0
         }
-        Kind::Pipe => {
-            let mut byte = [0_u8; 1];
-            // SAFETY: one writable byte.
-            let count = unsafe { libc::recv(fd, byte.as_mut_ptr().cast(), 1, 0) };
+        Kind::Pipe | Kind::PipeLevel => {
+            // An edge obliges to take all there is; one recv does.
+            let mut bytes = [0_u8; 64];
+            // SAFETY: as many writable bytes as stated.
+            let count = unsafe { libc::recv(fd, bytes.as_mut_ptr().cast(), bytes.len(), 0) };
             on_bytes(index, count as i64)
         }
     }
-}
-
-/// [`on_ready`] for edge-triggered loops, which must take all there is: still one `recv`.
-#[inline]
-pub(crate) fn on_ready_edge(kind: Kind, index: usize, fd: RawFd) -> bool {
-    if kind != Kind::Pipe {
-        return on_ready(kind, index, fd);
-    }
-    let mut bytes = [0_u8; 64];
-    // SAFETY: as many writable bytes as stated.
-    let count = unsafe { libc::recv(fd, bytes.as_mut_ptr().cast(), bytes.len(), 0) };
-    on_bytes(index, count as i64)
 }
 
 /// Passes on what was received from pair `index`.
@@ -194,9 +192,9 @@ pub(crate) fn turns(subject: &mut impl Watching, count: u64, turns: u64) {
 }
 
 /// libevent's pipe benchmark: `active` bytes travel round `count` pairs until `writes` more were sent.
-pub(crate) fn pipe(subject: &mut impl Watching, count: u64, active: u64, writes: u64, runs: u64) {
+pub(crate) fn pipe(subject: &mut impl Watching, kind: Kind, [count, active, writes, runs]: [u64; 4]) {
     let (count, active) = (count as usize, active as usize);
-    subject.watch(&pipes(count), Kind::Pipe);
+    subject.watch(&pipes(count), kind);
     let mut best = f64::INFINITY;
     for _run in 0..runs {
         for i in 0..active {

@@ -44,7 +44,7 @@ impl Calloop {
         let (fd, kind) = (self.fds[index], self.kind);
         // SAFETY: the workload never closes its descriptors.
         let source = unsafe { BorrowedFd::borrow_raw(fd) };
-        let mode = if kind == Kind::DispatchEdge { Mode::Edge } else { Mode::Level };
+        let mode = if kind.wants_edge() { Mode::Edge } else { Mode::Level };
         let generic = Generic::new(source, Interest::READ, mode);
         let handle = self.event_loop.handle();
         // A closure per kind, so that none decides at run time what the others know at compile time.
@@ -59,7 +59,7 @@ impl Calloop {
         match kind {
             Kind::Dispatch => insert!(Kind::Dispatch).expect("inserted"),
             Kind::DispatchEdge => insert!(Kind::DispatchEdge).expect("inserted"),
-            Kind::Pipe => insert!(Kind::Pipe).expect("inserted"),
+            Kind::Pipe | Kind::PipeLevel => insert!(Kind::Pipe).expect("inserted"),
         }
     }
 

@@ -37,7 +37,7 @@ impl Plain {
     }
 
     fn watch_one(&self, index: usize, fd: RawFd, kind: Kind) -> Watcher {
-        let mode = if kind == Kind::DispatchEdge { Mode::Edge } else { Mode::Level };
+        let mode = if kind.wants_edge() { Mode::Edge } else { Mode::Level };
         let watch = self.reactor.watch(borrow(fd)).mode(mode);
         // A closure per kind, so that none decides at run time what the others know at compile time.
         macro_rules! on_read {
@@ -52,7 +52,7 @@ impl Plain {
         let watch = match kind {
             Kind::Dispatch => on_read!(Kind::Dispatch),
             Kind::DispatchEdge => on_read!(Kind::DispatchEdge),
-            Kind::Pipe => on_read!(Kind::Pipe),
+            Kind::Pipe | Kind::PipeLevel => on_read!(Kind::Pipe),
         };
         watch.start().expect("watched")
     }
@@ -93,7 +93,7 @@ impl Watching for Plain {
         for index in 0..self.watches.len() {
             let (fd, watcher) = self.watches[index];
             self.reactor.unwatch(watcher);
-            self.watches[index].1 = self.watch_one(index, fd, Kind::Pipe);
+            self.watches[index].1 = self.watch_one(index, fd, Kind::PipeLevel);
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 
-use crate::workload::{Kind, Oneshot, Watching, on_ready_edge};
+use crate::workload::{Kind, Oneshot, Watching, on_ready};
 
 pub(crate) struct Mio {
     poll: Poll,
@@ -56,7 +56,7 @@ impl Watching for Mio {
             self.poll.poll(&mut self.events, None).expect("polled");
             for event in &self.events {
                 let index = event.token().0;
-                stopped |= on_ready_edge(self.kind, index, self.fds[index]);
+                stopped |= on_ready(self.kind, index, self.fds[index]);
             }
         }
     }

@@ -9,8 +9,16 @@ mod tokio;
 use crate::workload::{self, Kind, Oneshot, TimerQueue, Watching};
 
 /// The subjects that live in this program; the others are the C programs.
-pub(crate) const IN_RUST: [&str; 7] =
-    ["mainspring", "mainspring-timed", "mainspring-boxed", "mio", "polling", "calloop", "tokio"];
+pub(crate) const IN_RUST: [&str; 8] = [
+    "mainspring",
+    "mainspring-timed",
+    "mainspring-boxed",
+    "mainspring-level",
+    "mio",
+    "polling",
+    "calloop",
+    "tokio",
+];
 
 /// Does one subject's work: `NAME CASE NUMBERS...`. Which subject can do which case is the harness's knowledge.
 pub(crate) fn run(words: &[String]) {
@@ -27,6 +35,7 @@ pub(crate) fn run(words: &[String]) {
         ("mainspring", "timers") => timers(mainspring::Plain::new(), n),
         ("mainspring-boxed", "timers") => timers(mainspring::Boxed::new(), n),
         ("mainspring", "lateness") => lateness(mainspring::Plain::new(), n),
+        ("mainspring-level", "pipe") => watching(mainspring::Plain::new(), "pipe-level", n),
         ("mainspring", _) => watching(mainspring::Plain::new(), case, n),
         ("mainspring-timed", _) => watching(mainspring::Plain::timed(), case, n),
         ("mio", "lateness") => lateness(mio::Mio::new(), n),
@@ -53,7 +62,8 @@ fn watching<S: Watching>(mut subject: S, case: &str, n: [u64; 4]) {
         "dispatch" => workload::dispatch(&mut subject, Kind::Dispatch, n[0], n[1], n[2]),
         "dispatch-edge" => workload::dispatch(&mut subject, Kind::DispatchEdge, n[0], n[1], n[2]),
         "turns" => workload::turns(&mut subject, n[0], n[1]),
-        "pipe" => workload::pipe(&mut subject, n[0], n[1], n[2], n[3]),
+        "pipe" => workload::pipe(&mut subject, Kind::Pipe, n),
+        "pipe-level" => workload::pipe(&mut subject, Kind::PipeLevel, n),
         "rewatch" => workload::register(&mut subject, n[0], S::rewatch, n[1]),
         "unwatch-watch" => workload::register(&mut subject, n[0], S::unwatch_watch, n[1]),
         _ => unknown("case", case),

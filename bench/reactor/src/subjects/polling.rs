@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use polling::{Event, Events, PollMode, Poller};
 
-use crate::workload::{Kind, Oneshot, Watching, on_ready, on_ready_edge};
+use crate::workload::{Kind, Oneshot, Watching, on_ready};
 
 pub(crate) struct Polling {
     poller: Poller,
@@ -22,7 +22,7 @@ impl Polling {
     }
 
     fn mode(&self) -> PollMode {
-        if self.kind == Kind::DispatchEdge { PollMode::Edge } else { PollMode::Level }
+        if self.kind.wants_edge() { PollMode::Edge } else { PollMode::Level }
     }
 
     fn add(&self, index: usize) {
@@ -64,10 +64,7 @@ impl Watching for Polling {
             self.poller.wait(&mut self.events, None).expect("waited");
             for event in self.events.iter() {
                 let fd = self.fds[event.key];
-                stopped |= match self.kind {
-                    Kind::DispatchEdge => on_ready_edge(self.kind, event.key, fd),
-                    _ => on_ready(self.kind, event.key, fd),
-                };
+                stopped |= on_ready(self.kind, event.key, fd);
             }
         }
     }

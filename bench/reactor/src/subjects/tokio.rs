@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use tokio::task::coop::unconstrained;
 use tokio::time::{Sleep, sleep_until};
 
-use crate::workload::{Kind, Oneshot, TimerQueue, Watching, on_bytes, on_ready_edge, on_timer};
+use crate::workload::{Kind, Oneshot, TimerQueue, Watching, on_bytes, on_ready, on_timer};
 
 pub(crate) struct Tokio {
     runtime: &'static Runtime,
@@ -50,7 +50,7 @@ impl Tokio {
             let watched = register(fd);
             loop {
                 watched.readable().await.expect("ready").clear_ready();
-                if on_ready_edge(Kind::DispatchEdge, index, fd) {
+                if on_ready(Kind::DispatchEdge, index, fd) {
                     stop.notify_one();
                 }
             }
