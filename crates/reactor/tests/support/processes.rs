@@ -1,0 +1,44 @@
+//! Child processes of a test.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+/// Forks. The child runs `work` and ends without running anything of the test harness; it reports by its exit code.
+pub(crate) fn fork(work: impl FnOnce()) -> Forked {
+    // SAFETY: the child runs only the test's own code, with the C library's allocator, which survives a fork.
+    match unsafe { libc::fork() } {
+        -1 => panic!("fork: {}", std::io::Error::last_os_error()),
+        0 => {
+            let code = match catch_unwind(AssertUnwindSafe(work)) {
+                Ok(()) => 0,
+                Err(_) => 101,
+            };
+            // SAFETY: ends the process at once.
+            unsafe { libc::_exit(code) }
+        }
+        pid => Forked { pid },
+    }
+}
+
+/// A child made by [`fork`].
+pub(crate) struct Forked {
+    pub(crate) pid: libc::pid_t,
+}
+
+impl Forked {
+    /// Waits for the child and checks that its work went well.
+    pub(crate) fn join(self) {
+        let mut status = 0;
+        // SAFETY: the status is a live integer.
+        let pid = unsafe { libc::waitpid(self.pid, &mut status, 0) };
+        assert_eq!(pid, self.pid);
+        assert!(libc::WIFEXITED(status), "the child was killed by a signal: {status:#x}");
+        assert_eq!(libc::WEXITSTATUS(status), 0, "the child's part of the test failed");
+    }
+}
+
+/// Processor time that this thread has used so far.
+pub(crate) fn thread_cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
