@@ -105,8 +105,6 @@ pub struct Limits {
     pub dead_letter_bytes_max: usize,
     /// Events that an actor took and that are remembered as possible causes of what it says.
     pub recent_events_max: usize,
-    /// Peers that are remembered at once. Beyond: an idle one is forgotten, or else the connection is closed.
-    pub peers_max: usize,
     /// System signals handled per turn.
     pub system_per_turn: usize,
     /// Completions handled per turn.
@@ -140,7 +138,6 @@ impl Default for Limits {
             dead_letters_max: 1024,
             dead_letter_bytes_max: 16 << 20,
             recent_events_max: 64,
-            peers_max: 65_536,
             system_per_turn: 256,
             completions_per_turn: 256,
             timers_per_turn: 1024,

@@ -1,0 +1,149 @@
+//! The list of built-ins, with what `Syscall.Describe` says about them.
+
+use mainspring_message::Kind;
+
+/// A command or query that the loop serves itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Builtin {
+    Describe,
+    Ping,
+    Shutdown,
+    Subscribe,
+    Unsubscribe,
+    Actors,
+    ResetActor,
+    DeadLetters,
+    Stats,
+    TimerSchedule,
+    TimerCancel,
+    TimerList,
+}
+
+/// A built-in's entry.
+pub(crate) struct Entry {
+    pub(crate) builtin: Builtin,
+    pub(crate) type_name: &'static str,
+    pub(crate) kinds: &'static [Kind],
+    pub(crate) description: &'static str,
+    /// JSON Schemas of the data of the request and of the reply.
+    pub(crate) input: &'static str,
+    pub(crate) output: &'static str,
+}
+
+const EMPTY: &str = r#"{"type":"object"}"#;
+
+/// All of them.
+pub(crate) const BUILTINS: &[Entry] = &[
+    Entry {
+        builtin: Builtin::Describe,
+        type_name: "Syscall.Describe",
+        kinds: &[Kind::Query],
+        description: "Describes everything, one capability, or one type, with JSON Schemas.",
+        input: r#"{"type":"object","properties":{"capability":{"type":"string"},"type":{"type":"string"}},"additionalProperties":false}"#,
+        output: EMPTY,
+    },
+    Entry {
+        builtin: Builtin::Ping,
+        type_name: "Syscall.Ping",
+        kinds: &[Kind::Query],
+        description: "Replies with the data of the request.",
+        input: "true",
+        output: "true",
+    },
+    Entry {
+        builtin: Builtin::Shutdown,
+        type_name: "Syscall.Shutdown",
+        kinds: &[Kind::Command],
+        description: "Shuts the loop down: drains, answers the rest, ends.",
+        input: EMPTY,
+        output: r#"{"type":"object","properties":{"message":{"type":"string"}}}"#,
+    },
+    Entry {
+        builtin: Builtin::Subscribe,
+        type_name: "Sys.Subscribe",
+        kinds: &[Kind::Command],
+        description: "Sends events of these types to this connection: exact types, `Prefix.*`, or `*`. A connection that does not keep up loses its oldest events and is told (drop_oldest), or is closed (disconnect).",
+        input: r#"{"type":"object","properties":{"types":{"type":"array","items":{"type":"string"},"minItems":1},"slow":{"enum":["drop_oldest","disconnect"]}},"required":["types"],"additionalProperties":false}"#,
+        output: r#"{"type":"object","properties":{"types":{"type":"array","items":{"type":"string"}}}}"#,
+    },
+    Entry {
+        builtin: Builtin::Unsubscribe,
+        type_name: "Sys.Unsubscribe",
+        kinds: &[Kind::Command],
+        description: "Stops sending events of these types to this connection; without types, of all.",
+        input: r#"{"type":"object","properties":{"types":{"type":"array","items":{"type":"string"}}},"additionalProperties":false}"#,
+        output: r#"{"type":"object","properties":{"types":{"type":"array","items":{"type":"string"}}}}"#,
+    },
+    Entry {
+        builtin: Builtin::Actors,
+        type_name: "Sys.Actors",
+        kinds: &[Kind::Query],
+        description: "Lists the actors with their state, mailbox and faults.",
+        input: EMPTY,
+        output: r#"{"type":"object","properties":{"actors":{"type":"array","items":{"type":"object"}}}}"#,
+    },
+    Entry {
+        builtin: Builtin::ResetActor,
+        type_name: "Sys.ResetActor",
+        kinds: &[Kind::Command],
+        description: "Forgets the failures of a capability and starts it at once if it does not run.",
+        input: r#"{"type":"object","properties":{"capabilityId":{"type":"string"}},"required":["capabilityId"],"additionalProperties":false}"#,
+        output: r#"{"type":"object","properties":{"capabilityId":{"type":"string"},"state":{"type":"string"}}}"#,
+    },
+    Entry {
+        builtin: Builtin::DeadLetters,
+        type_name: "Sys.DeadLetters",
+        kinds: &[Kind::Query, Kind::Command],
+        description: "Lists or shows dead letters (query); puts one back under a fresh id, or drops one or all (command).",
+        input: r#"{"type":"object","properties":{"action":{"enum":["list","show","requeue","drop"]},"number":{"type":"integer","minimum":1},"after":{"type":"integer","minimum":0},"limit":{"type":"integer","minimum":1,"maximum":1000}},"additionalProperties":false}"#,
+        output: EMPTY,
+    },
+    Entry {
+        builtin: Builtin::Stats,
+        type_name: "Sys.Stats",
+        kinds: &[Kind::Query],
+        description: "Counters and gauges of the loop and of the floors below.",
+        input: EMPTY,
+        output: EMPTY,
+    },
+    Entry {
+        builtin: Builtin::TimerSchedule,
+        type_name: "Timer.Schedule",
+        kinds: &[Kind::Command],
+        description: "Sends a message later: after `delay` ms, at a Unix time `at` in ms, or every `repeat` ms (`count` times). Its outcome comes to this connection, with `metadata.timerId`.",
+        input: r#"{"type":"object","properties":{"delay":{"type":"integer","minimum":0},"at":{"type":"integer","minimum":0},"repeat":{"type":"integer","minimum":1},"count":{"type":"integer","minimum":1},"timerId":{"type":"string"},"message":{"type":"object","properties":{"kind":{"enum":["command","query","event"]},"type":{"type":"string"},"data":true,"metadata":{"type":"object"}},"required":["kind","type","data"]}},"required":["message"],"additionalProperties":false}"#,
+        output: r#"{"type":"object","properties":{"timerId":{"type":"string"}}}"#,
+    },
+    Entry {
+        builtin: Builtin::TimerCancel,
+        type_name: "Timer.Cancel",
+        kinds: &[Kind::Command],
+        description: "Cancels a scheduled message of the same peer.",
+        input: r#"{"type":"object","properties":{"timerId":{"type":"string"}},"required":["timerId"],"additionalProperties":false}"#,
+        output: r#"{"type":"object","properties":{"cancelled":{"type":"boolean"}}}"#,
+    },
+    Entry {
+        builtin: Builtin::TimerList,
+        type_name: "Timer.List",
+        kinds: &[Kind::Query],
+        description: "Lists the scheduled messages of the same peer.",
+        input: EMPTY,
+        output: r#"{"type":"object","properties":{"timers":{"type":"array","items":{"type":"object"}}}}"#,
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_built_in_has_a_legal_type_and_valid_schemas() {
+        for entry in BUILTINS {
+            assert!(mainspring_message::check_type_name(entry.type_name).is_ok());
+            for schema in [entry.input, entry.output] {
+                let schema = serde_json::from_str(schema).unwrap();
+                assert!(crate::schema::Validator::of_data(&schema).is_ok(), "{}", entry.type_name);
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! `Sys.DeadLetters`: list, show, requeue, drop.
+
+use super::{Answer, Caller, read};
+use crate::dead_letters::DeadLetter;
+use crate::ids::Now;
+use crate::ingest::Refusal;
+use crate::kernel::Kernel;
+use mainspring_message::{Draft, Envelope, Failure, Kind};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Letters in one answer unless the request says otherwise.
+const LIST_LIMIT: usize = 100;
+/// Letters in one answer at most.
+const LIST_LIMIT_MAX: usize = 1000;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Action {
+    #[default]
+    List,
+    Show,
+    Requeue,
+    Drop,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DeadLettersData {
+    #[serde(default)]
+    action: Action,
+    number: Option<u64>,
+    #[serde(default)]
+    after: u64,
+    limit: Option<usize>,
+}
+
+fn headline(letter: &DeadLetter) -> Value {
+    json!({
+        "number": letter.number,
+        "timestamp": letter.unix_ms,
+        "reason": letter.reason,
+        "attempts": letter.attempts,
+        "kind": letter.message.kind().as_str(),
+        "type": letter.message.type_name(),
+        "id": letter.message.id(),
+    })
+}
+
+impl Kernel {
+    pub(super) fn serve_dead_letters(&mut self, request: &Envelope, caller: Caller, now: Now) -> Answer {
+        let data: DeadLettersData = read(request)?;
+        if matches!(data.action, Action::Requeue | Action::Drop) && request.kind() == Kind::Query {
+            let text = "kind: a query changes nothing; send requeue and drop as a command";
+            return Err(Refusal::new(Failure::Schema, text));
+        }
+        match (data.action, data.number) {
+            (Action::List, _) => Ok(self.list_dead_letters(&data)),
+            (Action::Drop, None) => Ok(json!({ "dropped": self.dead.clear() })),
+            (_, None) => Err(Refusal::new(Failure::Schema, "data.number: is missing")),
+            (action, Some(number)) => {
+                let Some(letter) = self.dead.get(number).cloned() else {
+                    let text = format!("data.number: there is no dead letter {number}");
+                    return Err(Refusal::new(Failure::Routing, text));
+                };
+                match action {
+                    Action::Show | Action::List => Ok(show(&letter)),
+                    Action::Requeue => self.requeue(&letter, request, caller, now),
+                    Action::Drop => {
+                        self.dead.take(number);
+                        Ok(json!({ "dropped": 1 }))
+                    }
+                }
+            }
+        }
+    }
+
+    fn list_dead_letters(&self, data: &DeadLettersData) -> Value {
+        let limit = data.limit.unwrap_or(LIST_LIMIT).clamp(1, LIST_LIMIT_MAX);
+        let letters: Vec<Value> = self
+            .dead
+            .in_order()
+            .into_iter()
+            .filter(|letter| letter.number > data.after)
+            .take(limit)
+            .map(headline)
+            .collect();
+        json!({ "letters": letters, "total": self.dead.len(), "dropped": self.dead.dropped })
+    }
+
+    /// Puts a message back under a fresh id, caused by the request that does so.
+    fn requeue(&mut self, letter: &DeadLetter, request: &Envelope, caller: Caller, now: Now) -> Answer {
+        let dead = &letter.message;
+        if dead.kind().is_outcome() {
+            let text = "data.number: an outcome has nowhere to go; show or drop it";
+            return Err(Refusal::new(Failure::Schema, text));
+        }
+        let mut draft = Draft::caused_by(request, dead.kind(), dead.type_text(), dead.data_json());
+        draft.correlation = dead.correlation_text().or(draft.correlation);
+        draft.timeout_ms = dead.timeout_ms();
+        let message = self.compose(&draft, now);
+        if dead.kind().is_request() {
+            self.route_request(&message)?;
+        }
+        self.dead.take(letter.number);
+        let id = message.id().to_owned();
+        self.send_for(message, caller.peer, caller.recipient, None, now);
+        Ok(json!({ "requeued": letter.number, "id": id }))
+    }
+}
+
+fn show(letter: &DeadLetter) -> Value {
+    let mut shown = headline(letter);
+    shown["message"] = serde_json::from_str(letter.message.line()).unwrap_or_default();
+    shown
+}

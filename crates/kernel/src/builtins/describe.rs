@@ -1,0 +1,113 @@
+//! `Syscall.Describe`: what can be said to the loop, in words and JSON Schemas.
+
+use super::{Answer, BUILTINS, read};
+use crate::actors::Actor;
+use crate::ingest::Refusal;
+use crate::kernel::Kernel;
+use crate::routes::Handler;
+use mainspring_message::{Envelope, Failure, Kind};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DescribeData {
+    capability: Option<String>,
+    #[serde(rename = "type", alias = "name")]
+    type_name: Option<String>,
+}
+
+fn schema(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+fn describe_capability(actor: &Actor) -> Value {
+    let handles: Vec<Value> =
+        actor.handles.iter().map(|(kind, name)| json!({ "kind": kind.as_str(), "type": name })).collect();
+    json!({
+        "id": actor.manifest.id,
+        "description": actor.manifest.description,
+        "handles": handles,
+        "subscribes": actor.manifest.subscribes,
+        "inbound": actor.manifest.inbound,
+        "outbound": actor.manifest.outbound,
+    })
+}
+
+impl Kernel {
+    pub(super) fn describe(&self, request: &Envelope) -> Answer {
+        let data: DescribeData = read(request)?;
+        match (data.capability, data.type_name) {
+            (None, None) => Ok(self.describe_all()),
+            (Some(id), None) => {
+                let found = self.actors.iter().find(|actor| actor.manifest.id == id);
+                found.map(describe_capability).ok_or_else(|| {
+                    Refusal::new(Failure::Routing, format!("data.capability: there is no capability {id:?}"))
+                })
+            }
+            (None, Some(name)) => self.describe_type(&name),
+            (Some(_), Some(_)) => {
+                Err(Refusal::new(Failure::Schema, "data: capability and type exclude each other"))
+            }
+        }
+    }
+
+    fn describe_all(&self) -> Value {
+        let builtins: Vec<Value> = BUILTINS
+            .iter()
+            .map(|entry| {
+                let kinds: Vec<&str> = entry.kinds.iter().map(|kind| kind.as_str()).collect();
+                json!({
+                    "type": entry.type_name,
+                    "kinds": kinds,
+                    "description": entry.description,
+                    "input": schema(entry.input),
+                    "output": schema(entry.output),
+                })
+            })
+            .collect();
+        let capabilities: Vec<Value> = self.actors.iter().map(describe_capability).collect();
+        json!({ "capabilities": capabilities, "builtins": builtins })
+    }
+
+    /// Everything that is called `name`: a built-in, the handlers of a command and a query, subscribers of an event.
+    fn describe_type(&self, name: &str) -> Answer {
+        let mut found = Vec::new();
+        for entry in BUILTINS.iter().filter(|entry| entry.type_name == name) {
+            for kind in entry.kinds {
+                found.push(json!({
+                    "name": name,
+                    "kind": kind.as_str(),
+                    "description": entry.description,
+                    "input": schema(entry.input),
+                    "output": schema(entry.output),
+                }));
+            }
+        }
+        for kind in [Kind::Command, Kind::Query] {
+            let Some(route) = self.routes.route(kind, name) else { continue };
+            let Handler::Capability(capability) = route.handler else { continue };
+            found.push(self.describe_handle(capability, kind, name));
+        }
+        for subscriber in self.routes.subscribers(name) {
+            found.push(self.describe_handle(subscriber.capability, Kind::Event, name));
+        }
+        if found.is_empty() {
+            let text = format!("data.type: nothing here is called {name:?}");
+            return Err(Refusal::new(Failure::Routing, text));
+        }
+        Ok(json!({ "name": name, "handlers": found }))
+    }
+
+    fn describe_handle(&self, capability: u32, kind: Kind, name: &str) -> Value {
+        let manifest = &self.actors[capability as usize].manifest;
+        json!({
+            "name": name,
+            "kind": kind.as_str(),
+            "capability": manifest.id,
+            "description": manifest.description,
+            "input": manifest.inbound,
+            "output": manifest.outbound,
+        })
+    }
+}

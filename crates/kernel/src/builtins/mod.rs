@@ -1,0 +1,145 @@
+//! What the loop serves itself: description, timers, subscriptions, supervision, dead letters, numbers.
+
+mod catalogue;
+mod dead_letters;
+mod describe;
+mod stats;
+mod subscribe;
+
+pub use stats::Census;
+
+pub(crate) use catalogue::{BUILTINS, Builtin};
+
+use crate::ids::{ConnectionId, Now};
+use crate::ingest::Refusal;
+use crate::kernel::Kernel;
+use crate::requests::{Origin, Recipient, RequestKey};
+use crate::routes::{Handler, Route, Routes};
+use mainspring_message::{Envelope, Failure, Kind, Started};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// The data of the reply, or why there is none.
+pub(crate) type Answer = Result<Value, Refusal>;
+
+/// Who asks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Caller {
+    pub(crate) peer: u32,
+    pub(crate) recipient: Recipient,
+}
+
+/// Adds the ways to the built-ins; no capability can take them later.
+pub(crate) fn add_routes(routes: &mut Routes) {
+    for builtin in BUILTINS {
+        for kind in builtin.kinds {
+            let route = Route { handler: Handler::Builtin(builtin.builtin), inbound: None };
+            let _ = routes.add_handler(*kind, builtin.type_name, route);
+        }
+    }
+}
+
+pub(crate) fn read<'a, T: Deserialize<'a>>(request: &'a Envelope) -> Result<T, Refusal> {
+    request.data_as().map_err(|error| Refusal::new(Failure::Schema, format!("data: {error}")))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ResetData {
+    capability_id: String,
+}
+
+impl Kernel {
+    pub(crate) fn serve_builtin(&mut self, builtin: Builtin, key: RequestKey, now: Now) {
+        let Some(live) = self.requests.get(key) else { return };
+        let request = live.message.clone();
+        let recipient = match live.origin {
+            Origin::Connection(connection) => Recipient::Connection(connection),
+            Origin::Actor(actor) => Recipient::Actor(actor),
+            Origin::Delegate { to, .. } => to,
+        };
+        let caller = Caller { peer: self.requests.entry(key.slot).peer, recipient };
+        let answer = match builtin {
+            Builtin::Ping => return self.answer_builtin(key, &request, request.data(), now),
+            Builtin::Stats if self.config.collect_stats => return self.ask_for_stats(key),
+            Builtin::Describe => self.describe(&request),
+            Builtin::Shutdown => self.syscall_shutdown(&request),
+            Builtin::Subscribe => self.subscribe(&request, caller),
+            Builtin::Unsubscribe => self.unsubscribe(&request, caller),
+            Builtin::Actors => self.list_actors(now),
+            Builtin::ResetActor => self.reset_by_name(&request, now),
+            Builtin::DeadLetters => self.serve_dead_letters(&request, caller, now),
+            Builtin::Stats => self.stats_answer(None),
+            Builtin::TimerSchedule => self.timer_schedule(&request, caller, now),
+            Builtin::TimerCancel => self.timer_cancel(&request, caller),
+            Builtin::TimerList => self.timer_list(caller, now),
+        };
+        match answer {
+            Ok(data) => self.answer_builtin(key, &request, &data.to_string(), now),
+            Err(refusal) => {
+                let answer = self.failure(&request, refusal.failure, &refusal.text, Started::No, now);
+                self.finish(key, answer, false, now);
+            }
+        }
+        if builtin == Builtin::Shutdown {
+            self.shutdown("asked by Syscall.Shutdown", now);
+        }
+    }
+
+    pub(crate) fn answer_builtin(&mut self, key: RequestKey, request: &Envelope, data: &str, now: Now) {
+        let (causation, correlation) = (Some(request.id()), request.correlation());
+        let answer = self.loop_message(Kind::Reply, request.type_name(), data, causation, correlation, now);
+        self.finish(key, answer, true, now);
+    }
+
+    fn syscall_shutdown(&mut self, request: &Envelope) -> Answer {
+        let _: serde_json::Map<String, Value> = read(request)?;
+        Ok(json!({ "message": "shutting down" }))
+    }
+
+    fn reset_by_name(&mut self, request: &Envelope, now: Now) -> Answer {
+        let data: ResetData = read(request)?;
+        let found = self.actors.iter().position(|actor| actor.manifest.id == data.capability_id);
+        let Some(capability) = found else {
+            let text = format!("data.capabilityId: there is no capability {:?}", data.capability_id);
+            return Err(Refusal::new(Failure::Routing, text));
+        };
+        self.reset_actor(capability as u32, now);
+        Ok(json!({ "capabilityId": data.capability_id, "state": self.actors[capability].state.name() }))
+    }
+
+    fn list_actors(&self, now: Now) -> Answer {
+        let actors: Vec<Value> = self
+            .actors
+            .iter()
+            .map(|actor| {
+                json!({
+                    "capabilityId": actor.manifest.id,
+                    "state": actor.state.name(),
+                    "incarnation": actor.incarnation,
+                    "mailbox": actor.mail_len,
+                    "mailboxBytes": actor.mail_bytes,
+                    "inFlight": actor.in_flight.len(),
+                    "overdue": actor.overdue.len(),
+                    "blocked": actor.blocked,
+                    "handled": actor.handled,
+                    "faults": actor.faults,
+                    "restartsInWindow": actor.restarts.len(),
+                    "sinceMs": now.mono_ns.saturating_sub(actor.since_ns) / crate::kernel::MS,
+                })
+            })
+            .collect();
+        Ok(json!({ "actors": actors }))
+    }
+}
+
+/// The connection of a client that asks, or a refusal for anybody else.
+pub(crate) fn client(caller: Caller) -> Result<ConnectionId, Refusal> {
+    match caller.recipient {
+        Recipient::Connection(connection) => Ok(connection),
+        Recipient::Actor(_) => Err(Refusal::new(
+            Failure::Forbidden,
+            "only clients subscribe by message; a capability subscribes by its manifest",
+        )),
+    }
+}

@@ -1,0 +1,73 @@
+//! `Sys.Subscribe` and `Sys.Unsubscribe`: clients want events as capabilities do.
+
+use super::{Answer, Caller, client, read};
+use crate::connections::SlowPolicy;
+use crate::ingest::Refusal;
+use crate::kernel::Kernel;
+use crate::subscribers::check_pattern;
+use mainspring_message::{Envelope, Failure};
+use serde::Deserialize;
+use serde_json::json;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SubscribeData {
+    types: Vec<String>,
+    slow: Option<SlowPolicy>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UnsubscribeData {
+    types: Option<Vec<String>>,
+}
+
+impl Kernel {
+    pub(super) fn subscribe(&mut self, request: &Envelope, caller: Caller) -> Answer {
+        let connection = client(caller)?;
+        let data: SubscribeData = read(request)?;
+        for pattern in &data.types {
+            check_pattern(pattern).map_err(|reason| {
+                Refusal::new(Failure::Schema, format!("data.types: {pattern:?}: {reason}"))
+            })?;
+        }
+        let subscriptions_max = self.config.limits.subscriptions_max;
+        let gone = || Refusal::new(Failure::Routing, "the connection is gone");
+        let state = self.connections.get_mut(&connection).ok_or_else(gone)?;
+        let mut new: Vec<&String> = Vec::new();
+        for pattern in &data.types {
+            if !state.patterns.iter().any(|there| **there == **pattern) && !new.contains(&pattern) {
+                new.push(pattern);
+            }
+        }
+        if state.patterns.len() + new.len() > subscriptions_max {
+            let text = format!("data.types: more than {subscriptions_max} subscriptions of one connection");
+            return Err(Refusal::new(Failure::LimitExceeded, text));
+        }
+        for pattern in new {
+            state.patterns.push(pattern.as_str().into());
+            self.subscribers.add(pattern, connection);
+        }
+        if let Some(slow) = data.slow {
+            state.slow_policy = slow;
+        }
+        Ok(json!({ "types": state.patterns }))
+    }
+
+    pub(super) fn unsubscribe(&mut self, request: &Envelope, caller: Caller) -> Answer {
+        let connection = client(caller)?;
+        let data: UnsubscribeData = read(request)?;
+        let gone = || Refusal::new(Failure::Routing, "the connection is gone");
+        let state = self.connections.get_mut(&connection).ok_or_else(gone)?;
+        let (ended, kept) =
+            std::mem::take(&mut state.patterns).into_iter().partition(|pattern: &Box<str>| {
+                data.types.as_ref().is_none_or(|types| types.iter().any(|wanted| **wanted == **pattern))
+            });
+        state.patterns = kept;
+        let ended: Vec<Box<str>> = ended;
+        for pattern in &ended {
+            self.subscribers.remove(pattern, connection);
+        }
+        Ok(json!({ "types": state.patterns }))
+    }
+}

@@ -1,0 +1,218 @@
+//! How requests end: exactly once, with a reply or an error.
+
+use crate::actors::Overdue;
+use crate::dead_letters::Owner;
+use crate::ids::Now;
+use crate::kernel::{Job, Kernel, MS};
+use crate::requests::{Live, Origin, Phase, Recipient, RequestKey};
+use crate::routes::Handler;
+use crate::wheel::deadline_after;
+use mainspring_message::{Envelope, Failure, Kind, Started};
+
+impl Kernel {
+    /// The actor's outcome reaches the requester.
+    pub(crate) fn complete(&mut self, key: RequestKey, answer: Envelope, now: Now) {
+        if self.requests.get(key).is_none() {
+            return;
+        }
+        let handler = self.requests.entry(key.slot).handler;
+        self.finish(key, answer, true, now);
+        if let Handler::Capability(capability) = handler {
+            self.pump(capability, now);
+        }
+    }
+
+    /// The deadline of a request has passed.
+    pub(crate) fn time_out(&mut self, key: RequestKey, now: Now) {
+        let Some(live) = self.requests.get_mut(key) else { return };
+        live.timer = None;
+        // The outcome came first, and is behind this in the lane.
+        if live.phase == Phase::Answering {
+            return;
+        }
+        self.counters.requests_timed_out += 1;
+        let entry = self.requests.entry(key.slot);
+        if let (Handler::Capability(capability), Some(live)) = (entry.handler, self.requests.get(key)) {
+            if matches!(live.phase, Phase::InFlight(_)) {
+                let (id, type_name) = (live.message.id().into(), live.message.type_name().into());
+                let correlation = live.message.correlation().map(Into::into);
+                self.leave_hands(capability, key);
+                let incarnation = self.actors[capability as usize].incarnation;
+                let deadline = deadline_after(now.mono_ns, (self.config.hang_ms as i64).saturating_mul(MS));
+                let hang_timer = self.wheel.schedule(deadline, Job::Hang { capability, incarnation });
+                self.actors[capability as usize].overdue.push(Overdue { id, type_name, correlation, hang_timer });
+            }
+        }
+        self.fail(key, Failure::Timeout, "no outcome before the deadline", now);
+    }
+
+    /// Ends a request with an error of the loop's own.
+    pub(crate) fn fail(&mut self, key: RequestKey, failure: Failure, text: &str, now: Now) {
+        let Some(live) = self.requests.get(key) else { return };
+        let started = if live.attempts > 0 { Started::Yes } else { Started::No };
+        let message = live.message.clone();
+        let answer = self.failure(&message, failure, text, started, now);
+        // What no actor has seen may be sent again under the same id, so its error is not remembered.
+        self.finish(key, answer, started == Started::Yes, now);
+    }
+
+    /// Ends a request: its timer, its place, its peer's account; then the answer goes to whoever waits for it.
+    pub(crate) fn finish(&mut self, key: RequestKey, answer: Envelope, remember: bool, now: Now) {
+        let entry = self.requests.entry(key.slot);
+        let (peer, handler) = (entry.peer, entry.handler);
+        let limits = &self.config.limits;
+        let bytes = answer.line().len();
+        let fits = remember && bytes <= limits.window_peer_bytes_max && bytes <= limits.window_bytes_max;
+        let ended = if fits {
+            let window = &mut self.peers.get_mut(peer).window;
+            self.requests.finish(key, answer.clone(), now.mono_ns, window)
+        } else {
+            self.requests.remove_live(key)
+        };
+        let Some(live) = ended else { return };
+        self.release_place(handler, &live);
+        self.peers.get_mut(peer).requests -= 1;
+        match answer.kind() {
+            Kind::Reply => self.counters.requests_replied += 1,
+            _ => self.counters.requests_failed += 1,
+        }
+        if fits {
+            self.bound_window(peer);
+        }
+        self.peers.release(peer);
+        self.deliver_outcome(live, answer, now);
+    }
+
+    /// Cancels the timers of an ended request and corrects the account of its mailbox.
+    fn release_place(&mut self, handler: Handler, live: &Live) {
+        if let Some(timer) = live.timer {
+            self.wheel.cancel(timer);
+        }
+        match (live.phase, handler) {
+            (Phase::Mailbox, Handler::Capability(capability)) => {
+                let actor = &mut self.actors[capability as usize];
+                actor.mail_len -= 1;
+                actor.mail_bytes -= live.message.line().len();
+            }
+            (Phase::Retrying(timer), _) => {
+                self.wheel.cancel(timer);
+            }
+            _ => {}
+        }
+    }
+
+    fn deliver_outcome(&mut self, live: Live, answer: Envelope, now: Now) {
+        for waiter in live.waiters {
+            if let Err(answer) = self.write(waiter, answer.clone(), now) {
+                self.unclaimed(answer, now);
+            }
+        }
+        match live.origin {
+            Origin::Connection(connection) => {
+                if let Err(answer) = self.write(connection, answer, now) {
+                    self.unclaimed(answer, now);
+                }
+            }
+            Origin::Actor(actor) => self.hand_answer(actor, answer, now),
+            Origin::Delegate { to, timer_id } => {
+                self.deliver_delegated(to, timer_id.as_deref(), &live.message, answer, now);
+            }
+        }
+    }
+
+    /// The outcome of a scheduled or requeued request: to whoever asked for it if it lives, else an event. An error is
+    /// a dead letter as well.
+    fn deliver_delegated(
+        &mut self,
+        to: Recipient,
+        timer_id: Option<&str>,
+        message: &Envelope,
+        answer: Envelope,
+        now: Now,
+    ) {
+        if answer.kind() == Kind::Error {
+            self.bury(Owner::Loop, message.clone(), &format!("ended in an error: {}", answer.data()), 1, now);
+        }
+        let answer = match timer_id {
+            Some(timer_id) if !answer.metadata().contains("\"timerId\"") => {
+                answer.with_metadata_member("timerId", timer_id)
+            }
+            _ => answer,
+        };
+        let answer = match to {
+            Recipient::Connection(connection) => match self.write(connection, answer, now) {
+                Ok(()) => return,
+                Err(answer) => answer,
+            },
+            Recipient::Actor(actor) if self.living(actor).is_some() => {
+                return self.hand_answer(actor, answer, now);
+            }
+            Recipient::Actor(_) => answer,
+        };
+        let data = serde_json::json!({
+            "timerId": timer_id,
+            "originalId": answer.causation(),
+            "kind": answer.kind().as_str(),
+            "type": answer.type_name(),
+            "data": serde_json::from_str::<serde_json::Value>(answer.data()).unwrap_or_default(),
+        });
+        self.announce("Sys.TimerOutcome", data, now);
+    }
+
+    /// Nobody is there for an outcome. A reply is remembered for the same id; an error becomes a dead letter.
+    pub(crate) fn unclaimed(&mut self, answer: Envelope, now: Now) {
+        self.counters.unclaimed += 1;
+        if answer.kind() == Kind::Error {
+            self.bury(Owner::Loop, answer, "its requester is gone", 0, now);
+        }
+    }
+
+    /// Forgets answers whose time is over.
+    pub(crate) fn forget_old_answers(&mut self, now: Now) {
+        let window_ns = (self.config.window_ms as i64).saturating_mul(MS);
+        while let Some((slot, peer, finished_ns)) = self.requests.oldest() {
+            if finished_ns.saturating_add(window_ns) > now.mono_ns {
+                return;
+            }
+            self.forget(slot, peer);
+            self.peers.release(peer);
+        }
+    }
+
+    /// Forgets the oldest answers beyond the bounds: the peer's own first.
+    fn bound_window(&mut self, peer: u32) {
+        loop {
+            let limits = &self.config.limits;
+            let own = &self.peers.get(peer).window;
+            let over =
+                own.answers > limits.window_peer_answers_max || own.bytes > limits.window_peer_bytes_max;
+            let Some(slot) = self.requests.oldest_of(own).filter(|_| over) else { break };
+            self.counters.window_evictions += 1;
+            self.forget(slot, peer);
+        }
+        loop {
+            let (limits, all) = (&self.config.limits, &self.requests.window);
+            let over = all.answers > limits.window_answers_max || all.bytes > limits.window_bytes_max;
+            let Some((slot, owner, _)) = self.requests.oldest().filter(|_| over) else { return };
+            self.counters.window_evictions += 1;
+            self.forget(slot, owner);
+            if owner != peer {
+                self.peers.release(owner);
+            }
+        }
+    }
+
+    fn forget(&mut self, slot: u32, peer: u32) {
+        self.requests.forget(slot, &mut self.peers.get_mut(peer).window);
+    }
+
+    /// The pause between two attempts is over.
+    pub(crate) fn retry(&mut self, key: RequestKey, now: Now) {
+        if self.requests.get(key).is_none() {
+            return;
+        }
+        if let Handler::Capability(capability) = self.requests.entry(key.slot).handler {
+            self.post(capability, key, now);
+        }
+    }
+}

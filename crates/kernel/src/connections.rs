@@ -1,0 +1,213 @@
+//! Clients: what they may still send, what they have not read yet, which events they want.
+
+use crate::effect::{CloseReason, Effect, Level};
+use crate::ids::{ConnectionId, Now, Source};
+use crate::kernel::Kernel;
+use crate::lanes::Sender;
+use mainspring_message::{Envelope, Kind};
+use std::collections::VecDeque;
+
+/// What happens to a subscriber that does not keep up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum SlowPolicy {
+    /// It loses its oldest events, and is told how many.
+    #[default]
+    DropOldest,
+    /// It is closed.
+    Disconnect,
+}
+
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) peer: u32,
+    /// Its queue in the User lane.
+    pub(crate) queue: u32,
+    pub(crate) bad_lines: u32,
+    /// Bytes handed out and not yet written.
+    pub(crate) egress_bytes: usize,
+    egress_paused: bool,
+    /// Whether the daemon was told to stop reading.
+    reading_paused: bool,
+    /// The patterns it subscribed to.
+    pub(crate) patterns: Vec<Box<str>>,
+    pub(crate) slow_policy: SlowPolicy,
+    /// Events that wait until it has read what it has.
+    pub(crate) events: VecDeque<Envelope>,
+    events_bytes: usize,
+    /// Events that it lost and has not been told of.
+    events_lost: u64,
+}
+
+impl Kernel {
+    /// A client has connected. `peer` is who it is (a user, a token): ids are unique per peer.
+    pub fn connection_opened(&mut self, connection: ConnectionId, peer: &str, _now: Now) {
+        if self.connections.contains_key(&connection) {
+            return;
+        }
+        self.counters.connections_opened += 1;
+        if self.connections.len() >= self.config.limits.connections_max || self.is_ending() {
+            let reason = if self.is_ending() { CloseReason::Shutdown } else { CloseReason::Full };
+            self.counters.connections_evicted += 1;
+            self.effects.push(Effect::Close { connection, reason });
+            return;
+        }
+        let peer = self.peers.connect(peer);
+        let queue = self.lanes.open(Sender::Connection(connection));
+        let state = Connection {
+            peer,
+            queue,
+            bad_lines: 0,
+            egress_bytes: 0,
+            egress_paused: false,
+            reading_paused: false,
+            patterns: Vec::new(),
+            slow_policy: SlowPolicy::default(),
+            events: VecDeque::new(),
+            events_bytes: 0,
+            events_lost: 0,
+        };
+        self.connections.insert(connection, state);
+    }
+
+    /// A client is gone. What it asked is still worked on; the answers are remembered for the same id.
+    pub fn connection_closed(&mut self, connection: ConnectionId, _now: Now) {
+        let Some(gone) = self.connections.remove(&connection) else { return };
+        for pattern in &gone.patterns {
+            self.subscribers.remove(pattern, connection);
+        }
+        self.egress_bytes -= gone.egress_bytes;
+        self.lanes.close(gone.queue);
+        self.peers.get_mut(gone.peer).connections -= 1;
+        self.peers.release(gone.peer);
+    }
+
+    /// Closes a connection for a reason of the loop's own.
+    pub(crate) fn evict(&mut self, connection: ConnectionId, reason: CloseReason, now: Now) {
+        if !self.connections.contains_key(&connection) {
+            return;
+        }
+        self.counters.connections_evicted += 1;
+        self.log(Level::Warn, format!("{connection} closed: {reason:?}"));
+        self.effects.push(Effect::Close { connection, reason });
+        self.connection_closed(connection, now);
+    }
+
+    /// Writes to a connection; gives the message back when the connection is gone.
+    pub(crate) fn write(
+        &mut self,
+        connection: ConnectionId,
+        message: Envelope,
+        now: Now,
+    ) -> Result<(), Envelope> {
+        let limit = self.config.limits.egress_bytes_max;
+        let Some(state) = self.connections.get_mut(&connection) else { return Err(message) };
+        let bytes = message.line().len() + 1;
+        state.egress_bytes += bytes;
+        self.egress_bytes += bytes;
+        let (held, too_slow) = (state.egress_bytes > limit, state.egress_bytes > limit.saturating_mul(4));
+        let newly_held = held && !state.egress_paused;
+        state.egress_paused |= held;
+        self.counters.lines_out += 1;
+        self.effects.push(Effect::Write { connection, message });
+        if newly_held {
+            self.update_reading(connection);
+        }
+        if too_slow {
+            self.evict(connection, CloseReason::SlowReader, now);
+        }
+        Ok(())
+    }
+
+    /// `bytes` of the lines handed out by [`Effect::Write`] (each line plus one for its break) have left.
+    pub fn written(&mut self, connection: ConnectionId, bytes: usize, now: Now) {
+        let limit = self.config.limits.egress_bytes_max;
+        let Some(state) = self.connections.get_mut(&connection) else { return };
+        let bytes = bytes.min(state.egress_bytes);
+        state.egress_bytes -= bytes;
+        self.egress_bytes -= bytes;
+        if state.egress_paused && state.egress_bytes <= limit / 2 {
+            state.egress_paused = false;
+            self.update_reading(connection);
+        }
+        self.flush_events(connection, now);
+    }
+
+    /// Tells the daemon to pause or resume reading when the reasons for it have changed.
+    pub(crate) fn update_reading(&mut self, connection: ConnectionId) {
+        let Some(state) = self.connections.get_mut(&connection) else { return };
+        let pause = state.egress_paused || self.lanes.queue(state.queue).paused;
+        if pause == state.reading_paused {
+            return;
+        }
+        state.reading_paused = pause;
+        let source = Source::Connection(connection);
+        self.effects.push(if pause {
+            Effect::PauseReading { source }
+        } else {
+            Effect::ResumeReading { source }
+        });
+    }
+
+    /// Hands an event to a subscriber: at once, or into its bounded queue when it has not read what it has.
+    pub(crate) fn write_event(&mut self, connection: ConnectionId, event: &Envelope, now: Now) {
+        let limits = &self.config.limits;
+        let Some(state) = self.connections.get_mut(&connection) else { return };
+        if state.events.is_empty() && state.events_lost == 0 && state.egress_bytes <= limits.egress_bytes_max
+        {
+            self.counters.events_delivered += 1;
+            // The connection was there a moment ago.
+            let _ = self.write(connection, event.clone(), now);
+            return;
+        }
+        state.events_bytes += event.line().len();
+        state.events.push_back(event.clone());
+        let over = |state: &Connection| {
+            state.events.len() > limits.subscriber_events_max
+                || state.events_bytes > limits.subscriber_bytes_max
+        };
+        if over(state) && state.slow_policy == SlowPolicy::Disconnect {
+            self.evict(connection, CloseReason::SlowSubscriber, now);
+            return;
+        }
+        while over(state) {
+            let Some(lost) = state.events.pop_front() else { break };
+            state.events_bytes -= lost.line().len();
+            state.events_lost += 1;
+            self.counters.events_dropped += 1;
+        }
+    }
+
+    /// Writes waiting events for as long as there is room, first telling how many were lost.
+    fn flush_events(&mut self, connection: ConnectionId, now: Now) {
+        loop {
+            let limit = self.config.limits.egress_bytes_max;
+            let Some(state) = self.connections.get_mut(&connection) else { return };
+            if state.egress_bytes > limit / 2 {
+                return;
+            }
+            if state.events_lost > 0 {
+                let lost = std::mem::take(&mut state.events_lost);
+                let notice = self.loop_message(
+                    Kind::Event,
+                    "Sys.EventsDropped",
+                    &format!("{{\"count\":{lost}}}"),
+                    None,
+                    None,
+                    now,
+                );
+                let _ = self.write(connection, notice, now);
+                continue;
+            }
+            let Some(event) = state.events.pop_front() else { return };
+            state.events_bytes -= event.line().len();
+            self.counters.events_delivered += 1;
+            let _ = self.write(connection, event, now);
+        }
+    }
+
+    /// Events that wait for slow subscribers.
+    pub(crate) fn waiting_events(&self) -> usize {
+        self.connections.values().map(|connection| connection.events.len()).sum()
+    }
+}

@@ -1,0 +1,200 @@
+//! From the lanes to the mailboxes, and from the mailboxes into the actors' hands.
+
+use crate::actors::{ActorState, Mail};
+use crate::dead_letters::Owner;
+use crate::effect::Effect;
+use crate::ids::{ActorRef, Now};
+use crate::kernel::Kernel;
+use crate::requests::{Phase, RequestKey};
+use crate::routes::Handler;
+use mainspring_message::{Envelope, Failure};
+
+impl Kernel {
+    /// Routes one request from the User lane.
+    pub(crate) fn dispatch(&mut self, key: RequestKey, now: Now) {
+        // It may have timed out in the lane.
+        if self.requests.get(key).is_none() {
+            return;
+        }
+        match self.requests.entry(key.slot).handler {
+            Handler::Capability(capability) => self.post(capability, key, now),
+            Handler::Builtin(builtin) => self.serve_builtin(builtin, key, now),
+        }
+    }
+
+    /// Puts a request into a mailbox, or ends it when that is closed or full.
+    pub(crate) fn post(&mut self, capability: u32, key: RequestKey, now: Now) {
+        let Some(live) = self.requests.get_mut(key) else { return };
+        let bytes = live.message.line().len();
+        let actor = &mut self.actors[capability as usize];
+        if matches!(actor.state, ActorState::Unhealthy(_) | ActorState::Stopped) {
+            let text = format!("{} is {}", actor.manifest.id, actor.state.name());
+            return self.fail(key, Failure::Unhealthy, &text, now);
+        }
+        if !actor.mailbox_takes(bytes) {
+            let text = format!("the mailbox of {} is full", actor.manifest.id);
+            return self.fail(key, Failure::Overloaded, &text, now);
+        }
+        live.phase = Phase::Mailbox;
+        actor.mail_len += 1;
+        actor.mail_bytes += bytes;
+        actor.mailbox.push_back(Mail::Request(key));
+        self.pump(capability, now);
+        self.tidy_mailbox(capability);
+    }
+
+    /// Removes the traces of requests that timed out in a mailbox, once they outnumber the rest.
+    fn tidy_mailbox(&mut self, capability: u32) {
+        let actor = &mut self.actors[capability as usize];
+        if actor.mailbox.len() <= 64 + 2 * actor.mail_len {
+            return;
+        }
+        let requests = &self.requests;
+        actor.mailbox.retain(|mail| match mail {
+            Mail::Request(key) => requests.get(*key).is_some_and(|live| live.phase == Phase::Mailbox),
+            Mail::Event(_) => true,
+        });
+    }
+
+    /// Tells an event to everyone who wants it.
+    pub(crate) fn publish(&mut self, event: &Envelope, now: Now) {
+        let mut heard = false;
+        let wanted = self.routes.subscribers(event.type_name()).len();
+        for at in 0..wanted {
+            let subscriber = &self.routes.subscribers(event.type_name())[at];
+            let capability = subscriber.capability;
+            let verdict = match &subscriber.inbound {
+                Some(validator) => validator.check(event.data(), event.metadata()),
+                None => Ok(()),
+            };
+            heard = true;
+            match verdict {
+                Ok(()) => self.post_event(capability, event, now),
+                Err(violation) => {
+                    let reason = format!("breaks the schema of its subscriber: {violation}");
+                    self.bury(Owner::Capability(capability), event.clone(), &reason, 0, now);
+                }
+            }
+        }
+        let mut clients = std::mem::take(&mut self.fan_out);
+        self.subscribers.of(event.type_name(), &mut clients);
+        heard |= !clients.is_empty();
+        for connection in &clients {
+            self.write_event(*connection, event, now);
+        }
+        self.fan_out = clients;
+        if !heard {
+            self.counters.events_unheard += 1;
+        }
+    }
+
+    fn post_event(&mut self, capability: u32, event: &Envelope, now: Now) {
+        let bytes = event.line().len();
+        let actor = &mut self.actors[capability as usize];
+        let closed = matches!(actor.state, ActorState::Unhealthy(_) | ActorState::Stopped);
+        if closed || !actor.mailbox_takes(bytes) {
+            let trouble = if closed { actor.state.name() } else { "out of room in its mailbox" };
+            let reason = format!("its subscriber {} is {trouble}", actor.manifest.id);
+            return self.bury(Owner::Capability(capability), event.clone(), &reason, 0, now);
+        }
+        actor.mail_len += 1;
+        actor.mail_bytes += bytes;
+        actor.mailbox.push_back(Mail::Event(event.clone()));
+        self.pump(capability, now);
+    }
+
+    /// Delivers from the mailbox, in order, for as long as the actor takes what is next.
+    pub(crate) fn pump(&mut self, capability: u32, now: Now) {
+        loop {
+            let actor = &mut self.actors[capability as usize];
+            if actor.state != ActorState::Up || actor.blocked {
+                return;
+            }
+            match actor.mailbox.front() {
+                None => return,
+                Some(Mail::Request(key)) => {
+                    let key = *key;
+                    let waits = self.requests.get(key).is_some_and(|live| live.phase == Phase::Mailbox);
+                    if waits && !(actor.has_room() && !self.same_id_in_hands(capability, key)) {
+                        return;
+                    }
+                    self.actors[capability as usize].mailbox.pop_front();
+                    if waits {
+                        self.deliver(capability, key);
+                    }
+                }
+                Some(Mail::Event(_)) => {
+                    let Some(Mail::Event(event)) = actor.mailbox.pop_front() else { return };
+                    self.deliver_event(capability, event, now);
+                }
+            }
+        }
+    }
+
+    /// Whether the actor has a request with the same id from another peer: its outcome could not be told apart.
+    fn same_id_in_hands(&self, capability: u32, key: RequestKey) -> bool {
+        let actor = &self.actors[capability as usize];
+        if actor.in_flight.is_empty() && actor.overdue.is_empty() {
+            return false;
+        }
+        let Some(live) = self.requests.get(key) else { return false };
+        let id = live.message.id();
+        actor.overdue.iter().any(|overdue| &*overdue.id == id)
+            || self.requests.find_in_flight(self.hash_id(id), capability, id).is_some()
+    }
+
+    fn deliver(&mut self, capability: u32, key: RequestKey) {
+        let actor = &mut self.actors[capability as usize];
+        let Some(live) = self.requests.get_mut(key) else { return };
+        live.phase = Phase::InFlight(actor.in_flight.len() as u32);
+        live.attempts += 1;
+        if live.attempts > 1 {
+            self.counters.retries += 1;
+        }
+        actor.in_flight.push(key);
+        actor.mail_len -= 1;
+        actor.mail_bytes -= live.message.line().len();
+        self.counters.deliveries += 1;
+        let message = live.message.clone();
+        self.effects.push(Effect::Deliver { actor: actor.reference(capability), message });
+    }
+
+    fn deliver_event(&mut self, capability: u32, event: Envelope, _now: Now) {
+        let recent_max = self.config.limits.recent_events_max;
+        let actor = &mut self.actors[capability as usize];
+        actor.mail_len -= 1;
+        actor.mail_bytes -= event.line().len();
+        actor.remember(&event, true, recent_max);
+        self.counters.deliveries += 1;
+        self.counters.events_delivered += 1;
+        self.effects.push(Effect::Deliver { actor: actor.reference(capability), message: event });
+    }
+
+    /// Takes a request out of the actor's hands; call it before the phase changes.
+    pub(crate) fn leave_hands(&mut self, capability: u32, key: RequestKey) {
+        let Some(Phase::InFlight(at)) = self.requests.get(key).map(|live| live.phase) else { return };
+        let in_flight = &mut self.actors[capability as usize].in_flight;
+        in_flight.swap_remove(at as usize);
+        if let Some(moved) = in_flight.get(at as usize).and_then(|moved| self.requests.get_mut(*moved)) {
+            moved.phase = Phase::InFlight(at);
+        }
+    }
+
+    /// An actor takes no more for now (its pipe is full): nothing is delivered until [`Kernel::actor_ready`].
+    pub fn actor_blocked(&mut self, actor: ActorRef, _now: Now) {
+        if let Some(it) = self.living(actor) {
+            it.blocked = true;
+        }
+    }
+
+    /// A blocked actor takes messages again.
+    pub fn actor_ready(&mut self, actor: ActorRef, now: Now) {
+        let Some(it) = self.living(actor) else { return };
+        it.blocked = false;
+        let answers = std::mem::take(&mut it.answers);
+        for answer in answers {
+            self.hand_answer(actor, answer, now);
+        }
+        self.pump(actor.capability, now);
+    }
+}

@@ -1,0 +1,342 @@
+//! What clients send: checked at once, then accepted into the User lane or refused.
+
+use crate::actors::ActorState;
+use crate::dead_letters::Owner;
+use crate::effect::{CloseReason, Effect};
+use crate::ids::{ConnectionId, Now, Source};
+use crate::kernel::{Job, Kernel, Life, MS};
+use crate::lanes::{Item, Sender};
+use crate::requests::{Live, Origin, Phase, RequestKey, State};
+use crate::routes::Handler;
+use crate::wheel::deadline_after;
+use mainspring_message::{Envelope, ErrorData, Failure, Kind, Rejection, Started};
+
+/// Why a message is refused: it was never accepted, and leaves no trace but the error.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) failure: Failure,
+    pub(crate) text: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(failure: Failure, text: impl Into<String>) -> Refusal {
+        Refusal { failure, text: text.into() }
+    }
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub(crate) enum Admission {
+    /// It is new and has its place in the table.
+    Accepted,
+    /// The same request is being worked on; its one answer goes to this sender too.
+    Joined,
+    /// The same request was answered before, with this.
+    Answered(Envelope),
+}
+
+/// A request that asks to be let in.
+pub(crate) struct Applicant<'a> {
+    pub(crate) message: &'a Envelope,
+    pub(crate) origin: Origin,
+    pub(crate) peer: u32,
+    pub(crate) queue: u32,
+    pub(crate) cause: Option<RequestKey>,
+}
+
+/// Types that only the loop itself may speak or serve.
+pub(crate) fn is_reserved(type_name: &str) -> bool {
+    ["Sys.", "Syscall.", "Timer.", "Kernel."].iter().any(|prefix| type_name.starts_with(prefix))
+}
+
+impl Kernel {
+    /// A client sent a line (without its line break).
+    pub fn ingest(&mut self, connection: ConnectionId, line: &[u8], now: Now) {
+        let Some(client) = self.connections.get_mut(&connection) else { return };
+        let (peer, queue) = (client.peer, client.queue);
+        self.counters.lines_in += 1;
+        if line.len() > self.config.limits.line_bytes_max {
+            return self.line_too_long(connection, now);
+        }
+        let message = match Envelope::parse(line) {
+            Ok(message) => message,
+            Err(rejection) => return self.reject_line(connection, &rejection, now),
+        };
+        client.bad_lines = 0;
+        let verdict = match message.kind() {
+            Kind::Command | Kind::Query => self.ingest_request(connection, peer, queue, &message, now),
+            Kind::Event => self.ingest_event(queue, &message),
+            Kind::Reply => Err(Refusal::new(Failure::Forbidden, "kind: a client has nothing to reply to")),
+            // An error never produces an error: one that answers nobody ends here.
+            Kind::Error => {
+                self.bury(
+                    Owner::Peer(peer),
+                    message.clone(),
+                    "an error from a client answers nobody",
+                    0,
+                    now,
+                );
+                Ok(())
+            }
+        };
+        if let Err(refusal) = verdict {
+            self.refuse(connection, &message, refusal, now);
+        }
+    }
+
+    /// A client sent a line beyond the limit; the daemon skipped it.
+    pub fn line_too_long(&mut self, connection: ConnectionId, now: Now) {
+        let rejection = Rejection {
+            failure: Failure::TooLarge,
+            field: "",
+            reason: format!("the line is longer than {} bytes", self.config.limits.line_bytes_max),
+            id: None,
+            type_name: None,
+            kind: None,
+        };
+        self.reject_line(connection, &rejection, now);
+    }
+
+    fn reject_line(&mut self, connection: ConnectionId, rejection: &Rejection, now: Now) {
+        self.counters.refused += 1;
+        let Some(client) = self.connections.get_mut(&connection) else { return };
+        client.bad_lines += 1;
+        let too_many = client.bad_lines > self.config.limits.bad_lines_max;
+        let text = rejection.to_string();
+        let mut data = String::new();
+        let error = ErrorData {
+            failure: rejection.failure,
+            message: &text,
+            original_id: rejection.id.as_deref(),
+            original_type: rejection.type_name.as_deref(),
+            started: Started::No,
+        };
+        error.write(&mut data);
+        // An error about a bad error would be an error about an error.
+        if rejection.kind != Some(Kind::Error) {
+            let type_name = rejection.failure.type_name();
+            let causation = rejection.id.as_deref();
+            let answer = self.loop_message(Kind::Error, type_name, &data, causation, None, now);
+            let _ = self.write(connection, answer, now);
+        }
+        if too_many {
+            self.evict(connection, CloseReason::BadLines, now);
+        }
+    }
+
+    fn refuse(&mut self, connection: ConnectionId, message: &Envelope, refusal: Refusal, now: Now) {
+        self.counters.refused += 1;
+        let answer = self.failure(message, refusal.failure, &refusal.text, Started::No, now);
+        let _ = self.write(connection, answer, now);
+    }
+
+    fn ingest_event(&mut self, queue: u32, message: &Envelope) -> Result<(), Refusal> {
+        if is_reserved(message.type_name()) {
+            let text = format!("type: {} is reserved for the loop", message.type_name());
+            return Err(Refusal::new(Failure::Forbidden, text));
+        }
+        if self.is_ending() {
+            return Err(Refusal::new(Failure::ShuttingDown, "the loop is shutting down"));
+        }
+        self.check_lane(queue)?;
+        self.counters.events_accepted += 1;
+        self.enqueue(queue, Item::Event(message.clone()), message.line().len());
+        Ok(())
+    }
+
+    fn ingest_request(
+        &mut self,
+        connection: ConnectionId,
+        peer: u32,
+        queue: u32,
+        message: &Envelope,
+        now: Now,
+    ) -> Result<(), Refusal> {
+        if matches!(self.life, Life::Draining | Life::Flushing | Life::Ended) {
+            return Err(Refusal::new(Failure::ShuttingDown, "the loop is shutting down"));
+        }
+        let origin = Origin::Connection(connection);
+        let applicant = Applicant { message, origin, peer, queue, cause: None };
+        if let Admission::Answered(answer) = self.admit(applicant, now)? {
+            let _ = self.write(connection, answer, now);
+        }
+        Ok(())
+    }
+
+    /// Lets a request in: route, schema, limits, repetition; then its timer, its place in the table and in the lane.
+    pub(crate) fn admit(&mut self, applicant: Applicant<'_>, now: Now) -> Result<Admission, Refusal> {
+        let Applicant { message, origin, peer, queue, cause } = applicant;
+        let handler = self.route_request(message)?;
+        let hash = self.hash_id(message.id());
+        let fingerprint = self.fingerprint(message);
+        if let Some(earlier) = self.repetition(hash, peer, message, fingerprint, &origin, now)? {
+            return Ok(earlier);
+        }
+        self.check_lane(queue)?;
+        self.check_request_limits(peer)?;
+        let (deadline_ns, depth) = self.deadline(message, cause, now)?;
+        let live = Live {
+            message: message.clone(),
+            origin,
+            phase: Phase::Lane,
+            timer: None,
+            deadline_ns,
+            attempts: 0,
+            cause,
+            depth,
+            waiters: Vec::new(),
+        };
+        let key = self.requests.insert(hash, peer, handler, fingerprint, live);
+        let timer = self.wheel.schedule(deadline_ns, Job::Timeout(key));
+        if let Some(live) = self.requests.get_mut(key) {
+            live.timer = Some(timer);
+        }
+        self.peers.get_mut(peer).requests += 1;
+        self.counters.requests_accepted += 1;
+        self.enqueue(queue, Item::Request(key), message.line().len());
+        Ok(Admission::Accepted)
+    }
+
+    /// The handler of a request whose data fits its schema.
+    pub(crate) fn route_request(&self, message: &Envelope) -> Result<Handler, Refusal> {
+        let Some(route) = self.routes.route(message.kind(), message.type_name()) else {
+            let text = format!("type: no capability handles {} {}", message.kind(), message.type_name());
+            return Err(Refusal::new(Failure::Routing, text));
+        };
+        if let Some(validator) = &route.inbound {
+            validator
+                .check(message.data(), message.metadata())
+                .map_err(|violation| Refusal::new(Failure::Schema, violation.to_string()))?;
+        }
+        Ok(route.handler)
+    }
+
+    /// What is known of the same id from the same peer.
+    fn repetition(
+        &mut self,
+        hash: u64,
+        peer: u32,
+        message: &Envelope,
+        fingerprint: u64,
+        origin: &Origin,
+        now: Now,
+    ) -> Result<Option<Admission>, Refusal> {
+        self.forget_old_answers(now);
+        let Some(slot) = self.requests.find_by_peer(hash, peer, message.id()) else { return Ok(None) };
+        let key = self.requests.key(slot);
+        let entry = self.requests.entry(slot);
+        if entry.fingerprint != fingerprint {
+            let text = "metadata.id: the same id came before with another kind, type or data";
+            return Err(Refusal::new(Failure::Conflict, text));
+        }
+        self.counters.duplicates += 1;
+        if let State::Finished { answer, .. } = &entry.state {
+            return Ok(Some(Admission::Answered(answer.clone())));
+        }
+        let duplicates_max = self.config.limits.duplicates_max;
+        // An actor is told once, however often it asked: it listens to one place.
+        if let (Some(live), Origin::Connection(connection)) = (self.requests.get_mut(key), origin) {
+            if live.waiters.len() >= duplicates_max {
+                let text = format!("metadata.id: more than {duplicates_max} repetitions wait for one answer");
+                return Err(Refusal::new(Failure::LimitExceeded, text));
+            }
+            live.waiters.push(*connection);
+        }
+        Ok(Some(Admission::Joined))
+    }
+
+    fn check_request_limits(&self, peer: u32) -> Result<(), Refusal> {
+        let limits = &self.config.limits;
+        if self.peers.get(peer).requests >= limits.peer_requests_max {
+            let text = format!("more than {} unfinished requests of one peer", limits.peer_requests_max);
+            return Err(Refusal::new(Failure::LimitExceeded, text));
+        }
+        if self.requests.live() >= limits.requests_max {
+            let text = format!("more than {} unfinished requests in all", limits.requests_max);
+            return Err(Refusal::new(Failure::Overloaded, text));
+        }
+        Ok(())
+    }
+
+    /// When a request must have ended, and how deep it stands in its chain of causes.
+    ///
+    /// A request made on behalf of another ends no later than that one.
+    fn deadline(
+        &self,
+        message: &Envelope,
+        cause: Option<RequestKey>,
+        now: Now,
+    ) -> Result<(i64, u32), Refusal> {
+        let timeout_ms = message.timeout_ms().unwrap_or(self.config.default_timeout_ms);
+        if timeout_ms > self.config.timeout_ms_max {
+            let text =
+                format!("metadata.timeout: must be at most {} milliseconds", self.config.timeout_ms_max);
+            return Err(Refusal::new(Failure::Schema, text));
+        }
+        let deadline_ns = deadline_after(now.mono_ns, (timeout_ms as i64).saturating_mul(MS));
+        let Some(cause) = cause.and_then(|cause| self.requests.get(cause)) else {
+            return Ok((deadline_ns, 0));
+        };
+        let depth = cause.depth + 1;
+        if depth > self.config.limits.chain_max {
+            let text = format!("more than {} requests cause each other", self.config.limits.chain_max);
+            return Err(Refusal::new(Failure::Deadlock, text));
+        }
+        Ok((deadline_ns.min(cause.deadline_ns), depth))
+    }
+
+    /// Refuses what would go beyond twice the bound of a sender's queue.
+    ///
+    /// The loop's own queue is bounded by the number of schedules and dead letters.
+    pub(crate) fn check_lane(&self, queue: u32) -> Result<(), Refusal> {
+        if queue == self.loop_queue {
+            return Ok(());
+        }
+        let (queue, limits) = (self.lanes.queue(queue), &self.config.limits);
+        if queue.len() >= 2 * limits.lane_messages_max || queue.bytes() >= 2 * limits.lane_bytes_max {
+            let text = format!("{} messages of this sender are waiting already", queue.len());
+            return Err(Refusal::new(Failure::LimitExceeded, text));
+        }
+        Ok(())
+    }
+
+    /// Puts a message into the User lane, and pauses its sender at the bound.
+    pub(crate) fn enqueue(&mut self, queue: u32, item: Item, bytes: usize) {
+        self.lanes.push(queue, item, bytes);
+        let limits = &self.config.limits;
+        let it = self.lanes.queue_mut(queue);
+        if it.paused || (it.len() <= limits.lane_messages_max && it.bytes() <= limits.lane_bytes_max) {
+            return;
+        }
+        it.paused = true;
+        self.tell_paused(queue);
+    }
+
+    /// Resumes reading from a sender whose queue has shrunk to half its bound.
+    pub(crate) fn relieve(&mut self, queue: u32) {
+        let limits = &self.config.limits;
+        let it = self.lanes.queue_mut(queue);
+        if it.paused && it.len() <= limits.lane_messages_max / 2 && it.bytes() <= limits.lane_bytes_max / 2 {
+            it.paused = false;
+            self.tell_paused(queue);
+        }
+    }
+
+    fn tell_paused(&mut self, queue: u32) {
+        let (sender, paused) = (self.lanes.queue(queue).sender, self.lanes.queue(queue).paused);
+        match sender {
+            Sender::Connection(connection) => self.update_reading(connection),
+            // An actor on its way up is told when it is there: the daemon knows nothing of earlier lives.
+            Sender::Actor(capability) if self.actors[capability as usize].state != ActorState::Up => {}
+            Sender::Actor(capability) => {
+                let source = Source::Actor(self.actors[capability as usize].reference(capability));
+                self.effects.push(if paused {
+                    Effect::PauseReading { source }
+                } else {
+                    Effect::ResumeReading { source }
+                });
+            }
+            Sender::Loop => {}
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! What actors say: checked against the laws of lineage and their own schema before it goes anywhere.
+
+use crate::actors::ActorState;
+use crate::effect::Effect;
+use crate::ids::{ActorRef, Now};
+use crate::ingest::{Admission, Applicant, Refusal, is_reserved};
+use crate::kernel::Kernel;
+use crate::lanes::{Completion, Item};
+use crate::requests::{Origin, Phase, RequestKey, State};
+use mainspring_message::{Draft, Envelope, Failure, Kind, Started};
+
+/// What made an actor speak.
+enum Cause {
+    /// A request that it has or had.
+    Request { key: RequestKey, correlation: Option<String> },
+    /// An event or an outcome that it took.
+    Taken { correlation: Option<String> },
+    /// Nothing that the loop knows of.
+    Nothing,
+}
+
+impl Kernel {
+    /// An actor said a line.
+    pub fn actor_line(&mut self, actor: ActorRef, line: &[u8], now: Now) {
+        if !self.listens_to(actor) {
+            return;
+        }
+        if line.len() > self.config.limits.line_bytes_max {
+            let text = format!("a line longer than {} bytes", self.config.limits.line_bytes_max);
+            return self.fault(actor, text);
+        }
+        match Envelope::parse(line) {
+            Ok(message) => self.output(actor, message, now),
+            Err(rejection) => self.fault(actor, format!("an invalid message: {rejection}")),
+        }
+    }
+
+    /// A native actor said a message.
+    pub fn actor_message(&mut self, actor: ActorRef, draft: Draft, now: Now) {
+        if !self.listens_to(actor) {
+            return;
+        }
+        if let Err((field, reason)) = draft.check() {
+            return self.fault(actor, format!("an invalid message: {field}: {reason}"));
+        }
+        if draft.data.as_str().len() > self.config.limits.line_bytes_max {
+            let text = format!("a message longer than {} bytes", self.config.limits.line_bytes_max);
+            return self.fault(actor, text);
+        }
+        let message = self.compose(&draft, now);
+        self.output(actor, message, now);
+    }
+
+    /// Whether this is the living incarnation; what others say is ignored.
+    fn listens_to(&mut self, actor: ActorRef) -> bool {
+        let lives = self
+            .actors
+            .get(actor.capability as usize)
+            .is_some_and(|it| it.incarnation == actor.incarnation && it.state == ActorState::Up);
+        if !lives {
+            self.counters.stale_outputs += 1;
+        }
+        lives
+    }
+
+    fn output(&mut self, actor: ActorRef, message: Envelope, now: Now) {
+        self.counters.actor_outputs += 1;
+        // It speaks, so it did not die of the events that it took before.
+        self.actors[actor.capability as usize].nothing_at_risk();
+        let said = match message.kind() {
+            Kind::Reply | Kind::Error => self.outcome(actor, message, now),
+            Kind::Event => self.said_event(actor, message),
+            Kind::Command | Kind::Query => self.said_request(actor, &message, now),
+        };
+        if let Err(reason) = said {
+            self.fault(actor, reason);
+        }
+    }
+
+    /// A reply or error: matched by causation with a request in this actor's hands.
+    fn outcome(&mut self, actor: ActorRef, answer: Envelope, now: Now) -> Result<(), String> {
+        let capability = actor.capability;
+        let causation = answer.causation().unwrap_or("");
+        let hash = self.hash_id(causation);
+        let Some(slot) = self.requests.find_in_flight(hash, capability, causation) else {
+            return self.unmatched_outcome(actor, &answer, hash, now);
+        };
+        let key = self.requests.key(slot);
+        self.check_outbound(capability, &answer)?;
+        let Some(live) = self.requests.get(key) else { return Ok(()) };
+        let answer = with_correlation(answer, live.message.correlation())?;
+        self.leave_hands(capability, key);
+        if let Some(live) = self.requests.get_mut(key) {
+            live.phase = Phase::Answering;
+        }
+        self.actors[capability as usize].handled += 1;
+        self.lanes.completions.push_back(Completion::Outcome(key, answer));
+        Ok(())
+    }
+
+    /// An outcome for nothing in hand: late (an event), or second or invented (a fault).
+    fn unmatched_outcome(
+        &mut self,
+        actor: ActorRef,
+        answer: &Envelope,
+        hash: u64,
+        now: Now,
+    ) -> Result<(), String> {
+        let causation = answer.causation().unwrap_or("");
+        let it = &mut self.actors[actor.capability as usize];
+        if let Some(at) = it.overdue.iter().position(|overdue| &*overdue.id == causation) {
+            let overdue = it.overdue.remove(at);
+            let id = it.manifest.id.clone();
+            self.wheel.cancel(overdue.hang_timer);
+            self.counters.late_outcomes += 1;
+            let data = serde_json::json!({
+                "capabilityId": id,
+                "originalId": causation,
+                "originalType": &*overdue.type_name,
+                "kind": answer.kind().as_str(),
+                "type": answer.type_name(),
+                "data": serde_json::from_str::<serde_json::Value>(answer.data()).unwrap_or_default(),
+            });
+            self.announce("Sys.LateReply", data, now);
+            self.pump(actor.capability, now);
+            return Ok(());
+        }
+        let what = match self.requests.find_handled(hash, actor.capability, causation) {
+            Some(_) => "a second outcome",
+            None => "an outcome",
+        };
+        Err(format!("{what} for {causation:?}, which is not in its hands"))
+    }
+
+    fn said_event(&mut self, actor: ActorRef, message: Envelope) -> Result<(), String> {
+        let (message, _) = self.check_lineage(actor, message)?;
+        if is_reserved(message.type_name()) {
+            return Err(format!("the event {}, whose type is reserved for the loop", message.type_name()));
+        }
+        self.check_outbound(actor.capability, &message)?;
+        let queue = self.actors[actor.capability as usize].queue;
+        self.check_lane(queue).map_err(|refusal| format!("a flood: {}", refusal.text))?;
+        self.counters.events_accepted += 1;
+        let bytes = message.line().len();
+        self.enqueue(queue, Item::Event(message), bytes);
+        Ok(())
+    }
+
+    fn said_request(&mut self, actor: ActorRef, message: &Envelope, now: Now) -> Result<(), String> {
+        let (message, cause) = self.check_lineage(actor, message.clone())?;
+        self.check_outbound(actor.capability, &message)?;
+        let it = &self.actors[actor.capability as usize];
+        let (peer, queue) = (it.peer, it.queue);
+        self.check_lane(queue).map_err(|refusal| format!("a flood: {}", refusal.text))?;
+        let admission = match self.find_deadlock(&message, cause) {
+            Some(refusal) => Err(refusal),
+            None => {
+                let origin = Origin::Actor(actor);
+                self.admit(Applicant { message: &message, origin, peer, queue, cause }, now)
+            }
+        };
+        match admission {
+            Ok(Admission::Accepted | Admission::Joined) => {}
+            Ok(Admission::Answered(answer)) => self.hand_answer(actor, answer, now),
+            Err(refusal) => {
+                self.counters.refused += 1;
+                let answer = self.failure(&message, refusal.failure, &refusal.text, Started::No, now);
+                self.hand_answer(actor, answer, now);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the request would wait for an actor that waits for this very request.
+    fn find_deadlock(&self, message: &Envelope, cause: Option<RequestKey>) -> Option<Refusal> {
+        let handler = self.routes.route(message.kind(), message.type_name())?.handler;
+        let crate::routes::Handler::Capability(wanted) = handler else { return None };
+        if self.actors[wanted as usize].manifest.limits.concurrency > 1 {
+            return None;
+        }
+        let mut above = cause;
+        while let Some(key) = above {
+            let live = self.requests.get(key)?;
+            if self.requests.entry(key.slot).handler == handler && matches!(live.phase, Phase::InFlight(_)) {
+                let id = &self.actors[wanted as usize].manifest.id;
+                let text = format!("{id} works on one request at a time, and is waiting for this one");
+                return Some(Refusal::new(Failure::Deadlock, text));
+            }
+            above = live.cause;
+        }
+        None
+    }
+
+    fn check_outbound(&self, capability: u32, message: &Envelope) -> Result<(), String> {
+        let verdict = self.actors[capability as usize].outbound.check(message);
+        verdict.map_err(|violation| format!("{} {}: {violation}", message.kind(), message.type_name()))
+    }
+
+    /// Checks causation and correlation of an event or request; restores a correlation that was left out.
+    fn check_lineage(
+        &self,
+        actor: ActorRef,
+        message: Envelope,
+    ) -> Result<(Envelope, Option<RequestKey>), String> {
+        let what = format!("{} {}", message.kind(), message.type_name());
+        let Some(causation) = message.causation() else {
+            if self.actors[actor.capability as usize].manifest.uncaused {
+                return Ok((message, None));
+            }
+            return Err(format!(
+                "{what} without metadata.causation (the manifest's `uncaused` would allow it)"
+            ));
+        };
+        let (correlation, key) = match self.find_cause(actor.capability, causation) {
+            Cause::Request { key, correlation } => (correlation, Some(key)),
+            Cause::Taken { correlation } => (correlation, None),
+            Cause::Nothing => {
+                return Err(format!("{what} caused by {causation:?}, which it was never given"));
+            }
+        };
+        let message = with_correlation(message, correlation.as_deref())?;
+        Ok((message, key))
+    }
+
+    /// The message with that id which the actor has or had.
+    fn find_cause(&self, capability: u32, id: &str) -> Cause {
+        let hash = self.hash_id(id);
+        if let Some(slot) = self.requests.find_handled(hash, capability, id) {
+            let correlation = match &self.requests.entry(slot).state {
+                State::Live(live) => live.message.correlation(),
+                State::Finished { answer, .. } => answer.correlation(),
+                State::Free { .. } => None,
+            };
+            return Cause::Request { key: self.requests.key(slot), correlation: correlation.map(Into::into) };
+        }
+        let it = &self.actors[capability as usize];
+        if let Some(taken) = it.recent.iter().rev().find(|taken| taken.message.id() == id) {
+            return Cause::Taken { correlation: taken.message.correlation().map(Into::into) };
+        }
+        if let Some(overdue) = it.overdue.iter().find(|overdue| &*overdue.id == id) {
+            return Cause::Taken { correlation: overdue.correlation.as_deref().map(Into::into) };
+        }
+        Cause::Nothing
+    }
+
+    /// Hands an actor the outcome of a request that it made: past its concurrency, and past its mailbox.
+    pub(crate) fn hand_answer(&mut self, actor: ActorRef, answer: Envelope, now: Now) {
+        let recent_max = self.config.limits.recent_events_max;
+        let it = &mut self.actors[actor.capability as usize];
+        if it.incarnation != actor.incarnation || it.state != ActorState::Up {
+            return self.unclaimed(answer, now);
+        }
+        if it.blocked {
+            it.answers.push_back(answer);
+            return;
+        }
+        it.remember(&answer, false, recent_max);
+        self.counters.deliveries += 1;
+        self.effects.push(Effect::Deliver { actor, message: answer });
+    }
+}
+
+/// The message with the correlation of its cause, restored where it was left out.
+///
+/// A different one is a violation: an actor preserves the workflow that it works in.
+fn with_correlation(message: Envelope, wanted: Option<&str>) -> Result<Envelope, String> {
+    match (wanted, message.correlation()) {
+        (None, _) => Ok(message),
+        (Some(wanted), Some(there)) if wanted == there => Ok(message),
+        (Some(wanted), None) => Ok(message.with_metadata_member("correlation", wanted)),
+        (Some(wanted), Some(there)) => Err(format!(
+            "{} {} with correlation {there:?} instead of {wanted:?}",
+            message.kind(),
+            message.type_name()
+        )),
+    }
+}

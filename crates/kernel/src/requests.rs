@@ -1,0 +1,369 @@
+//! The one table of requests: unfinished ones, and the remembered answers of finished ones.
+//!
+//! An entry is found by the hash of its id, for two questions: "did this peer send this id before?" and "which request
+//! in this actor's hands has this id?". A finished entry stays in the window as its answer, whose causation *is* the
+//! request's id; the request itself is let go.
+
+use crate::ids::{ActorRef, ConnectionId};
+use crate::routes::Handler;
+use crate::wheel::TimerKey;
+use hashbrown::HashTable;
+use mainspring_message::{Envelope, Text};
+
+/// Names one request for as long as it is unfinished or remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RequestKey {
+    pub(crate) slot: u32,
+    generation: u32,
+}
+
+/// Who gets the outcome.
+#[derive(Clone, Debug)]
+pub(crate) enum Origin {
+    /// The client on this connection.
+    Connection(ConnectionId),
+    /// This life of an actor.
+    Actor(ActorRef),
+    /// Whoever scheduled or requeued it, if it still lives; everybody else by an event.
+    Delegate {
+        /// Who.
+        to: Recipient,
+        /// The schedule that it came from; nothing for a dead letter put back.
+        timer_id: Option<Text>,
+    },
+}
+
+/// Somebody to whom a message can be handed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Recipient {
+    Connection(ConnectionId),
+    Actor(ActorRef),
+}
+
+/// Where an unfinished request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// In the User lane.
+    Lane,
+    /// In the mailbox of its actor.
+    Mailbox,
+    /// In the hands of its actor, at this place of the actor's list.
+    InFlight(u32),
+    /// Between two attempts.
+    Retrying(TimerKey),
+    /// Its outcome is in the Completions lane.
+    Answering,
+    /// With the floors below (`Sys.Stats`).
+    Outside,
+}
+
+/// An unfinished request.
+#[derive(Debug)]
+pub(crate) struct Live {
+    pub(crate) message: Envelope,
+    pub(crate) origin: Origin,
+    pub(crate) phase: Phase,
+    pub(crate) timer: Option<TimerKey>,
+    pub(crate) deadline_ns: i64,
+    pub(crate) attempts: u32,
+    /// The request that its sender was working on.
+    pub(crate) cause: Option<RequestKey>,
+    /// How many requests stand above it in its chain of causes.
+    pub(crate) depth: u32,
+    /// Further connections that asked the same.
+    pub(crate) waiters: Vec<ConnectionId>,
+}
+
+#[derive(Debug)]
+pub(crate) enum State {
+    Free { next: u32 },
+    Live(Live),
+    Finished { answer: Envelope, finished_ns: i64 },
+}
+
+#[derive(Debug)]
+pub(crate) struct Entry {
+    generation: u32,
+    pub(crate) peer: u32,
+    pub(crate) handler: Handler,
+    hash: u64,
+    /// Hash of what was asked, to tell a repetition from a reused id.
+    pub(crate) fingerprint: u64,
+    pub(crate) state: State,
+    /// The window, oldest to newest, over all peers and over this one.
+    all: Link,
+    own: Link,
+}
+
+const NIL: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    older: u32,
+    newer: u32,
+}
+
+const UNLINKED: Link = Link { older: NIL, newer: NIL };
+
+/// The ends of a list of finished entries, with their number and bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window {
+    oldest: u32,
+    newest: u32,
+    pub(crate) answers: usize,
+    pub(crate) bytes: usize,
+}
+
+impl Default for Window {
+    fn default() -> Window {
+        Window { oldest: NIL, newest: NIL, answers: 0, bytes: 0 }
+    }
+}
+
+impl Entry {
+    /// The request's id.
+    pub(crate) fn id(&self) -> &str {
+        match &self.state {
+            State::Live(live) => live.message.id(),
+            State::Finished { answer, .. } => answer.causation().unwrap_or(""),
+            State::Free { .. } => "",
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Requests {
+    entries: Vec<Entry>,
+    free: u32,
+    table: HashTable<u32>,
+    live: usize,
+    pub(crate) window: Window,
+}
+
+impl Requests {
+    pub(crate) fn new() -> Requests {
+        Requests {
+            entries: Vec::new(),
+            free: NIL,
+            table: HashTable::new(),
+            live: 0,
+            window: Window::default(),
+        }
+    }
+
+    /// Unfinished requests.
+    pub(crate) fn live(&self) -> usize {
+        self.live
+    }
+
+    pub(crate) fn key(&self, slot: u32) -> RequestKey {
+        RequestKey { slot, generation: self.entries[slot as usize].generation }
+    }
+
+    pub(crate) fn entry(&self, slot: u32) -> &Entry {
+        &self.entries[slot as usize]
+    }
+
+    /// The unfinished request of that name.
+    pub(crate) fn get(&self, key: RequestKey) -> Option<&Live> {
+        match self.entries.get(key.slot as usize) {
+            Some(Entry { generation, state: State::Live(live), .. }) if *generation == key.generation => {
+                Some(live)
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) fn get_mut(&mut self, key: RequestKey) -> Option<&mut Live> {
+        match self.entries.get_mut(key.slot as usize) {
+            Some(Entry { generation, state: State::Live(live), .. }) if *generation == key.generation => {
+                Some(live)
+            }
+            _ => None,
+        }
+    }
+
+    /// The entry under which `peer` sent `id` before.
+    pub(crate) fn find_by_peer(&self, hash: u64, peer: u32, id: &str) -> Option<u32> {
+        self.find(hash, |entry| entry.peer == peer && entry.id() == id)
+    }
+
+    /// The request with this id that is in the hands of `capability`.
+    pub(crate) fn find_in_flight(&self, hash: u64, capability: u32, id: &str) -> Option<u32> {
+        self.find(hash, |entry| {
+            entry.handler == Handler::Capability(capability)
+                && matches!(&entry.state, State::Live(live) if matches!(live.phase, Phase::InFlight(_)))
+                && entry.id() == id
+        })
+    }
+
+    /// A request with this id that `capability` has, or had and finished.
+    pub(crate) fn find_handled(&self, hash: u64, capability: u32, id: &str) -> Option<u32> {
+        self.find_in_flight(hash, capability, id).or_else(|| {
+            self.find(hash, |entry| {
+                entry.handler == Handler::Capability(capability)
+                    && match &entry.state {
+                        State::Live(live) => live.attempts > 0,
+                        State::Finished { .. } => true,
+                        State::Free { .. } => false,
+                    }
+                    && entry.id() == id
+            })
+        })
+    }
+
+    fn find(&self, hash: u64, mut fits: impl FnMut(&Entry) -> bool) -> Option<u32> {
+        self.table
+            .find(hash, |&slot| {
+                let entry = &self.entries[slot as usize];
+                entry.hash == hash && fits(entry)
+            })
+            .copied()
+    }
+
+    pub(crate) fn insert(
+        &mut self,
+        hash: u64,
+        peer: u32,
+        handler: Handler,
+        fingerprint: u64,
+        live: Live,
+    ) -> RequestKey {
+        let slot = self.take_slot();
+        let entry = &mut self.entries[slot as usize];
+        entry.peer = peer;
+        entry.handler = handler;
+        entry.hash = hash;
+        entry.fingerprint = fingerprint;
+        entry.state = State::Live(live);
+        let generation = entry.generation;
+        let entries = &self.entries;
+        self.table.insert_unique(hash, slot, |&slot| entries[slot as usize].hash);
+        self.live += 1;
+        RequestKey { slot, generation }
+    }
+
+    fn take_slot(&mut self) -> u32 {
+        if self.free != NIL {
+            let slot = self.free;
+            if let State::Free { next } = self.entries[slot as usize].state {
+                self.free = next;
+            }
+            return slot;
+        }
+        let slot = self.entries.len() as u32;
+        self.entries.push(Entry {
+            generation: 0,
+            peer: 0,
+            handler: Handler::Capability(0),
+            hash: 0,
+            fingerprint: 0,
+            state: State::Free { next: NIL },
+            all: UNLINKED,
+            own: UNLINKED,
+        });
+        slot
+    }
+
+    /// Ends an unfinished request and forgets it.
+    pub(crate) fn remove_live(&mut self, key: RequestKey) -> Option<Live> {
+        self.get(key)?;
+        let state = self.release(key.slot);
+        self.live -= 1;
+        match state {
+            State::Live(live) => Some(live),
+            _ => None,
+        }
+    }
+
+    /// Ends an unfinished request and remembers its answer as the newest of `own`, the window of its peer.
+    pub(crate) fn finish(
+        &mut self,
+        key: RequestKey,
+        answer: Envelope,
+        now_ns: i64,
+        own: &mut Window,
+    ) -> Option<Live> {
+        self.get(key)?;
+        let bytes = answer.line().len();
+        let finished = State::Finished { answer, finished_ns: now_ns };
+        let state = std::mem::replace(&mut self.entries[key.slot as usize].state, finished);
+        self.live -= 1;
+        let mut all = self.window;
+        self.link(&mut all, key.slot, bytes, |entry| &mut entry.all);
+        self.window = all;
+        self.link(own, key.slot, bytes, |entry| &mut entry.own);
+        match state {
+            State::Live(live) => Some(live),
+            _ => None,
+        }
+    }
+
+    fn link(&mut self, window: &mut Window, slot: u32, bytes: usize, of: fn(&mut Entry) -> &mut Link) {
+        *of(&mut self.entries[slot as usize]) = Link { older: window.newest, newer: NIL };
+        match window.newest {
+            NIL => window.oldest = slot,
+            newest => of(&mut self.entries[newest as usize]).newer = slot,
+        }
+        window.newest = slot;
+        window.answers += 1;
+        window.bytes += bytes;
+    }
+
+    fn unlink(&mut self, window: &mut Window, slot: u32, bytes: usize, of: fn(&mut Entry) -> &mut Link) {
+        let link = *of(&mut self.entries[slot as usize]);
+        match link.older {
+            NIL => window.oldest = link.newer,
+            older => of(&mut self.entries[older as usize]).newer = link.newer,
+        }
+        match link.newer {
+            NIL => window.newest = link.older,
+            newer => of(&mut self.entries[newer as usize]).older = link.older,
+        }
+        window.answers -= 1;
+        window.bytes -= bytes;
+    }
+
+    /// The oldest remembered answer of all, with its peer and the time it was given.
+    pub(crate) fn oldest(&self) -> Option<(u32, u32, i64)> {
+        let entry = self.entries.get(self.window.oldest as usize)?;
+        match entry.state {
+            State::Finished { finished_ns, .. } => Some((self.window.oldest, entry.peer, finished_ns)),
+            _ => None,
+        }
+    }
+
+    /// The oldest remembered answer of one peer.
+    pub(crate) fn oldest_of(&self, own: &Window) -> Option<u32> {
+        (own.oldest != NIL).then_some(own.oldest)
+    }
+
+    /// Forgets a remembered answer; `own` is the window of its peer.
+    pub(crate) fn forget(&mut self, slot: u32, own: &mut Window) {
+        let State::Finished { answer, .. } = &self.entries[slot as usize].state else { return };
+        let bytes = answer.line().len();
+        let mut all = self.window;
+        self.unlink(&mut all, slot, bytes, |entry| &mut entry.all);
+        self.window = all;
+        self.unlink(own, slot, bytes, |entry| &mut entry.own);
+        self.release(slot);
+    }
+
+    fn release(&mut self, slot: u32) -> State {
+        let hash = self.entries[slot as usize].hash;
+        if let Ok(found) = self.table.find_entry(hash, |&other| other == slot) {
+            found.remove();
+        }
+        let entry = &mut self.entries[slot as usize];
+        entry.generation = entry.generation.wrapping_add(1);
+        let state = std::mem::replace(&mut entry.state, State::Free { next: self.free });
+        self.free = slot;
+        state
+    }
+
+    /// All unfinished requests, in the order of their slots.
+    pub(crate) fn live_keys(&self) -> Vec<RequestKey> {
+        let live = self.entries.iter().enumerate().filter(|(_, entry)| matches!(entry.state, State::Live(_)));
+        live.map(|(slot, entry)| RequestKey { slot: slot as u32, generation: entry.generation }).collect()
+    }
+}

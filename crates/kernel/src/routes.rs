@@ -1,0 +1,185 @@
+//! Where messages go: the handler of each command and query, the subscribers of each event.
+
+use crate::builtins::Builtin;
+use crate::schema::{EnvelopeValidator, Validator, Violation};
+use hashbrown::HashMap;
+use mainspring_message::{Envelope, Kind};
+
+/// Who handles a command or query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Handler {
+    /// The actor of this capability.
+    Capability(u32),
+    /// The loop itself.
+    Builtin(Builtin),
+}
+
+/// The way of one kind and type.
+#[derive(Debug)]
+pub(crate) struct Route {
+    pub(crate) handler: Handler,
+    /// What the capability's inbound schema asks; the built-ins check for themselves.
+    pub(crate) inbound: Option<Validator>,
+}
+
+/// A capability that wants an event.
+#[derive(Debug)]
+pub(crate) struct Subscriber {
+    pub(crate) capability: u32,
+    /// What its inbound schema asks of the event; nothing when it only subscribes.
+    pub(crate) inbound: Option<Validator>,
+}
+
+#[derive(Debug, Default)]
+struct TypeRoutes {
+    command: Option<Route>,
+    query: Option<Route>,
+    subscribers: Vec<Subscriber>,
+}
+
+/// The two indexes, in one table by type.
+#[derive(Debug, Default)]
+pub(crate) struct Routes {
+    types: HashMap<Box<str>, u32, foldhash::fast::FixedState>,
+    routes: Vec<(Box<str>, TypeRoutes)>,
+}
+
+impl Routes {
+    fn of(&mut self, type_name: &str) -> &mut TypeRoutes {
+        let index = match self.types.get(type_name) {
+            Some(&index) => index,
+            None => {
+                let index = self.routes.len() as u32;
+                self.routes.push((type_name.into(), TypeRoutes::default()));
+                self.types.insert(type_name.into(), index);
+                index
+            }
+        };
+        &mut self.routes[index as usize].1
+    }
+
+    /// Adds a handler; returns the one that is already there.
+    pub(crate) fn add_handler(&mut self, kind: Kind, type_name: &str, route: Route) -> Result<(), Handler> {
+        let routes = self.of(type_name);
+        let place = if kind == Kind::Command { &mut routes.command } else { &mut routes.query };
+        match place {
+            Some(taken) => Err(taken.handler),
+            None => {
+                *place = Some(route);
+                Ok(())
+            }
+        }
+    }
+
+    /// Adds a subscriber, or its schema to the subscriber that is already there.
+    pub(crate) fn add_subscriber(&mut self, type_name: &str, capability: u32, inbound: Option<Validator>) {
+        let subscribers = &mut self.of(type_name).subscribers;
+        match subscribers.iter_mut().find(|subscriber| subscriber.capability == capability) {
+            Some(there) if there.inbound.is_none() => there.inbound = inbound,
+            Some(_) => {}
+            None => subscribers.push(Subscriber { capability, inbound }),
+        }
+    }
+
+    /// The way of a command or query.
+    pub(crate) fn route(&self, kind: Kind, type_name: &str) -> Option<&Route> {
+        let (_, routes) = &self.routes[*self.types.get(type_name)? as usize];
+        if kind == Kind::Command { routes.command.as_ref() } else { routes.query.as_ref() }
+    }
+
+    /// The capabilities that want an event.
+    pub(crate) fn subscribers(&self, type_name: &str) -> &[Subscriber] {
+        match self.types.get(type_name) {
+            Some(&index) => &self.routes[index as usize].1.subscribers,
+            None => &[],
+        }
+    }
+
+    /// Event types with the capabilities that want them, by type.
+    pub(crate) fn subscriptions(&self) -> Vec<(&str, Vec<u32>)> {
+        let wanted = self.routes.iter().filter(|(_, routes)| !routes.subscribers.is_empty());
+        let mut all: Vec<(&str, Vec<u32>)> = wanted
+            .map(|(name, routes)| {
+                (&**name, routes.subscribers.iter().map(|subscriber| subscriber.capability).collect())
+            })
+            .collect();
+        all.sort();
+        all
+    }
+}
+
+/// What may leave an actor.
+#[derive(Debug)]
+pub(crate) enum Outbound {
+    /// Anything.
+    Anything,
+    /// These pairs.
+    Pairs(HashMap<(Kind, Box<str>), Validator, foldhash::fast::FixedState>),
+    /// Whatever a schema admits that does not come down to pairs.
+    Whole(Box<EnvelopeValidator>),
+}
+
+impl Outbound {
+    /// Checks a message against the outbound schema.
+    ///
+    /// An error needs no place in the schema: any request may fail. It must then be `{code, message}`.
+    pub(crate) fn check(&self, message: &Envelope) -> Result<(), Violation> {
+        match self {
+            Outbound::Anything if message.kind() == Kind::Error => check_error(message),
+            Outbound::Anything => Ok(()),
+            Outbound::Pairs(pairs) => match pairs.get(&PairRef(message.kind(), message.type_name())) {
+                Some(validator) => validator.check(message.data(), message.metadata()),
+                None if message.kind() == Kind::Error => check_error(message),
+                None => Err(Violation {
+                    path: "type".into(),
+                    reason: format!(
+                        "{} {} is not in the capability's outbound schema",
+                        message.kind(),
+                        message.type_name()
+                    ),
+                }),
+            },
+            Outbound::Whole(validator) => {
+                let (kind, type_name) = (message.kind().as_str(), message.type_name());
+                match validator.check(kind, type_name, message.data(), message.metadata()) {
+                    Err(_) if message.kind() == Kind::Error => check_error(message),
+                    verdict => verdict,
+                }
+            }
+        }
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct ErrorShape<'a> {
+    code: u16,
+    #[serde(borrow, rename = "message")]
+    _message: std::borrow::Cow<'a, str>,
+}
+
+fn check_error(message: &Envelope) -> Result<(), Violation> {
+    let fault = |reason: String| Violation { path: "data".into(), reason };
+    let shape: ErrorShape<'_> = message.data_as().map_err(|error| {
+        fault(format!("an error's data must be an object with code (400 to 599) and message: {error}"))
+    })?;
+    if (400..600).contains(&shape.code) {
+        return Ok(());
+    }
+    Err(Violation { path: "data/code".into(), reason: format!("must be 400 to 599, not {}", shape.code) })
+}
+
+/// A borrowed key of [`Outbound::Pairs`].
+struct PairRef<'a>(Kind, &'a str);
+
+impl std::hash::Hash for PairRef<'_> {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+        self.1.hash(state);
+    }
+}
+
+impl hashbrown::Equivalent<(Kind, Box<str>)> for PairRef<'_> {
+    fn equivalent(&self, key: &(Kind, Box<str>)) -> bool {
+        self.0 == key.0 && self.1 == &*key.1
+    }
+}

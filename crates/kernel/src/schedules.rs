@@ -1,0 +1,283 @@
+//! Messages for later: `Timer.Schedule`, `Timer.Cancel`, `Timer.List`.
+
+use crate::builtins::{Answer, Caller};
+use crate::ids::Now;
+use crate::ingest::{Applicant, Refusal, is_reserved};
+use crate::kernel::{Job, Kernel, MS};
+use crate::lanes::Item;
+use crate::requests::{Origin, Recipient};
+use crate::wheel::{TimerKey, deadline_after};
+use mainspring_message::{Draft, Envelope, Failure, Json, Kind, Text};
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+use slab::Slab;
+use std::collections::BTreeMap;
+
+/// A scheduled message.
+#[derive(Debug)]
+pub(crate) struct Schedule {
+    timer_id: Text,
+    /// What is sent; its id is fresh each time.
+    draft: Draft,
+    peer: u32,
+    to: Recipient,
+    timer: TimerKey,
+    deadline_ns: i64,
+    repeat_ms: Option<u64>,
+    /// How often it may still be sent.
+    left: Option<u64>,
+    fired: u64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Schedules {
+    slots: Slab<Schedule>,
+    /// By peer and timer id, in order.
+    by_id: BTreeMap<(u32, Box<str>), u32>,
+}
+
+impl Schedules {
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ScheduleData<'a> {
+    delay: Option<u64>,
+    at: Option<u64>,
+    repeat: Option<u64>,
+    count: Option<u64>,
+    timer_id: Option<String>,
+    #[serde(borrow)]
+    message: Inner<'a>,
+}
+
+#[derive(Deserialize)]
+struct Inner<'a> {
+    kind: String,
+    #[serde(rename = "type")]
+    type_name: String,
+    #[serde(borrow)]
+    data: &'a RawValue,
+    #[serde(default)]
+    metadata: InnerMetadata,
+}
+
+/// Of the inner metadata only these count: the loop makes the id and the timestamp.
+#[derive(Default, Deserialize)]
+struct InnerMetadata {
+    correlation: Option<String>,
+    timeout: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct CancelData {
+    timer_id: String,
+}
+
+fn wrong(text: impl Into<String>) -> Refusal {
+    Refusal::new(Failure::Schema, text)
+}
+
+impl Kernel {
+    pub(crate) fn timer_schedule(&mut self, request: &Envelope, caller: Caller, now: Now) -> Answer {
+        let data: ScheduleData<'_> = request.data_as().map_err(|error| wrong(format!("data: {error}")))?;
+        let delay_ms = match (data.delay, data.at) {
+            (Some(delay), None) => delay,
+            (None, Some(at)) => at.saturating_sub(now.unix_ms),
+            // A schedule that only repeats starts one period from now.
+            (None, None) => data.repeat.ok_or_else(|| wrong("data: needs delay, at or repeat"))?,
+            (Some(_), Some(_)) => return Err(wrong("data: delay and at exclude each other")),
+        };
+        if data.repeat == Some(0) || data.count == Some(0) {
+            return Err(wrong("data: repeat and count must be at least 1"));
+        }
+        let draft = self.inner_draft(request, &data.message, now)?;
+        let timer_id = match data.timer_id {
+            Some(id) if id.is_empty() || id.len() > 256 => {
+                return Err(wrong("data.timerId: must be 1 to 256 bytes long"));
+            }
+            Some(id) => id,
+            None => self.fresh_id(),
+        };
+        let limits = &self.config.limits;
+        if self.schedules.by_id.contains_key(&(caller.peer, timer_id.as_str().into())) {
+            return Err(Refusal::new(Failure::Conflict, format!("data.timerId: {timer_id:?} is taken")));
+        }
+        if self.peers.get(caller.peer).timers >= limits.peer_timers_max {
+            let text = format!("more than {} scheduled messages of one peer", limits.peer_timers_max);
+            return Err(Refusal::new(Failure::LimitExceeded, text));
+        }
+        if self.schedules.len() >= limits.timers_max {
+            let text = format!("more than {} scheduled messages in all", limits.timers_max);
+            return Err(Refusal::new(Failure::Overloaded, text));
+        }
+        let deadline_ns =
+            deadline_after(now.mono_ns, i64::try_from(delay_ms).unwrap_or(i64::MAX).saturating_mul(MS));
+        let slot = self.schedules.slots.vacant_key() as u32;
+        let timer = self.wheel.schedule(deadline_ns, Job::Schedule(slot));
+        self.schedules.by_id.insert((caller.peer, timer_id.as_str().into()), slot);
+        self.peers.get_mut(caller.peer).timers += 1;
+        self.schedules.slots.insert(Schedule {
+            timer_id: timer_id.as_str().into(),
+            draft,
+            peer: caller.peer,
+            to: caller.recipient,
+            timer,
+            deadline_ns,
+            repeat_ms: data.repeat,
+            left: data.count.or(if data.repeat.is_none() { Some(1) } else { None }),
+            fired: 0,
+        });
+        Ok(json!({ "timerId": timer_id }))
+    }
+
+    /// Checks the message to be sent as if it were sent now, so that mistakes show while somebody listens.
+    fn inner_draft(&mut self, request: &Envelope, inner: &Inner<'_>, now: Now) -> Result<Draft, Refusal> {
+        let kind = Kind::from_wire(&inner.kind)
+            .filter(|kind| !kind.is_outcome())
+            .ok_or_else(|| wrong("data.message.kind: must be command, query or event"))?;
+        let data =
+            Json::parse(inner.data.get()).map_err(|error| wrong(format!("data.message.data: {error}")))?;
+        let mut draft = Draft::caused_by(request, kind, inner.type_name.as_str(), data);
+        if let Some(correlation) = &inner.metadata.correlation {
+            draft.correlation = Some(correlation.as_str().into());
+        }
+        draft.timeout_ms = inner.metadata.timeout;
+        draft.check().map_err(|(field, reason)| wrong(format!("data.message.{field}: {reason}")))?;
+        if is_reserved(&inner.type_name) {
+            return Err(Refusal::new(
+                Failure::Forbidden,
+                format!("data.message.type: {} cannot be scheduled", inner.type_name),
+            ));
+        }
+        if draft.timeout_ms.is_some_and(|timeout_ms| timeout_ms > self.config.timeout_ms_max) {
+            return Err(wrong("data.message.metadata.timeout: is above the limit"));
+        }
+        if kind.is_request() {
+            let sample = self.compose(&draft, now);
+            self.route_request(&sample).map_err(|refusal| Refusal {
+                failure: refusal.failure,
+                text: format!("data.message: {}", refusal.text),
+            })?;
+        }
+        Ok(draft)
+    }
+
+    pub(crate) fn timer_cancel(&mut self, request: &Envelope, caller: Caller) -> Answer {
+        let data: CancelData = request.data_as().map_err(|error| wrong(format!("data: {error}")))?;
+        let slot = self.schedules.by_id.get(&(caller.peer, data.timer_id.into())).copied();
+        if let Some(slot) = slot {
+            self.remove_schedule(slot);
+        }
+        Ok(json!({ "cancelled": slot.is_some() }))
+    }
+
+    pub(crate) fn timer_list(&self, caller: Caller, now: Now) -> Answer {
+        let own = self
+            .schedules
+            .by_id
+            .range((caller.peer, "".into())..)
+            .take_while(|((peer, _), _)| *peer == caller.peer);
+        let timers: Vec<serde_json::Value> = own
+            .map(|(_, slot)| {
+                let schedule = &self.schedules.slots[*slot as usize];
+                let left_ns = schedule.deadline_ns.saturating_sub(now.mono_ns).max(0);
+                json!({
+                    "timerId": schedule.timer_id.as_str(),
+                    "kind": schedule.draft.kind.as_str(),
+                    "type": schedule.draft.type_name.as_str(),
+                    // Rounded up: never sooner than it says.
+                    "dueInMs": (left_ns as u64).div_ceil(MS as u64),
+                    "repeat": schedule.repeat_ms,
+                    "left": schedule.left,
+                    "fired": schedule.fired,
+                })
+            })
+            .collect();
+        Ok(json!({ "timers": timers }))
+    }
+
+    /// A scheduled message is due: it is sent as if it had come in, with a fresh id.
+    pub(crate) fn fire_schedule(&mut self, slot: u32, deadline_ns: i64, now: Now) {
+        let schedule = &mut self.schedules.slots[slot as usize];
+        schedule.fired += 1;
+        schedule.left = schedule.left.map(|left| left - 1);
+        let (repeat_ms, left) = (schedule.repeat_ms, schedule.left);
+        let crowded = self.lanes.queue(self.loop_queue).len() >= self.config.limits.lane_messages_max;
+        if crowded && repeat_ms.is_some() {
+            // A tick that would only lengthen the queue is a missed tick.
+            self.counters.timer_ticks_missed += 1;
+        } else {
+            self.counters.timers_fired += 1;
+            let schedule = &self.schedules.slots[slot as usize];
+            let (draft, peer, to) = (schedule.draft.clone(), schedule.peer, schedule.to);
+            let timer_id = schedule.timer_id.clone();
+            let message = self.compose(&draft, now);
+            self.send_for(message, peer, to, Some(timer_id), now);
+        }
+        match (repeat_ms, left) {
+            (None, _) | (_, Some(0)) => self.remove_schedule(slot),
+            (Some(repeat_ms), _) => self.rearm(slot, deadline_ns, repeat_ms, now),
+        }
+    }
+
+    /// The next tick at a fixed rate from the first; ticks that are already past fold into it.
+    fn rearm(&mut self, slot: u32, deadline_ns: i64, repeat_ms: u64, now: Now) {
+        let period_ns = i64::try_from(repeat_ms).unwrap_or(i64::MAX).saturating_mul(MS);
+        let late_ns = now.mono_ns.saturating_sub(deadline_ns).max(0);
+        let missed = late_ns / period_ns;
+        self.counters.timer_ticks_missed += missed as u64;
+        let next_ns = deadline_ns.saturating_add(period_ns.saturating_mul(missed.saturating_add(1)));
+        let timer = self.wheel.schedule(next_ns, Job::Schedule(slot));
+        let schedule = &mut self.schedules.slots[slot as usize];
+        schedule.timer = timer;
+        schedule.deadline_ns = next_ns;
+    }
+
+    /// Sends a message on behalf of somebody, from the loop's own queue: a schedule, or a dead letter put back.
+    pub(crate) fn send_for(
+        &mut self,
+        message: Envelope,
+        peer: u32,
+        to: Recipient,
+        timer_id: Option<Text>,
+        now: Now,
+    ) {
+        if message.kind() == Kind::Event {
+            self.counters.events_accepted += 1;
+            let bytes = message.line().len();
+            return self.lanes.push(self.loop_queue, Item::Event(message), bytes);
+        }
+        let origin = Origin::Delegate { to, timer_id };
+        let queue = self.loop_queue;
+        let applicant = Applicant { message: &message, origin, peer, queue, cause: None };
+        if let Err(refusal) = self.admit(applicant, now) {
+            let owner = crate::dead_letters::Owner::Peer(peer);
+            self.bury(owner, message, &format!("could not be sent: {}", refusal.text), 0, now);
+        }
+    }
+
+    fn remove_schedule(&mut self, slot: u32) {
+        let schedule = self.schedules.slots.remove(slot as usize);
+        self.wheel.cancel(schedule.timer);
+        self.schedules.by_id.remove(&(schedule.peer, schedule.timer_id.as_str().into()));
+        self.peers.get_mut(schedule.peer).timers -= 1;
+        self.peers.release(schedule.peer);
+    }
+
+    pub(crate) fn cancel_all_schedules(&mut self) {
+        let all: Vec<u32> = self.schedules.by_id.values().copied().collect();
+        for slot in all {
+            self.remove_schedule(slot);
+        }
+    }
+}

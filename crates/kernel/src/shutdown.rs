@@ -1,0 +1,119 @@
+//! The end: no new work, drain, answer the rest, flush, exit.
+
+use crate::actors::ActorState;
+use crate::boot::AdapterState;
+use crate::effect::{CloseReason, Effect, Level};
+use crate::ids::{ConnectionId, Now};
+use crate::kernel::{Job, Kernel, Life, MS};
+use crate::wheel::deadline_after;
+use mainspring_message::Failure;
+
+impl Kernel {
+    /// Begins the shutdown: drain, answer the rest, end.
+    ///
+    /// Clients' new messages are refused from here on; actors may still ask each other to finish what they have.
+    /// Scheduled messages that are not due are given up.
+    pub fn shutdown(&mut self, reason: &str, now: Now) {
+        if self.life == Life::Booting {
+            return self.boot_failed_in_phase(&format!("shut down during the boot: {reason}"), now);
+        }
+        if self.life != Life::Running {
+            return;
+        }
+        self.life = Life::Draining;
+        let given_up = self.schedules.len();
+        self.log(Level::Info, format!("shutting down: {reason}; {given_up} scheduled messages are given up"));
+        self.cancel_all_schedules();
+        for (at, adapter) in self.boot_state.adapters.iter_mut().enumerate() {
+            if adapter.state != AdapterState::Ended {
+                adapter.state = AdapterState::Ended;
+                self.effects.push(Effect::StopAdapter { adapter: at as u32 });
+            }
+        }
+        self.announce("Sys.ShutdownStarted", serde_json::json!({ "reason": reason }), now);
+        let deadline = deadline_after(now.mono_ns, (self.config.drain_ms as i64).saturating_mul(MS));
+        self.wheel.schedule(deadline, Job::Drain);
+    }
+
+    /// Moves on when a stage of the loop's life has nothing left to do.
+    pub(crate) fn advance_life(&mut self, now: Now) {
+        if self.life == Life::Running && self.is_quiescent() {
+            self.shutdown("nothing is left to do", now);
+        }
+        if self.life == Life::Draining && self.requests.live() == 0 && self.lanes.is_empty() {
+            self.begin_flush(now);
+        }
+        if self.life == Life::Flushing
+            && self.egress_bytes == 0
+            && self.lanes.is_empty()
+            && self.actors_are_gone()
+        {
+            self.end(now);
+        }
+    }
+
+    /// The drain took too long: every request that is left ends with an error.
+    pub(crate) fn answer_the_rest(&mut self, now: Now) {
+        if self.life != Life::Draining {
+            return;
+        }
+        let rest = self.requests.live_keys();
+        self.log(Level::Warn, format!("{} requests were not finished in time", rest.len()));
+        for key in rest {
+            self.fail(key, Failure::ShuttingDown, "the loop shut down before the request was finished", now);
+        }
+        for actor in &mut self.actors {
+            actor.in_flight.clear();
+        }
+        self.begin_flush(now);
+    }
+
+    fn begin_flush(&mut self, now: Now) {
+        self.life = Life::Flushing;
+        for (capability, actor) in self.actors.iter_mut().enumerate() {
+            match actor.state {
+                ActorState::Up => {
+                    let actor = actor.reference(capability as u32);
+                    self.effects.push(Effect::Stop { actor });
+                }
+                ActorState::Spawning | ActorState::Attaching => {
+                    let reference = actor.reference(capability as u32);
+                    self.effects.push(Effect::Terminate { actor: reference });
+                    actor.state = ActorState::Stopped;
+                }
+                ActorState::Backoff(timer) | ActorState::Unhealthy(Some(timer)) => {
+                    self.wheel.cancel(timer);
+                    actor.state = ActorState::Stopped;
+                }
+                _ => actor.state = ActorState::Stopped,
+            }
+        }
+        let deadline = deadline_after(now.mono_ns, (self.config.drain_ms as i64).saturating_mul(MS));
+        self.wheel.schedule(deadline, Job::Flush);
+    }
+
+    fn actors_are_gone(&self) -> bool {
+        self.actors.iter().all(|actor| matches!(actor.state, ActorState::Stopped | ActorState::Down))
+    }
+
+    /// Ends the loop: what is still there is ended or closed.
+    pub(crate) fn end(&mut self, now: Now) {
+        if self.life != Life::Flushing {
+            return;
+        }
+        for (capability, actor) in self.actors.iter_mut().enumerate() {
+            if actor.state == ActorState::Up {
+                self.effects.push(Effect::Terminate { actor: actor.reference(capability as u32) });
+            }
+            actor.state = ActorState::Stopped;
+        }
+        let mut open: Vec<ConnectionId> = self.connections.keys().copied().collect();
+        open.sort_unstable();
+        for connection in open {
+            self.effects.push(Effect::Close { connection, reason: CloseReason::Shutdown });
+            self.connection_closed(connection, now);
+        }
+        self.life = Life::Ended;
+        self.effects.push(Effect::Exit { code: 0 });
+    }
+}
