@@ -1,0 +1,128 @@
+//! `simulate`: runs many seeds, or one seed with its trace.
+
+use std::process::ExitCode;
+
+use mainspring_simulator::{Counts, simulate};
+
+const USAGE: &str = "usage: simulate [--seeds N] [--from K] [--steps M]   run N seeds from K on
+       simulate --seed S [--steps M]               run one seed and print what happens";
+
+/// How many of the last lines of a trace a failure prints.
+const TRACE_LINES: usize = 60;
+/// Seeds between two lines of progress.
+const PROGRESS_EVERY: u64 = 100;
+
+struct Options {
+    seeds: u64,
+    from: u64,
+    steps: u64,
+    seed: Option<u64>,
+}
+
+fn options() -> Result<Options, String> {
+    let mut options = Options { seeds: 1_000, from: 0, steps: 2_000, seed: None };
+    let mut arguments = std::env::args().skip(1);
+    while let Some(name) = arguments.next() {
+        if name == "--help" || name == "-h" {
+            return Err(String::new());
+        }
+        let mut number = || {
+            let value = arguments.next().ok_or(format!("{name} needs a number"))?;
+            value.parse::<u64>().map_err(|_| format!("{name} needs a number, not {value:?}"))
+        };
+        match name.as_str() {
+            "--seeds" => options.seeds = number()?,
+            "--from" => options.from = number()?,
+            "--steps" => options.steps = number()?,
+            "--seed" => options.seed = Some(number()?),
+            other => return Err(format!("unknown option {other:?}")),
+        }
+    }
+    Ok(options)
+}
+
+fn main() -> ExitCode {
+    let options = match options() {
+        Ok(options) => options,
+        Err(problem) => {
+            if problem.is_empty() {
+                println!("{USAGE}");
+                return ExitCode::SUCCESS;
+            }
+            eprintln!("simulate: {problem}\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match options.seed {
+        Some(seed) => one(seed, options.steps),
+        None => many(&options),
+    }
+}
+
+/// Runs one seed and prints everything that happens.
+fn one(seed: u64, steps: u64) -> ExitCode {
+    match simulate(seed, steps, true) {
+        Ok(report) => {
+            println!("seed {seed}: {steps} steps, every promise kept, digest {:016x}", report.digest);
+            println!("{:?}", report.counts);
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            for line in &failure.trace {
+                println!("{line}");
+            }
+            println!("seed {seed} failed at step {}: {}", failure.step, failure.violation.0);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs many seeds, each twice, and stops at the first that breaks a promise.
+fn many(options: &Options) -> ExitCode {
+    let mut total = Counts::default();
+    for (done, seed) in (options.from..options.from.saturating_add(options.seeds)).enumerate() {
+        let reports = (simulate(seed, options.steps, false), simulate(seed, options.steps, false));
+        match reports {
+            (Ok(first), Ok(second)) if first.digest == second.digest => add(&mut total, first.counts),
+            (Ok(_), Ok(_)) => {
+                println!(
+                    "seed {seed} failed: two runs of it differ; compare `simulate --seed {seed}` with itself"
+                );
+                return ExitCode::FAILURE;
+            }
+            (Err(_), _) | (_, Err(_)) => return show_failure(seed, options.steps),
+        }
+        if (done as u64 + 1).is_multiple_of(PROGRESS_EVERY) {
+            eprintln!("{} seeds, {} requests, {} turns", done + 1, total.requests, total.turns);
+        }
+    }
+    println!("{} seeds of {} steps kept every promise: {total:?}", options.seeds, options.steps);
+    ExitCode::SUCCESS
+}
+
+/// Runs a failing seed again with its trace, and prints the end of that.
+fn show_failure(seed: u64, steps: u64) -> ExitCode {
+    match simulate(seed, steps, true) {
+        Ok(_) => println!("seed {seed} failed, but not when run again: its runs differ"),
+        Err(failure) => {
+            for line in &failure.trace[failure.trace.len().saturating_sub(TRACE_LINES)..] {
+                println!("{line}");
+            }
+            println!("seed {seed} failed at step {}: {}", failure.step, failure.violation.0);
+            println!("reproduce with: simulate --seed {seed} --steps {steps}");
+        }
+    }
+    ExitCode::FAILURE
+}
+
+fn add(total: &mut Counts, one: Counts) {
+    total.lines += one.lines;
+    total.requests += one.requests;
+    total.outcomes += one.outcomes;
+    total.deliveries += one.deliveries;
+    total.outputs += one.outputs;
+    total.spawns += one.spawns;
+    total.turns += one.turns;
+    total.requeues += one.requeues;
+    total.effects += one.effects;
+}

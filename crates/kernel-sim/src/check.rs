@@ -1,0 +1,183 @@
+//! The promises that can be checked at any time.
+
+use mainspring_kernel::{Census, Counters};
+
+use crate::client::Client;
+use crate::world::{Checked, World, must};
+
+/// How often (in steps) the kernel's own tables are compared with each other: that takes time.
+const THOROUGH_EVERY: u64 = 8;
+
+/// The lanes at one moment.
+pub(crate) struct Lanes {
+    pub(crate) census: Census,
+    pub(crate) counters: Counters,
+}
+
+/// Outcomes that are owed to one client.
+pub(crate) fn owed_to(client: &Client) -> u32 {
+    client.debts.values().map(|debt| debt.requests.saturating_sub(debt.answers)).sum()
+}
+
+impl World {
+    /// Outcomes owed to clients that are still there.
+    pub(crate) fn client_debts(&self) -> u32 {
+        self.clients.iter().map(owed_to).sum()
+    }
+
+    /// Outcomes owed to clients and actors.
+    pub(crate) fn owed(&self) -> u32 {
+        let to_actors =
+            self.actors.iter().flat_map(|actor| actor.asked.values()).filter(|answers| **answers == 0);
+        self.client_debts() + to_actors.count() as u32
+    }
+
+    /// What is owed, in words.
+    pub(crate) fn debts(&self) -> String {
+        let clients = self.clients.iter().flat_map(|client| {
+            let open = client.debts.iter().filter(|(_, debt)| debt.requests > debt.answers);
+            open.map(|(id, debt)| format!("{} {id} {debt:?}", client.connection))
+        });
+        let actors = self.actors.iter().enumerate().flat_map(|(at, actor)| {
+            actor
+                .asked
+                .iter()
+                .filter(|(_, answers)| **answers == 0)
+                .map(move |(id, _)| format!("cap{at} {id}"))
+        });
+        clients.chain(actors).take(8).collect::<Vec<_>>().join("; ")
+    }
+
+    /// System before Completions before User, one User message at a time, and nobody starves.
+    pub(crate) fn check_turn(&self, before: &Lanes, after: &Lanes) -> Checked {
+        if self.ended.is_some() || !self.booted {
+            return Ok(());
+        }
+        let limits = &self.scenario.config.limits;
+        let system = after.counters.system_served - before.counters.system_served;
+        let completions = after.counters.completions_served - before.counters.completions_served;
+        let user = after.counters.user_served - before.counters.user_served;
+        must!(user <= 1, "{user} User messages in one turn");
+        let system_due = before.census.system_lane.min(limits.system_per_turn) as u64;
+        must!(system >= system_due, "{system} of {system_due} System signals served");
+        must!(system <= limits.system_per_turn as u64, "{system} System signals in one turn");
+        let completions_due = before.census.completions_lane.min(limits.completions_per_turn) as u64;
+        must!(completions >= completions_due, "{completions} of {completions_due} Completions served");
+        must!(completions <= limits.completions_per_turn as u64, "{completions} Completions in one turn");
+        must!(user == 1 || before.census.user_lane == 0, "a User message waits though it is its turn");
+        Ok(())
+    }
+
+    /// After the kernel has come to rest, nothing that is due is left undone.
+    pub(crate) fn check_settled(&self) -> Checked {
+        if self.ended.is_some() || !self.booted {
+            return Ok(());
+        }
+        for client in &self.clients {
+            for (id, debt) in &client.debts {
+                let overdue = debt.requests > debt.answers && debt.deadline_ns < self.now.mono_ns;
+                must!(!overdue, "{} still waits for {id} after its deadline: {debt:?}", client.connection);
+            }
+        }
+        for (capability, actor) in self.actors.iter().enumerate() {
+            if let Some(deed) = actor.doomed {
+                must!(false, "cap{capability} lives on though {deed}");
+            }
+        }
+        Ok(())
+    }
+
+    /// After everything is answered, nothing is left of it.
+    pub(crate) fn check_at_rest(&self) -> Checked {
+        self.kernel.audit().map_err(crate::world::Violation)?;
+        let census = self.kernel.census();
+        must!(
+            census.user_lane + census.system_lane + census.completions_lane == 0,
+            "at rest, but {census:?}"
+        );
+        let counters = self.kernel.counters();
+        let ended = counters.requests_replied + counters.requests_failed;
+        must!(
+            counters.requests_accepted == ended + census.requests as u64,
+            "{} requests accepted, {ended} ended, {} there",
+            counters.requests_accepted,
+            census.requests
+        );
+        Ok(())
+    }
+
+    /// Every bound, after every step.
+    pub(crate) fn check_bounds(&self) -> Checked {
+        if self.ended.is_some() {
+            return Ok(());
+        }
+        let limits = &self.scenario.config.limits;
+        let census = self.kernel.census();
+        must!(census.connections <= limits.connections_max, "{} connections", census.connections);
+        let referring = census.connections + census.requests + census.window_answers + census.schedules;
+        must!(
+            census.peers <= referring + self.actors.len() + 1,
+            "{} peers, though only {referring} can refer to one",
+            census.peers
+        );
+        must!(census.requests <= limits.requests_max, "{} requests", census.requests);
+        must!(
+            census.window_answers <= limits.window_answers_max,
+            "{} remembered answers",
+            census.window_answers
+        );
+        must!(census.window_bytes <= limits.window_bytes_max, "{} remembered bytes", census.window_bytes);
+        must!(census.schedules <= limits.timers_max, "{} schedules", census.schedules);
+        must!(census.dead_letters <= limits.dead_letters_max, "{} dead letters", census.dead_letters);
+        must!(
+            census.dead_letter_bytes <= limits.dead_letter_bytes_max,
+            "{} bytes of dead letters",
+            census.dead_letter_bytes
+        );
+        for client in &self.clients {
+            let unread_max = 4 * limits.egress_bytes_max + limits.line_bytes_max;
+            must!(
+                client.unread_bytes <= unread_max,
+                "{} bytes unread by {}",
+                client.unread_bytes,
+                client.connection
+            );
+        }
+        if self.counts.effects.is_multiple_of(THOROUGH_EVERY) {
+            self.check_thoroughly()?;
+        }
+        Ok(())
+    }
+
+    /// Bounds per sender and per capability, and whether the kernel's tables agree with each other.
+    fn check_thoroughly(&self) -> Checked {
+        let limits = &self.scenario.config.limits;
+        let audit = self.kernel.audit().map_err(crate::world::Violation)?;
+        let lane_max = 2 * limits.lane_messages_max;
+        must!(audit.longest_queue <= lane_max, "{} messages of one sender wait", audit.longest_queue);
+        let bytes_max = 2 * limits.lane_bytes_max + limits.line_bytes_max;
+        must!(audit.widest_queue_bytes <= bytes_max, "{} bytes of one sender wait", audit.widest_queue_bytes);
+        let events_max = limits.subscriber_events_max;
+        must!(audit.most_waiting_events <= events_max, "{} events wait", audit.most_waiting_events);
+        must!(
+            audit.most_requests <= limits.peer_requests_max,
+            "{} requests of one peer",
+            audit.most_requests
+        );
+        must!(
+            audit.most_schedules <= limits.peer_timers_max,
+            "{} schedules of one peer",
+            audit.most_schedules
+        );
+        for (capability, mailbox) in audit.mailboxes.iter().enumerate() {
+            let own = &self.scenario.plan.capabilities[capability].limits;
+            must!(
+                mailbox.0 <= own.mailbox_messages,
+                "{} messages in the mailbox of cap{capability}",
+                mailbox.0
+            );
+            must!(mailbox.1 <= own.mailbox_bytes, "{} bytes in the mailbox of cap{capability}", mailbox.1);
+        }
+        Ok(())
+    }
+}

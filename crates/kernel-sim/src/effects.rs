@@ -1,0 +1,357 @@
+//! What the kernel wants done, and whether it may want that.
+
+use mainspring_kernel::{ActorRef, CloseReason, ConnectionId, Effect, Source};
+use mainspring_message::{Envelope, Failure, Kind};
+
+use crate::actor::Life;
+use crate::tokens::{Sender, Token, token_of};
+use crate::world::{Checked, Question, Violation, World, must};
+
+impl World {
+    pub(crate) fn carry_out_one(&mut self, effect: Effect) -> Checked {
+        must!(self.ended.is_none(), "an effect after the exit: {effect:?}");
+        match effect {
+            Effect::Deliver { actor, message } => self.deliver(actor, message),
+            Effect::Write { connection, message } => self.write(connection, &message),
+            Effect::PauseReading { source } => self.pause(source, true),
+            Effect::ResumeReading { source } => self.pause(source, false),
+            Effect::Close { connection, reason } => self.close(connection, reason),
+            Effect::Spawn { actor } => self.spawn(actor),
+            Effect::Attach { actor } => {
+                must!(self.lives(actor), "{actor} is to be attached, but it is not there");
+                self.questions.push(Question::Attach(actor));
+                Ok(())
+            }
+            Effect::Stop { actor } => {
+                must!(self.lives(actor), "{actor} is to be stopped, but it is not there");
+                self.actors[actor.capability as usize].stopping = true;
+                self.questions.push(Question::Exit(actor));
+                Ok(())
+            }
+            Effect::Terminate { actor } => self.terminate(actor),
+            Effect::StartAdapter { adapter } => {
+                self.questions.push(Question::Adapter(adapter));
+                Ok(())
+            }
+            Effect::StopAdapter { .. } => {
+                self.adapter_stopped = true;
+                Ok(())
+            }
+            Effect::CollectStats { ticket } => {
+                self.questions.push(Question::Stats(ticket));
+                Ok(())
+            }
+            Effect::Ready { summary } => {
+                must!(!self.booted, "booted twice");
+                must!(
+                    summary.type_name() == "Sys.BootComplete",
+                    "the boot summary is a {}",
+                    summary.type_name()
+                );
+                self.booted = true;
+                Ok(())
+            }
+            Effect::BootFailed { report } => {
+                must!(!self.booted, "the boot failed after it completed: {report:?}");
+                Ok(())
+            }
+            Effect::Log { .. } => Ok(()),
+            Effect::Exit { code } => {
+                self.ended = Some(code);
+                Ok(())
+            }
+        }
+    }
+
+    fn lives(&self, actor: ActorRef) -> bool {
+        self.actors
+            .get(actor.capability as usize)
+            .is_some_and(|it| it.incarnation == actor.incarnation && it.life != Life::Absent)
+    }
+
+    fn spawn(&mut self, actor: ActorRef) -> Checked {
+        self.counts.spawns += 1;
+        let restart = &self.scenario.plan.capabilities[actor.capability as usize].restart;
+        let it = &mut self.actors[actor.capability as usize];
+        must!(actor.incarnation == it.incarnation + 1, "{actor} follows life {}", it.incarnation);
+        must!(it.life == Life::Absent, "{actor} is spawned while its earlier life goes on");
+        if let Some(failed_ns) = it.failed_ns.filter(|_| !it.reset_asked) {
+            let pause_ns =
+                restart.backoff_ms.min(restart.backoff_max_ms).min(restart.probe_ms) as i64 * 1_000_000;
+            let rested_ns = self.now.mono_ns - failed_ns;
+            must!(
+                rested_ns >= pause_ns,
+                "{actor} is restarted {rested_ns} ns after a failure, not {pause_ns}"
+            );
+        }
+        it.begin(actor.incarnation);
+        self.questions.push(Question::Spawn(actor));
+        Ok(())
+    }
+
+    fn terminate(&mut self, actor: ActorRef) -> Checked {
+        let now_ns = self.now.mono_ns;
+        let it = &mut self.actors[actor.capability as usize];
+        if it.incarnation == actor.incarnation && it.life != Life::Absent {
+            it.failed_ns = Some(now_ns);
+            it.end();
+        }
+        // Whether the floors below have answered for it or not, nobody waits for the answer.
+        self.questions.retain(|question| match question {
+            Question::Spawn(other) | Question::Attach(other) | Question::Exit(other) => *other != actor,
+            Question::Adapter(_) | Question::Stats(_) => true,
+        });
+        Ok(())
+    }
+
+    fn pause(&mut self, source: Source, pause: bool) -> Checked {
+        let paused = match source {
+            Source::Connection(connection) => {
+                let Some(client) = self.clients.iter_mut().find(|client| client.connection == connection)
+                else {
+                    return Err(Violation(format!("{connection} is gone, but its reading is to change")));
+                };
+                &mut client.paused
+            }
+            Source::Actor(actor) => {
+                let it = &mut self.actors[actor.capability as usize];
+                if it.incarnation != actor.incarnation || it.life == Life::Absent {
+                    return Ok(());
+                }
+                &mut it.paused
+            }
+        };
+        must!(*paused != pause, "{source:?} is {} twice", if pause { "paused" } else { "resumed" });
+        *paused = pause;
+        Ok(())
+    }
+
+    fn close(&mut self, connection: ConnectionId, reason: CloseReason) -> Checked {
+        let Some(at) = self.clients.iter().position(|client| client.connection == connection) else {
+            return Err(Violation(format!("{connection} is closed, but it is gone")));
+        };
+        if reason == CloseReason::Shutdown {
+            let owed = crate::check::owed_to(&self.clients[at]);
+            must!(owed == 0, "{connection} is closed by the shutdown while {owed} outcomes are owed to it");
+        }
+        self.clients.remove(at);
+        Ok(())
+    }
+
+    fn deliver(&mut self, actor: ActorRef, message: Envelope) -> Checked {
+        self.counts.deliveries += 1;
+        let capability = actor.capability as usize;
+        let it = &self.actors[capability];
+        must!(self.lives(actor) && it.life == Life::Up, "delivered to {actor}, which is not up: {message:?}");
+        must!(!it.blocked, "delivered to {actor}, which takes no more: {message:?}");
+        must!(!it.stopping, "delivered to {actor}, whose input was ended: {message:?}");
+        match message.kind() {
+            Kind::Command | Kind::Query => self.deliver_request(capability, message),
+            Kind::Event => self.deliver_event(capability, message),
+            Kind::Reply | Kind::Error => self.deliver_outcome(capability, message),
+        }
+    }
+
+    fn deliver_request(&mut self, capability: usize, message: Envelope) -> Checked {
+        let manifest = &self.scenario.plan.capabilities[capability];
+        let expected = format!("Cap{capability}.");
+        must!(
+            message.type_name().starts_with(&expected),
+            "cap{capability} got {message:?}, which is not its own"
+        );
+        let concurrency = manifest.limits.concurrency as usize;
+        let attempts = manifest.retry.attempts;
+        let it = &mut self.actors[capability];
+        let same_id = it.hands.iter().any(|held| held.id() == message.id());
+        must!(
+            !same_id,
+            "cap{capability} has two requests with the id {}: whose is the answer?",
+            message.id()
+        );
+        it.hands.push(message.clone());
+        let held = it.hands.len();
+        must!(held <= concurrency, "cap{capability} has {held} requests in its hands, of {concurrency}");
+        self.check_delivery(capability, &message, attempts)
+    }
+
+    fn deliver_event(&mut self, capability: usize, message: Envelope) -> Checked {
+        let manifest = &self.scenario.plan.capabilities[capability];
+        let wanted = manifest.subscribes.iter().any(|wanted| wanted == message.type_name());
+        must!(wanted, "cap{capability} got an event that it does not want: {message:?}");
+        self.actors[capability].taken = Some(message.clone());
+        self.check_delivery(capability, &message, 1)
+    }
+
+    fn deliver_outcome(&mut self, capability: usize, message: Envelope) -> Checked {
+        let causation = message.causation().unwrap_or("").to_owned();
+        let it = &mut self.actors[capability];
+        let Some(answers) = it.asked.get_mut(&causation) else {
+            return Err(Violation(format!(
+                "cap{capability} got an outcome of something it did not ask: {message:?}"
+            )));
+        };
+        *answers += 1;
+        must!(*answers == 1, "cap{capability} got {answers} outcomes of {causation}");
+        it.taken = Some(message);
+        Ok(())
+    }
+
+    /// Checks where a message comes from, when, how often and in which order.
+    fn check_delivery(&mut self, capability: usize, message: &Envelope, attempts: u32) -> Checked {
+        let Some(number) = token_of(message) else {
+            return Err(Violation(format!("nobody sent {message:?}")));
+        };
+        let (now_ns, requeues) = (self.now.mono_ns, self.counts.requeues as u32);
+        let Some(token) = self.tokens.get_mut(number) else {
+            return Err(Violation(format!("nobody sent {message:?}")));
+        };
+        let deliveries = token.deliveries.entry(capability).or_default();
+        *deliveries += 1;
+        let count = *deliveries;
+        let earliest_ns = match token.period_ns {
+            // A firing may be delivered `attempts` times, so only the first of them must wait for its tick.
+            Some(period_ns) if requeues == 0 && attempts == 1 => {
+                token.due_ns + period_ns * i64::from(count - 1)
+            }
+            _ => token.due_ns,
+        };
+        must!(now_ns >= earliest_ns, "{} ns early: {message:?}", earliest_ns - now_ns);
+        let most =
+            if token.period_ns.is_some() { u32::MAX } else { token.sends * attempts + requeues * attempts };
+        must!(count <= most, "delivered {count} times to cap{capability}, of {most}: {message:?}");
+        self.check_lineage(number, message)?;
+        self.check_order(number, capability, message)
+    }
+
+    fn check_lineage(&self, number: u64, message: &Envelope) -> Checked {
+        let Some(token) = self.tokens.get(number) else { return Ok(()) };
+        let (expected, found) = (token.correlation.as_deref(), message.correlation());
+        // A dead letter put back without a workflow joins that of the request which does so.
+        let joined = expected.is_none() && self.counts.requeues > 0 && message.id() != token.id;
+        must!(
+            joined || expected == found,
+            "the correlation became {found:?} instead of {expected:?}: {message:?}"
+        );
+        must!(
+            token.sender != Sender::Schedule
+                || self.counts.requeues > 0
+                || message.causation() == Some(&token.id),
+            "a scheduled message does not name its schedule {}: {message:?}",
+            token.id
+        );
+        Ok(())
+    }
+
+    /// First in, first out, for what one sender sent to one actor once.
+    fn check_order(&mut self, number: u64, capability: usize, message: &Envelope) -> Checked {
+        let Some(Token { sender, sends, deliveries, id, .. }) = self.tokens.get(number) else {
+            return Ok(());
+        };
+        let first_time = *sends == 1 && deliveries[&capability] == 1 && message.id() == id;
+        if *sender == Sender::Schedule || !first_time || self.counts.requeues > 0 {
+            return Ok(());
+        }
+        let sender = *sender;
+        if let Some(before) = self.tokens.follow(sender, capability, number) {
+            must!(
+                before < number,
+                "cap{capability} got {number} after {before} from {sender:?}: {message:?}"
+            );
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, connection: ConnectionId, message: &Envelope) -> Checked {
+        let Some(at) = self.clients.iter().position(|client| client.connection == connection) else {
+            return Err(Violation(format!("written to {connection}, which is gone: {message:?}")));
+        };
+        let client = &mut self.clients[at];
+        client.unread_bytes += message.line().len() + 1;
+        match message.kind() {
+            Kind::Command | Kind::Query => Err(Violation(format!("a client was asked: {message:?}"))),
+            Kind::Event => {
+                let told = message.type_name() == "Sys.EventsDropped";
+                let wanted = client.hears(message.type_name());
+                must!(told || wanted, "{connection} got an event that it does not want: {message:?}");
+                match token_of(message) {
+                    Some(number) if !message.type_name().starts_with("Sys.") => {
+                        self.check_lineage(number, message)
+                    }
+                    _ => Ok(()),
+                }
+            }
+            Kind::Reply | Kind::Error => self.outcome(at, message),
+        }
+    }
+
+    fn outcome(&mut self, at: usize, message: &Envelope) -> Checked {
+        self.counts.outcomes += 1;
+        let client = &mut self.clients[at];
+        let Some(causation) = message.causation() else {
+            must!(
+                client.unreadable > 0,
+                "an error about nothing that {} sent: {message:?}",
+                client.connection
+            );
+            client.unreadable -= 1;
+            return Ok(());
+        };
+        let Some(debt) = client.debts.get_mut(causation) else {
+            must!(
+                client.has_delegates,
+                "{} got an outcome that it is not owed: {message:?}",
+                client.connection
+            );
+            return self.delegated_outcome(at, message);
+        };
+        debt.answers += 1;
+        let (answers, most) = (debt.answers, debt.requests + debt.others);
+        must!(answers <= most, "{answers} outcomes for {most} messages with the id {causation}: {message:?}");
+        must!(
+            debt.requests > 0 || message.kind() == Kind::Error,
+            "a reply to what is no request: {message:?}"
+        );
+        if answers == most {
+            client.debts.remove(causation);
+        }
+        let peer = client.peer;
+        let expected = crate::sending::correlation_of(causation);
+        let readable = message.kind() == Kind::Reply || message.type_name() != Failure::Schema.type_name();
+        must!(
+            !readable || expected.is_none() || message.correlation() == expected.as_deref(),
+            "the correlation became {:?} instead of {expected:?}: {message:?}",
+            message.correlation()
+        );
+        if message.type_name() == Failure::Timeout.type_name() {
+            let earliest_ns = self.timeouts.get(&(peer, causation.to_owned())).copied().unwrap_or(i64::MIN);
+            must!(
+                self.now.mono_ns >= earliest_ns,
+                "timed out {} ns early: {message:?}",
+                earliest_ns - self.now.mono_ns
+            );
+        }
+        if let (Kind::Reply, Some(number)) = (message.kind(), token_of(message)) {
+            let Some(token) = self.tokens.get(number) else {
+                return Err(Violation(format!("a reply to nothing: {message:?}")));
+            };
+            let own = token.id == causation && token.peer == Some(peer);
+            must!(own, "the answer to {token:?} went to {}: {message:?}", self.clients[at].connection);
+        }
+        Ok(())
+    }
+
+    /// The outcome of a schedule or of a dead letter put back, under an id that only the loop knows.
+    fn delegated_outcome(&self, at: usize, message: &Envelope) -> Checked {
+        if message.kind() == Kind::Reply
+            && let Some(token) = token_of(message).and_then(|number| self.tokens.get(number))
+            && token.sender == Sender::Schedule
+        {
+            let own = token.peer == Some(self.clients[at].peer);
+            must!(
+                own || self.counts.requeues > 0,
+                "the outcome of {token:?} went to somebody else: {message:?}"
+            );
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,29 @@
+//! A world of random clients and faulty actors around the kernel, in virtual time.
+//!
+//! One number, the seed, decides everything: the settings, the capabilities, and every step of every client and actor.
+//! The world plays the floors below the kernel (connections, processes, clocks) and checks after every step what the
+//! kernel promises: one outcome for each request, to whoever asked; nothing early; order; bounds; nothing lost.
+//!
+//! ```
+//! let report = mainspring_simulator::simulate(7, 200, false).expect("every promise is kept");
+//! assert_eq!(mainspring_simulator::simulate(7, 200, false).unwrap().digest, report.digest);
+//! ```
+
+mod acting;
+mod action;
+mod actor;
+mod check;
+mod client;
+mod effects;
+mod random;
+mod run;
+mod scenario;
+mod sending;
+mod tokens;
+mod world;
+
+pub use action::{Act, Action, Builtin, How, Pass, Weather, What};
+pub use random::Random;
+pub use run::{Failure, Report, run, simulate};
+pub use scenario::Scenario;
+pub use world::{Counts, Violation, World};
