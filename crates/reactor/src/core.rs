@@ -5,7 +5,8 @@
 
 use crate::children::ChildTable;
 use crate::clock::{Clock, VirtualClock};
-use crate::fds::{Change, FdTable, Kernel, Request};
+use crate::fds::{Change, FdTable, Kernel, Lookup, Request};
+use crate::handler::HandlerBox;
 use crate::labels::{Label, LabelNames, Labels};
 use crate::observe::Observer;
 use crate::pool::Pool;
@@ -13,10 +14,9 @@ use crate::remote::{Mailbox, Wakeup};
 use crate::signals::SignalTable;
 use crate::stall::Pulse;
 use crate::stats::{Counters, Timing, count};
-use crate::sys::{Poller, WAKE};
+use crate::sys::{Poller, Tokens, WAKE};
 use crate::timers::{Action, TimerTable};
-use crate::watch::Handler;
-use crate::{Backend, Error, Handle, Instant, Interest, Mode, Result, Timer, Watcher};
+use crate::{Backend, Error, Handle, Instant, Interest, Mode, Readiness, Result, Timer, Watcher};
 use slab::Slab;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -57,8 +57,6 @@ pub(crate) struct Core {
     pub(crate) running: Cell<bool>,
     embedded: Cell<bool>,
     closed: Cell<bool>,
-    /// Number of the batch of events in hand.
-    pub(crate) batch: Cell<u64>,
     /// The latest time that was read: what is due by it needs no look at the clock.
     pub(crate) latest_now: Cell<Instant>,
     /// The fork generation in which the kernel objects were made.
@@ -91,7 +89,6 @@ impl Core {
             running: Cell::new(false),
             embedded: Cell::new(false),
             closed: Cell::new(false),
-            batch: Cell::new(0),
             latest_now: Cell::new(Instant::MIN),
             fork_generation: Cell::new(crate::fork::generation()),
         })
@@ -126,7 +123,7 @@ impl Core {
 
     // Watchers
 
-    pub(crate) fn watch(&self, fd: RawFd, request: &Request, handler: Box<dyn Handler>) -> Result<Watcher> {
+    pub(crate) fn watch(&self, fd: RawFd, request: &Request, handler: HandlerBox) -> Result<Watcher> {
         self.check_open()?;
         if fd < 0 {
             return Err(Error::BadFd { fd });
@@ -135,11 +132,9 @@ impl Core {
             // Nothing is asked of the kernel, which would otherwise notice a closed number.
             rustix::io::fcntl_getfd(crate::sys::borrow(fd)).map_err(|_| Error::BadFd { fd })?;
         }
-        let (change, token) = self.fds.borrow().plan(fd, request);
-        let kernel = self.apply(change, fd, token, request)?;
-        let batch = self.batch.get();
-        let (watcher, replaced) =
-            self.fds.borrow_mut().commit_watch(fd, token, request, kernel, batch, handler);
+        let (change, tokens) = self.fds.borrow().plan(fd, request);
+        let (kernel, token) = self.apply(change, fd, tokens, request)?;
+        let (watcher, replaced) = self.fds.borrow_mut().commit_watch(fd, token, request, kernel, handler);
         drop(replaced);
         Ok(watcher)
     }
@@ -151,31 +146,32 @@ impl Core {
             return Err(Error::NoCallback);
         }
         request.interest = interest;
-        let (change, token) = self.fds.borrow().plan(watcher.fd, &request);
-        let kernel = self.apply(change, watcher.fd, token, &request)?;
+        let (change, tokens) = self.fds.borrow().plan(watcher.raw_fd(), &request);
+        let (kernel, token) = self.apply(change, watcher.raw_fd(), tokens, &request)?;
         self.fds.borrow_mut().commit_interest(watcher, token, &request, kernel);
         Ok(())
     }
 
-    /// Tells the kernel, and says where the descriptor then stands.
-    fn apply(&self, change: Change, fd: RawFd, token: u64, request: &Request) -> Result<Kernel> {
+    /// Tells the kernel. Says where the descriptor then stands, and with which token.
+    fn apply(&self, change: Change, fd: RawFd, tokens: Tokens, request: &Request) -> Result<(Kernel, u64)> {
         let mut poller = self.poller.borrow_mut();
-        let registration = match change {
-            Change::None => return Ok(self.fds.borrow().kernel_of(fd)),
+        let Tokens { same, fresh } = tokens;
+        let (registration, token) = match change {
+            Change::None => return Ok((self.fds.borrow().kernel_of(fd), same)),
             Change::Remove => {
                 poller.remove(fd);
-                return Ok(Kernel::Absent);
+                return Ok((Kernel::Absent, fresh));
             }
-            Change::Add => poller.add(fd, token, request.interest, request.mode)?,
-            Change::Modify => poller.modify(fd, token, request.interest, request.mode)?,
+            Change::Add => (poller.add(fd, fresh, request.interest, request.mode)?, fresh),
+            Change::Modify => poller.modify(fd, tokens, request.interest, request.mode)?,
         };
-        Ok(Kernel::Armed(registration))
+        Ok((Kernel::Armed(registration), token))
     }
 
     pub(crate) fn unwatch(&self, watcher: Watcher) -> bool {
         let Some((handler, known_to_kernel)) = self.fds.borrow_mut().remove(watcher) else { return false };
         if known_to_kernel {
-            self.poller.borrow_mut().remove(watcher.fd);
+            self.poller.borrow_mut().remove(watcher.raw_fd());
         }
         // After the kernel has let go: dropping an owned source closes it.
         drop(handler);
@@ -190,6 +186,10 @@ impl Core {
         self.fds.borrow().watcher_of(fd)
     }
 
+    pub(crate) fn label_of(&self, watcher: Watcher) -> Label {
+        self.fds.borrow().label_of(watcher)
+    }
+
     #[inline]
     pub(crate) fn is_watching(&self, watcher: Watcher) -> bool {
         self.fds.borrow().contains(watcher)
@@ -197,6 +197,28 @@ impl Core {
 
     pub(crate) fn watcher_count(&self) -> usize {
         self.fds.borrow().len()
+    }
+
+    /// Finds whom an event is for.
+    #[inline]
+    pub(crate) fn begin_call(&self, token: u64, readiness: Readiness) -> Lookup {
+        self.fds_for_call().begin(token, readiness)
+    }
+
+    /// The call has returned. Hands back a handler whose watch ended meanwhile.
+    #[inline]
+    pub(crate) fn end_call(&self) -> Option<HandlerBox> {
+        self.fds_for_call().end()
+    }
+
+    /// The table for the one step before and the one after a callback, which happen for every event: checked like a
+    /// borrow, but without counting it.
+    #[inline]
+    fn fds_for_call(&self) -> &FdTable {
+        // SAFETY: nobody borrows the table mutably while this reference lives, because `begin` and `end` call nothing that
+        // could; that nobody has it borrowed already is checked here.
+        let fds = unsafe { self.fds.try_borrow_unguarded() };
+        fds.unwrap_or_else(|_| unreachable!("the table is borrowed for single steps only"))
     }
 
     /// Starts a new kernel set and enters everything that should be in it, so that no registration of the past can
@@ -365,6 +387,10 @@ impl Core {
 
     pub(crate) fn intern(&self, label: &str) -> Label {
         self.labels.borrow_mut().intern(label)
+    }
+
+    pub(crate) fn label_watcher(&self, watcher: Watcher, label: Label) -> bool {
+        self.fds.borrow_mut().set_label(watcher, label)
     }
 
     pub(crate) fn label_timer(&self, timer: Timer, label: Label) -> bool {

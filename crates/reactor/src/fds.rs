@@ -7,11 +7,14 @@
 //!
 //! Bookkeeping only: no system call is made here, and no user code runs.
 
+use crate::handler::{Handler, HandlerBox};
 use crate::labels::Label;
-use crate::sys::Registration;
-use crate::watch::Handler;
+use crate::sys::{Registration, Tokens};
+
 use crate::{Interest, Mode, Readiness, Watcher};
+use std::cell::Cell;
 use std::os::fd::RawFd;
+use std::ptr::NonNull;
 
 /// Where a watched descriptor stands with the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,15 +43,23 @@ pub(crate) struct Request {
     pub(crate) same_source: bool,
 }
 
+/// What dispatch looks at: 32 bytes, because every event touches one.
 struct Slot {
+    handler: Option<HandlerBox>,
     /// Part of the kernel's token.
     registration: u32,
     /// Part of the [`Watcher`].
     generation: u32,
-    /// The batch of events in whose dispatch the watch began: its events are not for this watcher.
-    born_batch: u64,
     /// What may pass to the callbacks.
     mask: Readiness,
+    oneshot: bool,
+    /// Whether the watch began, or the registration ended, during the batch in hand: whatever that batch still holds for
+    /// this number is of the past.
+    fresh: bool,
+}
+
+/// What only changes look at.
+struct Details {
     mode: Mode,
     kernel: Kernel,
     interest: Interest,
@@ -57,25 +68,27 @@ struct Slot {
     internal: bool,
     certain: bool,
     label: Label,
-    /// Absent while it runs.
-    handler: Option<Box<dyn Handler>>,
 }
 
-/// A handler on its way through one dispatch.
-pub(crate) struct Running {
+/// A handler about to be called.
+pub(crate) struct Call {
     pub(crate) watcher: Watcher,
     pub(crate) readiness: Readiness,
-    pub(crate) label: Label,
-    pub(crate) handler: Box<dyn Handler>,
+    /// Whether this report is the watcher's only one.
+    pub(crate) oneshot: bool,
+    /// Valid until [`FdTable::end`].
+    pub(crate) handler: NonNull<dyn Handler>,
 }
 
 /// What became of an event.
 pub(crate) enum Lookup {
     /// It goes to this handler.
-    Found(Running),
+    Found(Call),
     /// It is real, but not for anyone now: it was fetched before the watcher began, or the interest has gone.
     Ignored,
-    /// It belongs to a registration that no longer exists.
+    /// Its registration ended after it was fetched.
+    Overtaken,
+    /// It belongs to a registration that ended before it was fetched.
     Stale,
 }
 
@@ -92,12 +105,37 @@ pub(crate) enum Change {
     Remove,
 }
 
-#[derive(Default)]
+/// Slot of no handler.
+const NOBODY: usize = usize::MAX;
+
 pub(crate) struct FdTable {
     slots: Vec<Slot>,
+    /// The rest of each slot.
+    details: Vec<Details>,
+    /// Slots that are marked fresh.
+    fresh: Vec<u32>,
+    /// The slot whose handler is being called.
+    running: Cell<usize>,
+    /// The handler that is being called, once its watch has ended: to be dropped when the call returns.
+    retired: Cell<Option<HandlerBox>>,
     watchers: usize,
     internal: usize,
     armed: usize,
+}
+
+impl Default for FdTable {
+    fn default() -> FdTable {
+        FdTable {
+            slots: Vec::new(),
+            details: Vec::new(),
+            fresh: Vec::new(),
+            running: Cell::new(NOBODY),
+            retired: Cell::new(None),
+            watchers: 0,
+            internal: 0,
+            armed: 0,
+        }
+    }
 }
 
 impl FdTable {
@@ -111,9 +149,10 @@ impl FdTable {
         self.armed
     }
 
-    fn live(&self, watcher: Watcher) -> Option<&Slot> {
-        let slot = self.slots.get(usize::try_from(watcher.fd).ok()?)?;
-        (slot.live && slot.generation == watcher.generation).then_some(slot)
+    fn live(&self, watcher: Watcher) -> Option<&Details> {
+        let details = self.details.get(watcher.slot())?;
+        let current = self.slots[watcher.slot()].generation == watcher.generation();
+        (details.live && current).then_some(details)
     }
 
     pub(crate) fn contains(&self, watcher: Watcher) -> bool {
@@ -121,47 +160,81 @@ impl FdTable {
     }
 
     pub(crate) fn request_of(&self, watcher: Watcher) -> Option<Request> {
-        self.live(watcher).map(|slot| Request {
-            interest: slot.interest,
-            mode: slot.mode,
-            accepts: slot.accepts,
-            label: slot.label,
-            internal: slot.internal,
-            certain: slot.certain,
-            same_source: slot.certain,
+        self.live(watcher).map(|details| Request {
+            interest: details.interest,
+            mode: details.mode,
+            accepts: details.accepts,
+            label: details.label,
+            internal: details.internal,
+            certain: details.certain,
+            same_source: details.certain,
         })
     }
 
+    pub(crate) fn label_of(&self, watcher: Watcher) -> Label {
+        self.live(watcher).map_or(Label::NONE, |details| details.label)
+    }
+
+    pub(crate) fn set_label(&mut self, watcher: Watcher, label: Label) -> bool {
+        let there = self.contains(watcher);
+        if there {
+            self.details[watcher.slot()].label = label;
+        }
+        there
+    }
+
     pub(crate) fn watcher_of(&self, fd: RawFd) -> Option<Watcher> {
-        let slot = self.slots.get(usize::try_from(fd).ok()?)?;
-        slot.live.then_some(Watcher { fd, generation: slot.generation })
+        let index = usize::try_from(fd).ok()?;
+        let live = self.details.get(index)?.live;
+        live.then(|| Watcher::new(fd, self.slots[index].generation))
     }
 
     /// Where a number stands with the kernel.
     pub(crate) fn kernel_of(&self, fd: RawFd) -> Kernel {
-        self.slots.get(fd as usize).map_or(Kernel::Absent, |slot| slot.kernel)
+        self.details.get(fd as usize).map_or(Kernel::Absent, |details| details.kernel)
     }
 
-    /// What a watch or a change of interest means for the kernel, and the token it must carry.
-    pub(crate) fn plan(&self, fd: RawFd, request: &Request) -> (Change, u64) {
+    /// A new batch of events is about to be fetched: nothing is of the past any more.
+    #[inline]
+    pub(crate) fn begin_batch(&mut self) {
+        for index in self.fresh.drain(..) {
+            self.slots[index as usize].fresh = false;
+        }
+    }
+
+    fn mark_fresh(&mut self, index: usize) {
+        if !std::mem::replace(&mut self.slots[index].fresh, true) {
+            self.fresh.push(index as u32);
+        }
+    }
+
+    /// What a watch or a change of interest means for the kernel, and the tokens it may carry.
+    pub(crate) fn plan(&self, fd: RawFd, request: &Request) -> (Change, Tokens) {
         let Some(slot) = self.slots.get(fd as usize) else {
-            return (if request.interest.is_empty() { Change::None } else { Change::Add }, token(fd, 1));
+            let change = if request.interest.is_empty() { Change::None } else { Change::Add };
+            return (change, Tokens { same: token(fd, 1), fresh: token(fd, 1) });
         };
-        let next = token(fd, slot.registration.wrapping_add(1));
-        let present = slot.live && slot.kernel != Kernel::Absent;
-        match (present, request.interest.is_empty()) {
-            (false, true) => (Change::None, next),
-            (true, true) => (Change::Remove, next),
-            (false, false) => (Change::Add, next),
+        let registration = slot.registration;
+        let fresh = token(fd, registration.wrapping_add(1));
+        // A change arms a oneshot again, so the event that may have been fetched comes anew and must not count twice.
+        let same = if request.mode.is_oneshot() { fresh } else { token(fd, registration) };
+        let tokens = Tokens { same, fresh };
+        let details = &self.details[fd as usize];
+        let present = details.live && details.kernel != Kernel::Absent;
+        let change = match (present, request.interest.is_empty()) {
+            (false, true) => Change::None,
+            (true, true) => Change::Remove,
+            (false, false) => Change::Add,
             (true, false) => {
                 let unchanged = request.same_source
-                    && slot.interest == request.interest
-                    && slot.mode == request.mode
+                    && details.interest == request.interest
+                    && details.mode == request.mode
                     && request.mode == Mode::Level
-                    && matches!(slot.kernel, Kernel::Armed(_));
-                if unchanged { (Change::None, token(fd, slot.registration)) } else { (Change::Modify, next) }
+                    && matches!(details.kernel, Kernel::Armed(_));
+                if unchanged { Change::None } else { Change::Modify }
             }
-        }
+        };
+        (change, tokens)
     }
 
     /// Enters a watch that the kernel has accepted. Hands back the handler it replaces.
@@ -171,28 +244,29 @@ impl FdTable {
         token: u64,
         request: &Request,
         kernel: Kernel,
-        batch: u64,
-        handler: Box<dyn Handler>,
-    ) -> (Watcher, Option<Box<dyn Handler>>) {
+        handler: HandlerBox,
+    ) -> (Watcher, Option<HandlerBox>) {
         let index = fd as usize;
         if index >= self.slots.len() {
             self.slots.resize_with(index + 1, Slot::vacant);
+            self.details.resize_with(index + 1, Details::vacant);
         }
         self.forget(index);
+        self.mark_fresh(index);
+        let details = &mut self.details[index];
+        details.accepts = request.accepts;
+        details.label = request.label;
+        details.internal = request.internal;
+        details.certain = request.certain;
+        details.live = true;
         let slot = &mut self.slots[index];
         slot.generation = slot.generation.wrapping_add(1);
-        slot.born_batch = batch;
-        slot.accepts = request.accepts;
-        slot.label = request.label;
-        slot.internal = request.internal;
-        slot.certain = request.certain;
-        slot.live = true;
         let replaced = slot.handler.replace(handler);
-        let watcher = Watcher { fd, generation: slot.generation };
+        let watcher = Watcher::new(fd, slot.generation);
         self.watchers += 1;
         self.internal += usize::from(request.internal);
         self.commit_interest(watcher, token, request, kernel);
-        (watcher, replaced)
+        (watcher, self.retire(index, replaced))
     }
 
     /// Enters an interest that the kernel has accepted.
@@ -203,103 +277,134 @@ impl FdTable {
         request: &Request,
         kernel: Kernel,
     ) {
-        let slot = &mut self.slots[watcher.fd as usize];
-        let was_armed = matches!(slot.kernel, Kernel::Armed(_));
+        let slot = &mut self.slots[watcher.slot()];
+        let ended = slot.registration != registration_of(token);
         slot.registration = registration_of(token);
-        slot.interest = request.interest;
-        slot.mode = request.mode;
         slot.mask = request.interest.mask();
-        slot.kernel = kernel;
+        slot.oneshot = request.mode.is_oneshot();
+        let details = &mut self.details[watcher.slot()];
+        let was_armed = matches!(details.kernel, Kernel::Armed(_));
         let is_armed = matches!(kernel, Kernel::Armed(_));
+        details.interest = request.interest;
+        details.mode = request.mode;
+        details.kernel = kernel;
         self.armed = self.armed + usize::from(is_armed) - usize::from(was_armed);
+        if ended {
+            self.mark_fresh(watcher.slot());
+        }
     }
 
-    /// Ends a watch. Hands back its handler (none while that runs) and whether the kernel still knows the descriptor.
-    pub(crate) fn remove(&mut self, watcher: Watcher) -> Option<(Option<Box<dyn Handler>>, bool)> {
+    /// Ends a watch. Hands back its handler (none while that is being called) and whether the kernel still knows the
+    /// descriptor.
+    pub(crate) fn remove(&mut self, watcher: Watcher) -> Option<(Option<HandlerBox>, bool)> {
         let known = self.live(watcher)?.kernel != Kernel::Absent;
-        let index = watcher.fd as usize;
+        let index = watcher.slot();
         self.forget(index);
         let slot = &mut self.slots[index];
         slot.generation = slot.generation.wrapping_add(1);
+        let handler = slot.handler.take();
+        self.end_registration(index);
+        Some((self.retire(index, handler), known))
+    }
+
+    /// From here on, events of the current registration are of the past.
+    fn end_registration(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
         slot.registration = slot.registration.wrapping_add(1);
-        Some((slot.handler.take(), known))
+        self.mark_fresh(index);
+    }
+
+    /// Keeps a handler that is being called until the call returns; hands any other back, to be dropped.
+    fn retire(&self, index: usize, handler: Option<HandlerBox>) -> Option<HandlerBox> {
+        if self.running.get() != index || handler.is_none() {
+            return handler;
+        }
+        // From here on the slot belongs to others, and its next handler is not being called.
+        self.running.set(NOBODY);
+        self.retired.replace(handler)
     }
 
     /// Takes a live slot out of the counts.
     fn forget(&mut self, index: usize) {
-        let slot = &mut self.slots[index];
-        if slot.live {
+        let details = &mut self.details[index];
+        if details.live {
             self.watchers -= 1;
-            self.internal -= usize::from(slot.internal);
-            self.armed -= usize::from(matches!(slot.kernel, Kernel::Armed(_)));
-            slot.live = false;
-            slot.kernel = Kernel::Absent;
+            self.internal -= usize::from(details.internal);
+            self.armed -= usize::from(matches!(details.kernel, Kernel::Armed(_)));
+            details.live = false;
+            details.kernel = Kernel::Absent;
         }
     }
 
-    /// Finds whom an event is for, and takes the handler out so that it may do anything to this table.
+    /// Finds whom an event is for. The handler stays where it is until [`end`](FdTable::end), whatever is done to this
+    /// table meanwhile.
     #[inline]
-    pub(crate) fn begin(&mut self, event_token: u64, readiness: Readiness, batch: u64) -> Lookup {
+    pub(crate) fn begin(&self, event_token: u64, readiness: Readiness) -> Lookup {
         let index = (event_token >> 32) as usize;
-        let Some(slot) = self.slots.get_mut(index) else { return Lookup::Stale };
-        if slot.registration != registration_of(event_token) || !slot.live {
-            return Lookup::Stale;
-        }
+        let Some(slot) = self.slots.get(index) else { return Lookup::Stale };
         let readiness = readiness.intersection(slot.mask);
-        if slot.born_batch == batch || readiness.is_empty() {
-            return Lookup::Ignored;
+        match &slot.handler {
+            Some(handler) if slot.registration == registration_of(event_token) => {
+                if slot.fresh || readiness.is_empty() {
+                    return Lookup::Ignored;
+                }
+                self.running.set(index);
+                Lookup::Found(Call {
+                    watcher: Watcher::new(index as RawFd, slot.generation),
+                    readiness,
+                    oneshot: slot.oneshot,
+                    handler: handler.address(),
+                })
+            }
+            _ if slot.fresh => Lookup::Overtaken,
+            _ => Lookup::Stale,
         }
-        let Some(handler) = slot.handler.take() else { return Lookup::Ignored };
-        if slot.mode.is_oneshot()
-            && let Kernel::Armed(registration) = slot.kernel
-        {
-            slot.kernel = Kernel::Disarmed(registration);
-            self.armed -= 1;
-        }
-        let watcher = Watcher { fd: index as RawFd, generation: slot.generation };
-        Lookup::Found(Running { watcher, readiness, label: slot.label, handler })
     }
 
-    /// Puts a handler back after its call. Hands it back if the call ended or replaced its watch.
+    /// The call has returned, or has panicked. Hands back the handler if its watch ended meanwhile.
     #[inline]
-    pub(crate) fn finish(&mut self, watcher: Watcher, handler: Box<dyn Handler>) -> Option<Box<dyn Handler>> {
-        let slot = &mut self.slots[watcher.fd as usize];
-        if slot.live && slot.generation == watcher.generation {
-            slot.handler = Some(handler);
-            None
-        } else {
-            Some(handler)
+    pub(crate) fn end(&self) -> Option<HandlerBox> {
+        // The marker is taken away exactly when a handler is retired.
+        if self.running.replace(NOBODY) == NOBODY { self.retired.take() } else { None }
+    }
+
+    /// Notes that a oneshot watcher has made its report.
+    pub(crate) fn disarm(&mut self, watcher: Watcher) {
+        let details = &mut self.details[watcher.slot()];
+        if let Kernel::Armed(registration) = details.kernel {
+            details.kernel = Kernel::Disarmed(registration);
+            self.armed -= 1;
         }
     }
 
     /// Silences a level watcher that was told of something for which it has no callback. True if the kernel must
     /// forget it.
     pub(crate) fn park(&mut self, watcher: Watcher) -> bool {
-        let Some(slot) = self.live(watcher) else { return false };
-        if slot.mode != Mode::Level || !matches!(slot.kernel, Kernel::Armed(_)) {
+        let Some(details) = self.live(watcher) else { return false };
+        if details.mode != Mode::Level || !matches!(details.kernel, Kernel::Armed(_)) {
             return false;
         }
-        let slot = &mut self.slots[watcher.fd as usize];
-        slot.kernel = Kernel::Absent;
-        slot.registration = slot.registration.wrapping_add(1);
+        self.details[watcher.slot()].kernel = Kernel::Absent;
+        self.end_registration(watcher.slot());
         self.armed -= 1;
         true
     }
 
     /// Everything the kernel should know, for a set that starts empty: descriptor, token, interest, mode.
     pub(crate) fn registrations(&self) -> Vec<(RawFd, u64, Interest, Mode)> {
-        let armed = |slot: &Slot| slot.live && matches!(slot.kernel, Kernel::Armed(_));
-        let entry = |(fd, slot): (usize, &Slot)| {
-            (fd as RawFd, token(fd as RawFd, slot.registration), slot.interest, slot.mode)
+        let armed = |details: &Details| details.live && matches!(details.kernel, Kernel::Armed(_));
+        let entry = |(index, details): (usize, &Details)| {
+            let fd = index as RawFd;
+            (fd, token(fd, self.slots[index].registration), details.interest, details.mode)
         };
-        self.slots.iter().enumerate().filter(|(_, slot)| armed(slot)).map(entry).collect()
+        self.details.iter().enumerate().filter(|(_, details)| armed(details)).map(entry).collect()
     }
 
     /// Notes that the kernel's set has been emptied: whatever is not armed is no longer in it.
     pub(crate) fn kernel_forgot(&mut self) {
-        for slot in &mut self.slots {
-            if matches!(slot.kernel, Kernel::Disarmed(_)) {
-                slot.kernel = Kernel::Absent;
+        for details in &mut self.details {
+            if matches!(details.kernel, Kernel::Disarmed(_)) {
+                details.kernel = Kernel::Absent;
             }
         }
     }
@@ -313,10 +418,19 @@ impl FdTable {
 impl Slot {
     fn vacant() -> Slot {
         Slot {
+            handler: None,
             registration: 0,
             generation: 0,
-            born_batch: u64::MAX,
             mask: Readiness::empty(),
+            oneshot: false,
+            fresh: false,
+        }
+    }
+}
+
+impl Details {
+    fn vacant() -> Details {
+        Details {
             mode: Mode::Level,
             kernel: Kernel::Absent,
             interest: Interest::empty(),
@@ -325,7 +439,6 @@ impl Slot {
             internal: false,
             certain: false,
             label: Label::NONE,
-            handler: None,
         }
     }
 }
@@ -338,3 +451,5 @@ fn token(fd: RawFd, registration: u32) -> u64 {
 fn registration_of(token: u64) -> u32 {
     token as u32
 }
+
+const _: () = assert!(size_of::<Slot>() == 32);

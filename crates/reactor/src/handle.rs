@@ -3,7 +3,7 @@
 use crate::core::Core;
 use crate::remote::{Remote, Wakeup};
 use crate::stats::{Stats, Timing};
-use crate::{Backend, Instant, Result, Timer};
+use crate::{Backend, Instant, Result, Timer, Watcher};
 use std::fmt;
 use std::os::fd::RawFd;
 use std::rc::Rc;
@@ -59,6 +59,14 @@ impl Handle {
         self.0.mailbox().request_stop();
     }
 
+    /// Ends everything on the loop there and then, as dropping the [`Reactor`](crate::Reactor) does, and stops it.
+    ///
+    /// From inside a callback, that callback is the last one that runs, whatever this turn has fetched.
+    pub fn close(&self) {
+        self.0.mailbox().request_stop();
+        self.0.close();
+    }
+
     /// Whether a [`run`](crate::Reactor::run), [`run_until_idle`](crate::Reactor::run_until_idle) or
     /// [`block_on`](crate::Reactor::block_on) is in progress.
     pub fn is_running(&self) -> bool {
@@ -96,6 +104,13 @@ impl Handle {
     /// Where the time went since timing was started; `None` while it is off.
     pub fn timing(&self) -> Option<Timing> {
         self.0.timing()
+    }
+
+    /// Gives a watcher a name for [`Timing`] and stall reports, as [`Watch::label`](crate::Watch::label) does. False if
+    /// the watch has ended.
+    pub fn label_watcher(&self, watcher: Watcher, label: &str) -> bool {
+        let label = self.0.intern(label);
+        self.0.label_watcher(watcher, label)
     }
 
     /// Gives a timer a name for [`Timing`] and stall reports. False if the timer is gone.

@@ -32,6 +32,7 @@ mod error;
 mod fds;
 mod fork;
 mod handle;
+mod handler;
 mod heap;
 mod interest;
 mod labels;

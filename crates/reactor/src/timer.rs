@@ -16,6 +16,18 @@ pub struct Timer {
     pub(crate) generation: u32,
 }
 
+impl Timer {
+    /// The name as a number, which is never zero: for callers that cannot hold a `Timer`, such as C programs.
+    pub fn to_bits(self) -> u64 {
+        ((u64::from(self.slot) + 1) << 32) | u64::from(self.generation)
+    }
+
+    /// The name with this number. A number that never came from [`to_bits`](Timer::to_bits) names no timer.
+    pub fn from_bits(bits: u64) -> Timer {
+        Timer { slot: (bits >> 32).wrapping_sub(1) as u32, generation: bits as u32 }
+    }
+}
+
 /// One call of a repeating timer.
 #[derive(Debug)]
 pub struct Tick<'a> {

@@ -3,15 +3,14 @@
 //! A turn is: wait; descriptors; wake-ups; timers; deferred calls; tasks. Each part takes a bounded amount of work, so none
 //! can starve the others. A panic in user code leaves whatever was fetched but not yet delivered for the next turn.
 
-use crate::core::WakeupCallback;
-use crate::fds::{Lookup, Running};
+use crate::core::{Core, WakeupCallback};
+use crate::fds::Lookup;
 use crate::labels::Label;
 use crate::stats::count;
 use crate::sys::event::{self, Event as KernelEvent};
 use crate::sys::{ALARM, EVENTS_PER_TURN_MAX, WAKE, Wait};
 use crate::timers::{Action, Due};
-use crate::watch::{Event, Handler};
-use crate::{Handle, Instant, Readiness, Result, Timer, Watcher};
+use crate::{Event, Handle, Instant, Readiness, Result, Timer};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
@@ -68,7 +67,7 @@ impl Batch {
     pub(crate) fn fetch(&mut self, handle: &Handle, wait: Wait, deadline: Option<Instant>) -> Result<Wait> {
         let core = handle.core();
         let wait = if core.has_immediate_work() { Wait::Now } else { wait };
-        core.batch.set(core.batch.get().wrapping_add(1));
+        core.fds.borrow_mut().begin_batch();
         self.next_event = 0;
         core.note(|observer| observer.before_wait());
         let result = if core.virtual_clock().is_some() {
@@ -109,9 +108,12 @@ impl Batch {
 
     pub(crate) fn dispatch_events<const OBSERVED: bool>(&mut self, handle: &Handle) -> Result<usize> {
         let mut ran = 0;
-        while let Some(kernel_event) = self.events.get(self.next_event) {
+        let mut index = self.next_event;
+        while let Some(kernel_event) = self.events.get(index) {
             let (token, readiness) = (event::token(kernel_event), event::readiness(kernel_event));
-            self.next_event += 1;
+            index += 1;
+            // What a panic leaves undelivered starts here.
+            self.next_event = index;
             if token < ALARM {
                 ran += self.dispatch::<OBSERVED>(handle, token, readiness)? as usize;
             } else if token == WAKE {
@@ -132,23 +134,32 @@ impl Batch {
         ready: Readiness,
     ) -> Result<u32> {
         let core = handle.core();
-        let lookup = core.fds.borrow_mut().begin(token, ready, core.batch.get());
-        let Running { watcher, readiness, label, handler } = match lookup {
-            Lookup::Found(running) => running,
+        let call = match core.begin_call(token, ready) {
+            Lookup::Found(call) => call,
             Lookup::Ignored => return Ok(0),
+            Lookup::Overtaken => {
+                count(&core.counters.stale_events, 1);
+                return Ok(0);
+            }
             Lookup::Stale => return self.discard(handle, token),
         };
-        let mut call = CallGuard { handle, watcher, handler: Some(handler) };
-        let ran = match &mut call.handler {
-            Some(handler) if OBSERVED => {
-                observed(handle, label, || handler.ready(&Event::new(handle, watcher, readiness)))
-            }
-            Some(handler) => handler.ready(&Event::new(handle, watcher, readiness)),
-            None => 0,
+        if call.oneshot {
+            core.fds.borrow_mut().disarm(call.watcher);
+        }
+        let event = Event::new(handle, call.watcher, call.readiness);
+        let mut handler = call.handler;
+        // SAFETY: the table keeps the handler alive until `end_call`, even if the call unwatches or replaces it, and nobody
+        // else calls it: there is no dispatch within a dispatch, because that takes `&mut Reactor`.
+        let handler = unsafe { handler.as_mut() };
+        let guard = CallGuard(core);
+        let ran = if OBSERVED {
+            observed(handle, core.label_of(call.watcher), || handler.ready(&event))
+        } else {
+            handler.ready(&event)
         };
-        drop(call);
-        if ran == 0 && core.fds.borrow_mut().park(watcher) {
-            core.poller.borrow_mut().remove(watcher.fd);
+        drop(guard);
+        if ran == 0 && core.fds.borrow_mut().park(call.watcher) {
+            core.poller.borrow_mut().remove(call.watcher.raw_fd());
         }
         Ok(ran)
     }
@@ -313,21 +324,14 @@ impl Drop for ObserveGuard<'_> {
     }
 }
 
-/// Puts a handler back into the table after its call, even if the call panicked.
-struct CallGuard<'a> {
-    handle: &'a Handle,
-    watcher: Watcher,
-    handler: Option<Box<dyn Handler>>,
-}
+/// Ends a call in the table, even if it panicked.
+struct CallGuard<'a>(&'a Core);
 
 impl Drop for CallGuard<'_> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(handler) = self.handler.take() {
-            let ended = self.handle.core().fds.borrow_mut().finish(self.watcher, handler);
-            // Dropped only now, when the table is free: an owned source may do anything on its way out.
-            drop(ended);
-        }
+        // Dropped only now, when the table is free: an owned source may do anything on its way out.
+        drop(self.0.end_call());
     }
 }
 

@@ -1,6 +1,7 @@
 //! Watching descriptors: the builder, the events, and the rules by which separate callbacks run.
 
 use crate::fds::Request;
+use crate::handler::{Handler, HandlerBox};
 use crate::labels::Label;
 use crate::source::{Keep, Owned, Raw, Shared, Tie, Weakly};
 use crate::{Error, Handle, Interest, Mode, Readiness, Result};
@@ -8,15 +9,38 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 
 /// Names a watch. Copying it does not copy the watch; once the watch has ended or was replaced, the name stays dead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Watcher {
-    pub(crate) fd: RawFd,
-    pub(crate) generation: u32,
-}
+pub struct Watcher(u64);
 
 impl Watcher {
+    #[inline]
+    pub(crate) fn new(fd: RawFd, generation: u32) -> Watcher {
+        Watcher((u64::from(fd as u32) << 32) | u64::from(generation))
+    }
+
+    /// The slot in the table: the descriptor's number.
+    #[inline]
+    pub(crate) fn slot(self) -> usize {
+        (self.0 >> 32) as usize
+    }
+
+    #[inline]
+    pub(crate) fn generation(self) -> u32 {
+        self.0 as u32
+    }
+
     /// The number of the descriptor that was watched under this name.
     pub fn raw_fd(self) -> RawFd {
-        self.fd
+        self.slot() as RawFd
+    }
+
+    /// The name as a number, which is never zero: for callers that cannot hold a `Watcher`, such as C programs.
+    pub fn to_bits(self) -> u64 {
+        self.0.wrapping_add(1 << 32)
+    }
+
+    /// The name with this number. A number that never came from [`to_bits`](Watcher::to_bits) names no watch.
+    pub fn from_bits(bits: u64) -> Watcher {
+        Watcher(bits.wrapping_sub(1 << 32))
     }
 }
 
@@ -53,11 +77,6 @@ impl<'a> Event<'a> {
     pub fn unwatch(&self) {
         self.handle.unwatch(self.watcher);
     }
-}
-
-/// What the loop calls when a descriptor is ready. Returns how many user callbacks ran.
-pub(crate) trait Handler {
-    fn ready(&mut self, event: &Event<'_>) -> u32;
 }
 
 type Callback<T> = Box<dyn FnMut(&mut T, &Event<'_>)>;
@@ -233,7 +252,7 @@ fn begin(
     handler: Box<dyn Handler>,
     tie: Option<&dyn Tie>,
 ) -> Result<Watcher> {
-    let watcher = handle.core().watch(fd, request, handler)?;
+    let watcher = handle.core().watch(fd, request, HandlerBox::new(handler))?;
     if let Some(source) = tie {
         source.tie(handle, watcher);
     }
@@ -273,14 +292,15 @@ impl<K: Keep> Handler for Separate<K> {
         // The interest may have been narrowed by another callback since the event was fetched, but an error or a
         // hang-up is for whoever is there.
         let readable = Readiness::READ | Readiness::PRIORITY | Readiness::HANGUP | Readiness::READ_CLOSED;
+        let write_too = self.write.is_some() && (failed || ready.contains(Readiness::WRITE));
         let mut ran = 0;
         if failed || ready.intersects(readable) {
-            ran += step(&mut self.keep, &mut self.read, event);
-            if ran > 0 && !event.handle.is_watching(event.watcher) {
+            ran = step(&mut self.keep, &mut self.read, event);
+            if write_too && ran > 0 && !event.handle.is_watching(event.watcher) {
                 return ran;
             }
         }
-        if failed || ready.contains(Readiness::WRITE) {
+        if write_too {
             ran += step(&mut self.keep, &mut self.write, event);
         }
         ran

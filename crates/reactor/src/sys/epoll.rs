@@ -10,7 +10,7 @@
 //! - A set is shared across `fork`: see `fork.rs`.
 
 use super::event::{Event, event};
-use super::{ALARM, EVENTS_PER_TURN_MAX, Registration, Wait, borrow};
+use super::{ALARM, EVENTS_PER_TURN_MAX, Registration, Tokens, Wait, borrow};
 use crate::{Error, Instant, Interest, Mode, Readiness, Result};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
@@ -76,23 +76,24 @@ impl Epoll {
     pub(crate) fn modify(
         &mut self,
         fd: RawFd,
-        token: u64,
+        tokens: Tokens,
         interest: Interest,
         mode: Mode,
-    ) -> Result<Registration> {
+    ) -> Result<(Registration, u64)> {
+        let Tokens { same, fresh } = tokens;
         if let Some(index) = self.always.iter().position(|entry| entry.fd == fd) {
             // The number may have been closed and reused for something the kernel can watch: ask again.
             self.always.swap_remove(index);
-            return self.add(fd, token, interest, mode);
+            return Ok((self.add(fd, fresh, interest, mode)?, fresh));
         }
         let flags = event_flags(interest, mode);
-        match epoll::modify(&self.set, borrow(fd), EventData::new_u64(token), flags) {
-            Ok(()) => Ok(Registration::Kernel),
+        match epoll::modify(&self.set, borrow(fd), EventData::new_u64(same), flags) {
+            Ok(()) => Ok((Registration::Kernel, same)),
             // Closed and reopened under the same number: the kernel forgot the old one.
-            Err(Errno::NOENT) => self.add(fd, token, interest, mode),
+            Err(Errno::NOENT) => Ok((self.add(fd, fresh, interest, mode)?, fresh)),
             Err(Errno::PERM) => {
-                self.always.push(AlwaysReady { fd, token, interest, mode, armed: true });
-                Ok(Registration::Always)
+                self.always.push(AlwaysReady { fd, token: fresh, interest, mode, armed: true });
+                Ok((Registration::Always, fresh))
             }
             Err(errno) => Err(refusal(fd, errno)),
         }

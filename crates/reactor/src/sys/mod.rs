@@ -36,6 +36,15 @@ pub(crate) enum Registration {
     Always,
 }
 
+/// The tokens between which a change of a registration chooses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tokens {
+    /// For the descriptor that is in the set already: what was fetched for it is still true of it.
+    pub(crate) same: u64,
+    /// For another descriptor under the same number, or one that was not in the set.
+    pub(crate) fresh: u64,
+}
+
 /// How long a wait may last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
@@ -96,14 +105,15 @@ impl Poller {
         each!(self, poller => poller.add(fd, token, interest, mode))
     }
 
+    /// Changes a registration. Says which of the two tokens it then carries.
     pub(crate) fn modify(
         &mut self,
         fd: RawFd,
-        token: u64,
+        tokens: Tokens,
         interest: Interest,
         mode: Mode,
-    ) -> Result<Registration> {
-        each!(self, poller => poller.modify(fd, token, interest, mode))
+    ) -> Result<(Registration, u64)> {
+        each!(self, poller => poller.modify(fd, tokens, interest, mode))
     }
 
     /// Takes the descriptor out of the set. Failures mean that the kernel has forgotten it already (clause 3.3).

@@ -9,7 +9,7 @@
 //! - On some systems (macOS) terminals and devices are refused; there they report an error.
 
 use super::event::{Event, event};
-use super::{EVENTS_PER_TURN_MAX, Registration, Wait};
+use super::{EVENTS_PER_TURN_MAX, Registration, Tokens, Wait};
 use crate::clock::monotonic_now;
 use crate::{Backend, Error, Instant, Interest, Mode, Readiness, Result};
 use std::io;
@@ -74,11 +74,11 @@ impl PollSet {
     pub(crate) fn modify(
         &mut self,
         fd: RawFd,
-        token: u64,
+        tokens: Tokens,
         interest: Interest,
         mode: Mode,
-    ) -> Result<Registration> {
-        self.add(fd, token, interest, mode)
+    ) -> Result<(Registration, u64)> {
+        Ok((self.add(fd, tokens.same, interest, mode)?, tokens.same))
     }
 
     pub(crate) fn remove(&mut self, fd: RawFd) {
