@@ -31,19 +31,24 @@ impl Kernel {
             return;
         }
         self.counters.requests_timed_out += 1;
-        let entry = self.requests.entry(key.slot);
-        if let (Handler::Capability(capability), Some(live)) = (entry.handler, self.requests.get(key)) {
-            if matches!(live.phase, Phase::InFlight(_)) {
-                let (id, type_name) = (live.message.id().into(), live.message.type_name().into());
-                let correlation = live.message.correlation().map(Into::into);
-                self.leave_hands(capability, key);
-                let incarnation = self.actors[capability as usize].incarnation;
-                let deadline = deadline_after(now.mono_ns, (self.config.hang_ms as i64).saturating_mul(MS));
-                let hang_timer = self.wheel.schedule(deadline, Job::Hang { capability, incarnation });
-                self.actors[capability as usize].overdue.push(Overdue { id, type_name, correlation, hang_timer });
-            }
-        }
+        self.keep_as_overdue(key, now);
         self.fail(key, Failure::Timeout, "no outcome before the deadline", now);
+    }
+
+    /// A request in an actor's hands stays there past its deadline, until an outcome comes or the actor hangs.
+    fn keep_as_overdue(&mut self, key: RequestKey, now: Now) {
+        let Some(live) = self.requests.get(key) else { return };
+        let Handler::Capability(capability) = self.requests.entry(key.slot).handler else { return };
+        if !matches!(live.phase, Phase::InFlight(_)) {
+            return;
+        }
+        let (id, type_name) = (live.message.id().into(), live.message.type_name().into());
+        let correlation = live.message.correlation().map(Into::into);
+        self.leave_hands(capability, key);
+        let incarnation = self.actors[capability as usize].incarnation;
+        let deadline = deadline_after(now.mono_ns, (self.config.hang_ms as i64).saturating_mul(MS));
+        let hang_timer = self.wheel.schedule(deadline, Job::Hang { capability, incarnation });
+        self.actors[capability as usize].overdue.push(Overdue { id, type_name, correlation, hang_timer });
     }
 
     /// Ends a request with an error of the loop's own.

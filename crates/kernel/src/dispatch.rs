@@ -4,7 +4,8 @@ use crate::actors::{ActorState, Mail};
 use crate::dead_letters::Owner;
 use crate::effect::Effect;
 use crate::ids::{ActorRef, Now};
-use crate::kernel::Kernel;
+use crate::ingest::is_reserved;
+use crate::kernel::{Kernel, Life};
 use crate::requests::{Phase, RequestKey};
 use crate::routes::Handler;
 use mainspring_message::{Envelope, Failure};
@@ -83,7 +84,7 @@ impl Kernel {
             self.write_event(*connection, event, now);
         }
         self.fan_out = clients;
-        if !heard {
+        if !heard && !is_reserved(event.type_name()) {
             self.counters.events_unheard += 1;
         }
     }
@@ -91,7 +92,8 @@ impl Kernel {
     fn post_event(&mut self, capability: u32, event: &Envelope, now: Now) {
         let bytes = event.line().len();
         let actor = &mut self.actors[capability as usize];
-        let closed = matches!(actor.state, ActorState::Unhealthy(_) | ActorState::Stopped);
+        let closed = matches!(actor.state, ActorState::Unhealthy(_) | ActorState::Stopped)
+            || self.life == Life::Flushing;
         if closed || !actor.mailbox_takes(bytes) {
             let trouble = if closed { actor.state.name() } else { "out of room in its mailbox" };
             let reason = format!("its subscriber {} is {trouble}", actor.manifest.id);
@@ -107,7 +109,8 @@ impl Kernel {
     pub(crate) fn pump(&mut self, capability: u32, now: Now) {
         loop {
             let actor = &mut self.actors[capability as usize];
-            if actor.state != ActorState::Up || actor.blocked {
+            // Once the actors' inputs are ended, nothing is delivered any more.
+            if actor.state != ActorState::Up || actor.blocked || self.life == Life::Flushing {
                 return;
             }
             match actor.mailbox.front() {
@@ -115,7 +118,7 @@ impl Kernel {
                 Some(Mail::Request(key)) => {
                     let key = *key;
                     let waits = self.requests.get(key).is_some_and(|live| live.phase == Phase::Mailbox);
-                    if waits && !(actor.has_room() && !self.same_id_in_hands(capability, key)) {
+                    if waits && (!actor.has_room() || self.same_id_in_hands(capability, key)) {
                         return;
                     }
                     self.actors[capability as usize].mailbox.pop_front();

@@ -4,7 +4,7 @@ use crate::actors::ActorState;
 use crate::effect::Effect;
 use crate::ids::{ActorRef, Now};
 use crate::ingest::{Admission, Applicant, Refusal, is_reserved};
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Life};
 use crate::lanes::{Completion, Item};
 use crate::requests::{Origin, Phase, RequestKey, State};
 use mainspring_message::{Draft, Envelope, Failure, Kind, Started};
@@ -154,6 +154,9 @@ impl Kernel {
         self.check_lane(queue).map_err(|refusal| format!("a flood: {}", refusal.text))?;
         let admission = match self.find_deadlock(&message, cause) {
             Some(refusal) => Err(refusal),
+            None if self.life == Life::Flushing => {
+                Err(Refusal::new(Failure::ShuttingDown, "the loop is shutting down"))
+            }
             None => {
                 let origin = Origin::Actor(actor);
                 self.admit(Applicant { message: &message, origin, peer, queue, cause }, now)
@@ -247,7 +250,7 @@ impl Kernel {
     pub(crate) fn hand_answer(&mut self, actor: ActorRef, answer: Envelope, now: Now) {
         let recent_max = self.config.limits.recent_events_max;
         let it = &mut self.actors[actor.capability as usize];
-        if it.incarnation != actor.incarnation || it.state != ActorState::Up {
+        if it.incarnation != actor.incarnation || it.state != ActorState::Up || self.life == Life::Flushing {
             return self.unclaimed(answer, now);
         }
         if it.blocked {

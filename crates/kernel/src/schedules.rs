@@ -89,6 +89,9 @@ fn wrong(text: impl Into<String>) -> Refusal {
 
 impl Kernel {
     pub(crate) fn timer_schedule(&mut self, request: &Envelope, caller: Caller, now: Now) -> Answer {
+        if self.is_ending() {
+            return Err(Refusal::new(Failure::ShuttingDown, "the loop is shutting down"));
+        }
         let data: ScheduleData<'_> = request.data_as().map_err(|error| wrong(format!("data: {error}")))?;
         let delay_ms = match (data.delay, data.at) {
             (Some(delay), None) => delay,

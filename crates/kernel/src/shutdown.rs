@@ -88,6 +88,9 @@ impl Kernel {
                 _ => actor.state = ActorState::Stopped,
             }
         }
+        for capability in 0..self.actors.len() {
+            self.empty_mailbox(capability as u32, now);
+        }
         let deadline = deadline_after(now.mono_ns, (self.config.drain_ms as i64).saturating_mul(MS));
         self.wheel.schedule(deadline, Job::Flush);
     }

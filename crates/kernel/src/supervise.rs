@@ -196,7 +196,10 @@ impl Kernel {
     /// Answers what waits in the mailbox of an actor that will not come back soon.
     pub(crate) fn empty_mailbox(&mut self, capability: u32, now: Now) {
         let it = &mut self.actors[capability as usize];
-        let text = format!("{} is {}", it.manifest.id, it.state.name());
+        let text = match self.life {
+            Life::Flushing => "the loop is shutting down".to_owned(),
+            _ => format!("{} is {}", it.manifest.id, it.state.name()),
+        };
         let mailbox = std::mem::take(&mut it.mailbox);
         for mail in mailbox {
             match mail {

@@ -354,7 +354,7 @@ mod tests {
         let next = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         match (next >> 33) % if depth > 4 { 5 } else { 7 } {
             0 => serde_json::Value::Null,
-            1 => (next % 2 == 0).into(),
+            1 => (next & 1 == 0).into(),
             2 => (next as i64).into(),
             3 => ((next >> 11) as f64 / 7.0).into(),
             4 => format!("s\"\\\n{}é", next % 97).into(),

@@ -59,12 +59,15 @@ impl Kernel {
         let data: UnsubscribeData = read(request)?;
         let gone = || Refusal::new(Failure::Routing, "the connection is gone");
         let state = self.connections.get_mut(&connection).ok_or_else(gone)?;
-        let (ended, kept) =
-            std::mem::take(&mut state.patterns).into_iter().partition(|pattern: &Box<str>| {
-                data.types.as_ref().is_none_or(|types| types.iter().any(|wanted| **wanted == **pattern))
-            });
-        state.patterns = kept;
-        let ended: Vec<Box<str>> = ended;
+        let mut ended = Vec::new();
+        let wanted =
+            |pattern: &str| data.types.as_ref().is_none_or(|types| types.iter().any(|it| it == pattern));
+        state.patterns.retain(|pattern| {
+            if wanted(pattern) {
+                ended.push(pattern.clone());
+            }
+            !wanted(pattern)
+        });
         for pattern in &ended {
             self.subscribers.remove(pattern, connection);
         }

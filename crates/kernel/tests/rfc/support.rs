@@ -96,14 +96,16 @@ impl World {
         self.settle();
     }
 
-    /// Carries out effects until there are none.
-    pub fn settle(&mut self) {
+    /// Carries out effects until there are none; returns whether there were any.
+    pub fn settle(&mut self) -> bool {
+        let mut any = false;
         loop {
             let mut effects = Vec::new();
             self.kernel.drain_effects(&mut effects);
             if effects.is_empty() {
-                return;
+                return any;
             }
+            any = true;
             for effect in effects {
                 self.carry_out(&effect);
                 self.effects.push(effect);
@@ -137,8 +139,8 @@ impl World {
         self.settle();
         for _ in 0..1_000_000 {
             let turn = self.kernel.turn(self.now);
-            self.settle();
-            if turn != Turn::More {
+            // Carrying out effects feeds inputs, after which the loop may have more to do.
+            if !self.settle() && turn != Turn::More {
                 return turn;
             }
         }

@@ -1,0 +1,230 @@
+//! Section 8: timers.
+
+use super::support::*;
+use mainspring_kernel::Config;
+use serde_json::{Value, json};
+
+fn tick() -> Value {
+    json!({ "kind": "command", "type": "Memory.Cleanup", "data": { "olderThan": 1 },
+            "metadata": { "id": "scheduled-001", "timestamp": 0 } })
+}
+
+fn memory() -> World {
+    World::booted(vec![manifest("memory", &["command:Memory.Cleanup"])])
+}
+
+#[test]
+fn s8_3_1_a_scheduled_command_is_sent_after_its_delay_with_a_fresh_id_and_its_cause() {
+    let mut world = memory();
+    let client = world.connect(1);
+    let reply = world.ask(
+        client,
+        &line("command", "Timer.Schedule", "timer-cmd-001", json!({ "delay": 5000, "message": tick() })),
+    );
+    let timer_id = data(&reply[0])["timerId"].as_str().unwrap().to_owned();
+    world.pass_ms(4999);
+    assert!(world.delivered.is_empty());
+    world.pass_ms(1);
+    let (actor, command) = world.only_delivered();
+    assert_eq!(command.causation(), Some("timer-cmd-001"));
+    assert_ne!(command.id(), "scheduled-001");
+    assert_eq!(command.timestamp_ms(), START_UNIX_MS + 5000);
+    world.replies(actor, &command, json!("clean"));
+    let outcome = world.only_written(client);
+    assert_eq!(outcome.causation(), Some(command.id()));
+    assert!(outcome.metadata().contains(&format!("\"timerId\":\"{timer_id}\"")));
+}
+
+#[test]
+fn s8_3_1_two_schedules_of_the_same_message_do_not_collide() {
+    let mut world = memory();
+    let client = world.connect(1);
+    for _ in 0..2 {
+        world.call(client, "command", "Timer.Schedule", json!({ "delay": 1, "message": tick() }));
+    }
+    world.pass_ms(1);
+    let (actor, first) = world.only_delivered();
+    world.replies(actor, &first, json!(1));
+    let (_, second) = world.only_delivered();
+    assert_ne!(first.id(), second.id());
+}
+
+#[test]
+fn s8_3_1_an_absolute_time_and_a_repetition_are_kept() {
+    let mut world = World::booted(vec![]);
+    let client = world.connect(1);
+    world.call(client, "command", "Sys.Subscribe", json!({ "types": ["Test.Tick"] }));
+    let event = json!({ "kind": "event", "type": "Test.Tick", "data": 1 });
+    let at = START_UNIX_MS + 100;
+    world.call(
+        client,
+        "command",
+        "Timer.Schedule",
+        json!({ "at": at, "repeat": 50, "count": 3, "message": event, "timerId": "t" }),
+    );
+    let listed = world.call(client, "query", "Timer.List", json!({}));
+    assert_eq!(data(&listed)["timers"][0]["dueInMs"], 100);
+    for (ms, expected) in [(99, 0), (1, 1), (49, 0), (1, 1), (50, 1), (500, 0)] {
+        world.pass_ms(ms);
+        assert_eq!(world.take_written(client).len(), expected, "after {ms} more");
+    }
+    let listed = world.call(client, "query", "Timer.List", json!({}));
+    assert_eq!(data(&listed)["timers"], json!([]));
+}
+
+#[test]
+fn s8_3_1_late_ticks_fold_into_one_at_a_fixed_rate() {
+    let mut world = World::booted(vec![]);
+    let client = world.connect(1);
+    world.call(client, "command", "Sys.Subscribe", json!({ "types": ["Test.Tick"] }));
+    let event = json!({ "kind": "event", "type": "Test.Tick", "data": 1 });
+    world.call(client, "command", "Timer.Schedule", json!({ "repeat": 100, "message": event }));
+    // The loop was busy for 350 ms.
+    world.now.mono_ns += 350_000_000;
+    world.run();
+    assert_eq!(world.take_written(client).len(), 1);
+    assert_eq!(world.kernel.counters().timer_ticks_missed, 2);
+    assert_eq!(world.kernel.next_deadline(), Some(400_000_000));
+}
+
+#[test]
+fn s8_3_1_the_outcome_of_a_schedule_whose_client_is_gone_is_an_event_and_an_error_is_a_dead_letter_too() {
+    let mut world = memory();
+    let (client, watcher) = (world.connect(1), world.connect(2));
+    world.call(watcher, "command", "Sys.Subscribe", json!({ "types": ["Sys.TimerOutcome"] }));
+    world.call(client, "command", "Timer.Schedule", json!({ "delay": 10, "message": tick() }));
+    world.kernel.connection_closed(client, world.now);
+    world.pass_ms(10);
+    let (actor, command) = world.only_delivered();
+    world.says_draft(actor, mainspring_message::Draft::error(&command, 500, "no"));
+    let event = world.only_written(watcher);
+    assert_eq!(data(&event)["data"]["code"], 500);
+    assert_eq!(world.dead_letters(watcher)[0]["type"], "Memory.Cleanup");
+}
+
+#[test]
+fn s8_3_1_a_schedule_that_could_never_be_routed_is_refused_at_once() {
+    let mut world = memory();
+    let client = world.connect(1);
+    for (message, wanted) in [
+        (json!({ "kind": "command", "type": "No.One", "data": 1 }), 404),
+        (json!({ "kind": "reply", "type": "Memory.Cleanup", "data": 1 }), 422),
+        (json!({ "kind": "command", "type": "Timer.Cancel", "data": 1 }), 403),
+    ] {
+        let answer =
+            world.call(client, "command", "Timer.Schedule", json!({ "delay": 1, "message": message }));
+        assert_eq!(code(&answer), wanted);
+    }
+    let answer = world.call(client, "command", "Timer.Schedule", json!({ "message": tick() }));
+    assert_eq!(code(&answer), 422);
+}
+
+#[test]
+fn s8_3_2_a_request_without_outcome_times_out_and_an_outcome_cancels_the_timer() {
+    let mut world = memory();
+    let client = world.connect(1);
+    world.ask(client, &line_with("command", "Memory.Cleanup", "c-1", json!(1), json!({ "timeout": 100 })));
+    world.pass_ms(99);
+    assert!(world.take_written(client).is_empty());
+    world.pass_ms(1);
+    let error = world.only_written(client);
+    assert_eq!(error.type_name(), "Sys.Timeout");
+    assert_eq!(
+        data(&error),
+        json!({ "code": 504, "message": "no outcome before the deadline", "originalId": "c-1",
+                "originalType": "Memory.Cleanup", "started": "yes" })
+    );
+
+    let mut world = memory();
+    let client = world.connect(1);
+    world.ask(client, &line("command", "Memory.Cleanup", "c-1", json!(1)));
+    assert_eq!(world.kernel.next_deadline(), Some(30_000_000_000));
+    let (actor, command) = world.only_delivered();
+    world.replies(actor, &command, json!(1));
+    assert_eq!(world.kernel.next_deadline(), None);
+}
+
+#[test]
+fn s8_3_2_a_request_that_never_reached_its_actor_times_out_as_not_started() {
+    let mut world = memory();
+    let client = world.connect(1);
+    world.ask(client, &line("command", "Memory.Cleanup", "c-1", json!(1)));
+    world.ask(client, &line_with("command", "Memory.Cleanup", "c-2", json!(1), json!({ "timeout": 10 })));
+    world.pass_ms(10);
+    let error = world.only_written(client);
+    assert_eq!((error.causation(), &data(&error)["started"]), (Some("c-2"), &json!("no")));
+}
+
+#[test]
+fn s8_3_2_a_timeout_is_not_late_when_the_user_lane_is_congested() {
+    let mut config = Config::default();
+    config.limits.lane_messages_max = 10_000;
+    let mut world = World::booted_with(config, vec![manifest("memory", &["command:Memory.Cleanup"])]);
+    let client = world.connect(1);
+    world.ask(client, &line_with("command", "Memory.Cleanup", "c-0", json!(1), json!({ "timeout": 10 })));
+    for number in 1..1000 {
+        world.send(client, &line("command", "Memory.Cleanup", &format!("c-{number}"), json!(1)));
+    }
+    world.now.mono_ns += 10_000_000;
+    world.kernel.turn(world.now);
+    world.settle();
+    assert_eq!(code(&world.only_written(client)), 504);
+}
+
+#[test]
+fn s8_3_3_a_cancelled_timer_never_fires_and_only_its_owner_cancels_it() {
+    let mut world = memory();
+    let (client, stranger) = (world.connect(1), world.connect(2));
+    let reply = world.call(client, "command", "Timer.Schedule", json!({ "delay": 10, "message": tick() }));
+    let timer_id = data(&reply)["timerId"].clone();
+    let answer = world.call(stranger, "command", "Timer.Cancel", json!({ "timerId": timer_id }));
+    assert_eq!(data(&answer), json!({ "cancelled": false }));
+    let answer = world.call(client, "command", "Timer.Cancel", json!({ "timerId": timer_id }));
+    assert_eq!(data(&answer), json!({ "cancelled": true }));
+    world.pass_ms(100);
+    assert!(world.delivered.is_empty());
+    assert_eq!(world.kernel.census().timers, 0);
+}
+
+#[test]
+fn s8_4_a_timers_message_takes_the_same_way_as_any_other() {
+    let mut world = memory();
+    let client = world.connect(1);
+    world.call(client, "command", "Timer.Schedule", json!({ "delay": 1, "message": tick() }));
+    world.pass_ms(1);
+    let (_, command) = world.only_delivered();
+    assert_eq!(world.kernel.census().requests, 1);
+    assert_eq!(command.data(), r#"{"olderThan":1}"#);
+}
+
+#[test]
+fn s8_5_nothing_fires_early_and_equal_deadlines_fire_in_order() {
+    let mut world = World::booted(vec![]);
+    let client = world.connect(1);
+    world.call(client, "command", "Sys.Subscribe", json!({ "types": ["Test.*"] }));
+    for (delay, name) in [(20, "Test.C"), (10, "Test.A"), (10, "Test.B")] {
+        let message = json!({ "kind": "event", "type": name, "data": 1 });
+        world.call(client, "command", "Timer.Schedule", json!({ "delay": delay, "message": message }));
+    }
+    world.pass_ms(9);
+    world.now.mono_ns += 999_999;
+    world.run();
+    assert!(world.take_written(client).is_empty());
+    world.pass_ms(20);
+    let order: Vec<String> =
+        world.take_written(client).iter().map(|event| event.type_name().to_owned()).collect();
+    assert_eq!(order, ["Test.A", "Test.B", "Test.C"]);
+}
+
+#[test]
+fn s8_5_a_step_of_the_wall_clock_moves_no_timer() {
+    let mut world = World::booted(vec![]);
+    let client = world.connect(1);
+    world.call(client, "command", "Sys.Subscribe", json!({ "types": ["Test.Tick"] }));
+    let message = json!({ "kind": "event", "type": "Test.Tick", "data": 1 });
+    world.call(client, "command", "Timer.Schedule", json!({ "delay": 100, "message": message }));
+    world.now.unix_ms += 86_400_000;
+    world.run();
+    assert!(world.take_written(client).is_empty());
+    assert_eq!(world.kernel.next_deadline(), Some(100_000_000));
+}

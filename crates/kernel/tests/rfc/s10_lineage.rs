@@ -1,0 +1,152 @@
+//! Section 10: causation, correlation, terminality.
+
+use super::support::*;
+use mainspring_kernel::{ActorRef, Effect};
+use mainspring_message::{Draft, Envelope, Json, Kind};
+use serde_json::json;
+
+fn asked() -> (World, mainspring_kernel::ConnectionId, ActorRef, Envelope) {
+    let mut world = World::booted(vec![manifest("echo", &["command:Echo.Say"])]);
+    let client = world.connect(1);
+    world.ask(client, &line_with("command", "Echo.Say", "c-1", json!(1), json!({ "correlation": "flow" })));
+    let (actor, request) = world.only_delivered();
+    (world, client, actor, request)
+}
+
+fn is_faulted(world: &World) -> bool {
+    world.count(|effect| matches!(effect, Effect::Terminate { .. })) == 1
+}
+
+#[test]
+fn s10_1_id_and_timestamp_are_required_and_the_refusal_names_them() {
+    let mut world = World::booted(vec![]);
+    let client = world.connect(1);
+    for (metadata, field) in
+        [(json!({ "timestamp": 1 }), "metadata.id"), (json!({ "id": "a" }), "metadata.timestamp")]
+    {
+        let bad = json!({ "kind": "command", "type": "A.B", "data": 1, "metadata": metadata }).to_string();
+        let answers = world.ask(client, &bad);
+        assert_eq!(code(&answers[0]), 422);
+        assert!(data(&answers[0])["message"].as_str().unwrap().starts_with(field));
+    }
+}
+
+#[test]
+fn s10_2_an_outcome_is_matched_by_causation_and_without_it_the_actor_is_at_fault() {
+    let (mut world, client, actor, _) = asked();
+    world.says(actor, &line("reply", "Echo.Say", "r-1", json!(1)));
+    assert!(is_faulted(&world));
+    assert_eq!(code(&world.only_written(client)), 502);
+}
+
+#[test]
+fn s10_2_an_event_must_name_a_message_that_its_actor_was_given() {
+    let (mut world, _, actor, _) = asked();
+    world.says(actor, &line_with("event", "Echo.Said", "e-1", json!(1), json!({ "causation": "invented" })));
+    assert!(is_faulted(&world));
+
+    let (mut world, _, actor, _) = asked();
+    world.says(actor, &line("event", "Echo.Said", "e-1", json!(1)));
+    assert!(is_faulted(&world));
+
+    let (mut world, _, actor, _) = asked();
+    world.says(actor, &line_with("event", "Echo.Said", "e-1", json!(1), json!({ "causation": "c-1" })));
+    assert!(!is_faulted(&world));
+}
+
+#[test]
+fn s10_2_an_event_that_nothing_caused_needs_the_flag_of_the_manifest() {
+    let mut clock = manifest("clock", &["command:Clock.Set"]);
+    clock.uncaused = true;
+    let mut world = World::booted(vec![clock]);
+    let client = world.connect(1);
+    world.call(client, "command", "Sys.Subscribe", json!({ "types": ["Clock.Ticked"] }));
+    let actor = ActorRef { capability: 0, incarnation: 1 };
+    world.says(actor, &line("event", "Clock.Ticked", "t-1", json!(1)));
+    assert_eq!(world.only_written(client).id(), "t-1");
+}
+
+#[test]
+fn s10_3_a_correlation_left_out_is_restored_and_nothing_else_is_touched() {
+    let (mut world, client, actor, _) = asked();
+    let said = r#"{"kind":"reply","x":[1],"type":"Echo.Say","data":{"a" : 1},"metadata":{"id":"r-1","timestamp":5,"causation":"c-1","traceparent":"00"}}"#;
+    world.says(actor, said);
+    let reply = world.only_written(client);
+    assert_eq!(reply.correlation(), Some("flow"));
+    assert_eq!(reply.line().replace(r#""correlation":"flow","#, ""), said);
+}
+
+#[test]
+fn s10_3_another_correlation_is_a_fault() {
+    let (mut world, client, actor, _) = asked();
+    let wrong = json!({ "causation": "c-1", "correlation": "other" });
+    world.says(actor, &line_with("reply", "Echo.Say", "r-1", json!(1), wrong));
+    assert!(is_faulted(&world));
+    assert_eq!(world.only_written(client).type_name(), "Sys.ActorFault");
+}
+
+#[test]
+fn s10_3_the_loops_own_errors_keep_the_correlation() {
+    let mut world = World::booted(vec![]);
+    let client = world.connect(1);
+    let ask = line_with("command", "No.One", "c-1", json!(1), json!({ "correlation": "flow" }));
+    let answers = world.ask(client, &ask);
+    assert_eq!(answers[0].correlation(), Some("flow"));
+}
+
+#[test]
+fn s10_4_a_request_ends_in_one_reply_or_one_error() {
+    let (mut world, client, actor, request) = asked();
+    world.replies(actor, &request, json!(1));
+    world.only_written(client);
+    assert_eq!(world.kernel.census().requests, 0);
+    let counters = world.kernel.counters();
+    assert_eq!((counters.requests_accepted, counters.requests_replied, counters.requests_failed), (1, 1, 0));
+}
+
+#[test]
+fn s10_4_a_second_outcome_is_a_fault_and_reaches_nobody() {
+    let (mut world, client, actor, request) = asked();
+    world.replies(actor, &request, json!(1));
+    world.take_written(client);
+    world.replies(actor, &request, json!(2));
+    assert!(world.take_written(client).is_empty());
+    assert!(is_faulted(&world));
+}
+
+#[test]
+fn s10_4_an_outcome_for_a_request_of_another_actor_is_a_fault() {
+    let mut world = World::booted(vec![
+        manifest("echo", &["command:Echo.Say"]),
+        manifest("thief", &["command:Thief.Do"]),
+    ]);
+    let client = world.connect(1);
+    world.ask(client, &line("command", "Echo.Say", "c-1", json!(1)));
+    let (actor, request) = world.only_delivered();
+    let thief = ActorRef { capability: 1, incarnation: 1 };
+    world.replies(thief, &request, json!("stolen"));
+    assert!(world.take_written(client).is_empty());
+    assert!(is_faulted(&world));
+    world.replies(actor, &request, json!("mine"));
+    assert_eq!(world.only_written(client).data(), "\"mine\"");
+}
+
+#[test]
+fn s10_2_what_an_actor_asks_carries_the_cause_and_the_workflow() {
+    let mut world =
+        World::booted(vec![manifest("front", &["command:Front.Do"]), manifest("back", &["query:Back.Get"])]);
+    let client = world.connect(1);
+    world.ask(client, &line_with("command", "Front.Do", "c-1", json!(1), json!({ "correlation": "flow" })));
+    let (front, request) = world.only_delivered();
+    let mut ask = Draft::caused_by(&request, Kind::Query, "Back.Get", Json::null());
+    ask.correlation = None;
+    ask.id = Some("ask-1".into());
+    world.says_draft(front, ask);
+    let (back, query) = world.only_delivered();
+    assert_eq!((query.causation(), query.correlation()), (Some("c-1"), Some("flow")));
+    world.replies(back, &query, json!(42));
+    let (to, answer) = world.only_delivered();
+    assert_eq!((to, answer.causation(), answer.data()), (front, Some("ask-1"), "42"));
+    world.replies(front, &request, json!("done"));
+    assert_eq!(world.only_written(client).causation(), Some("c-1"));
+}

@@ -1,0 +1,169 @@
+//! Section 11: the contract of capability actors.
+
+use super::support::*;
+use mainspring_kernel::{ActorRef, Effect, Manifest};
+use mainspring_message::{Draft, Json, Kind};
+use serde_json::json;
+
+fn strict() -> Manifest {
+    let mut echo = manifest("echo", &["command:Echo.Say"]);
+    echo.outbound = Some(json!({ "anyOf": [
+        { "properties": { "kind": { "const": "reply" }, "type": { "const": "Echo.Say" },
+                          "data": { "type": "object", "required": ["text"], "properties": { "text": { "type": "string" } } } } },
+        { "properties": { "kind": { "const": "event" }, "type": { "const": "Echo.Said" } } },
+    ] }));
+    echo
+}
+
+#[test]
+fn s11_1_a_capability_says_what_it_is_and_what_it_takes() {
+    let mut world = World::booted(vec![strict()]);
+    let client = world.connect(1);
+    let answer = world.call(client, "query", "Syscall.Describe", json!({ "capability": "echo" }));
+    let described = data(&answer);
+    assert_eq!(described["description"], "The test capability echo.");
+    assert_eq!(described["handles"], json!([{ "kind": "command", "type": "Echo.Say" }]));
+    assert_eq!(described["outbound"], strict().outbound.unwrap());
+}
+
+#[test]
+fn s11_2_terminate_is_an_effect_and_the_dead_are_not_listened_to() {
+    let mut world = World::booted(vec![manifest("echo", &["command:Echo.Say"])]);
+    let client = world.connect(1);
+    world.ask(client, &line("command", "Echo.Say", "c-1", json!(1)));
+    let (actor, request) = world.only_delivered();
+    world.says(actor, "nonsense");
+    assert_eq!(world.count(|effect| *effect == Effect::Terminate { actor }), 1);
+    world.take_written(client);
+    world.replies(actor, &request, json!(1));
+    assert!(world.take_written(client).is_empty());
+    assert_eq!(world.kernel.counters().stale_outputs, 1);
+}
+
+#[test]
+fn s11_3_the_mailbox_belongs_to_the_loop_and_outlives_the_actor() {
+    let mut world = World::booted(vec![manifest("echo", &["command:Echo.Say", "event:Echo.Heard"])]);
+    let client = world.connect(1);
+    for (kind, name, id) in
+        [("command", "Echo.Say", "c-1"), ("command", "Echo.Say", "c-2"), ("event", "Echo.Heard", "e-1")]
+    {
+        world.send(client, &line(kind, name, id, json!(1)));
+    }
+    world.run();
+    let (first_life, _) = world.only_delivered();
+    world.crashes(first_life);
+    let error = world.only_written(client);
+    assert_eq!((error.causation(), &data(&error)["started"]), (Some("c-1"), &json!("yes")));
+    assert!(world.delivered.is_empty());
+    world.pass_ms(1000);
+    let kept = world.take_delivered();
+    assert!(kept.iter().all(|(life, _)| life.incarnation == 2));
+    assert_eq!(kept.iter().map(|(_, message)| message.id()).collect::<Vec<_>>(), ["c-2", "e-1"]);
+    world.replies(kept[0].0, &kept[0].1, json!(1));
+    assert_eq!(world.only_written(client).causation(), Some("c-2"));
+}
+
+#[test]
+fn s11_3_replies_to_its_own_requests_pass_the_concurrency_of_an_actor() {
+    let mut world = World::booted(vec![manifest("a", &["command:A.Do"]), manifest("b", &["command:B.Do"])]);
+    let client = world.connect(1);
+    world.send(client, &line("command", "A.Do", "c-a", json!(1)));
+    world.send(client, &line("command", "A.Do", "c-waiting", json!(1)));
+    world.run();
+    let (a, request) = world.only_delivered();
+    world.says_draft(a, Draft::caused_by(&request, Kind::Command, "B.Do", Json::null()));
+    let (b, asked) = world.only_delivered();
+    world.replies(b, &asked, json!("answer"));
+    // Not c-waiting, which must wait, but the answer, which must not.
+    assert_eq!(world.only_delivered().1.data(), "\"answer\"");
+}
+
+#[test]
+fn s11_3_an_actor_that_would_wait_for_itself_is_told_at_once() {
+    let mut world = World::booted(vec![manifest("a", &["command:A.Do"]), manifest("b", &["command:B.Do"])]);
+    let client = world.connect(1);
+    world.ask(client, &line("command", "A.Do", "c-1", json!(1)));
+    let (a, for_a) = world.only_delivered();
+    world.says_draft(a, Draft::caused_by(&for_a, Kind::Command, "B.Do", Json::null()));
+    let (b, for_b) = world.only_delivered();
+    world.says_draft(b, Draft::caused_by(&for_b, Kind::Command, "A.Do", Json::null()));
+    let (to, error) = world.only_delivered();
+    assert_eq!((to, error.type_name(), code(&error)), (b, "Sys.Deadlock", 508));
+}
+
+#[test]
+fn s11_3_a_blocked_actor_is_given_nothing_until_it_is_ready() {
+    let mut world = World::booted(vec![manifest("echo", &["command:Echo.Say", "event:Echo.Heard"])]);
+    let actor = ActorRef { capability: 0, incarnation: 1 };
+    let client = world.connect(1);
+    world.kernel.actor_blocked(actor, world.now);
+    world.ask(client, &line("event", "Echo.Heard", "e-1", json!(1)));
+    assert!(world.delivered.is_empty());
+    world.kernel.actor_ready(actor, world.now);
+    world.run();
+    assert_eq!(world.only_delivered().1.id(), "e-1");
+}
+
+#[test]
+fn s11_4_1_what_is_no_message_is_a_fault() {
+    for said in ["", "{}", "[1]", "{\"kind\":\"reply\"}", "\u{1}"] {
+        let mut world = World::booted(vec![strict()]);
+        world.says(ActorRef { capability: 0, incarnation: 1 }, said);
+        assert_eq!(world.kernel.counters().actor_faults, 1, "{said}");
+    }
+}
+
+#[test]
+fn s11_4_2_what_breaks_the_outbound_schema_is_a_fault_and_the_requester_is_told() {
+    let mut world = World::booted(vec![strict()]);
+    let client = world.connect(1);
+    world.ask(client, &line("command", "Echo.Say", "c-1", json!(1)));
+    let (actor, request) = world.only_delivered();
+    world.replies(actor, &request, json!({ "text": 7 }));
+    let error = world.only_written(client);
+    assert_eq!(error.type_name(), "Sys.ActorFault");
+    assert!(data(&error)["message"].as_str().unwrap().contains("data/text"), "{error:?}");
+}
+
+#[test]
+fn s11_4_2_a_type_that_the_outbound_schema_does_not_list_is_a_fault() {
+    let mut world = World::booted(vec![strict()]);
+    let client = world.connect(1);
+    world.ask(client, &line("command", "Echo.Say", "c-1", json!(1)));
+    let (actor, request) = world.only_delivered();
+    world.says_draft(actor, Draft::caused_by(&request, Kind::Event, "Echo.Other", Json::null()));
+    assert_eq!(world.kernel.counters().actor_faults, 1);
+}
+
+#[test]
+fn s11_4_2_any_request_may_end_in_an_error_with_code_and_message() {
+    let mut world = World::booted(vec![strict()]);
+    let client = world.connect(1);
+    world.ask(client, &line("command", "Echo.Say", "c-1", json!(1)));
+    let (actor, request) = world.only_delivered();
+    world.says_draft(actor, Draft::error(&request, 418, "short and stout"));
+    assert_eq!(code(&world.only_written(client)), 418);
+    assert_eq!(world.kernel.counters().actor_faults, 0);
+    world.ask(client, &line("command", "Echo.Say", "c-2", json!(1)));
+    let (_, request) = world.only_delivered();
+    world.says_draft(
+        actor,
+        Draft::caused_by(
+            &request,
+            Kind::Error,
+            "Echo.Say",
+            Json::from(json!({ "code": 200, "message": "" })),
+        ),
+    );
+    assert_eq!(world.only_written(client).type_name(), "Sys.ActorFault");
+}
+
+#[test]
+fn s11_4_a_reserved_event_from_an_actor_is_a_fault() {
+    let mut world = World::booted(vec![manifest("echo", &["command:Echo.Say"])]);
+    let client = world.connect(1);
+    world.ask(client, &line("command", "Echo.Say", "c-1", json!(1)));
+    let (actor, request) = world.only_delivered();
+    world.says_draft(actor, Draft::caused_by(&request, Kind::Event, "Sys.BootComplete", Json::null()));
+    assert_eq!(world.kernel.counters().actor_faults, 1);
+}

@@ -1,0 +1,109 @@
+//! Section 13: what the kernel asks of an adapter, and gives it.
+
+use super::support::*;
+use mainspring_kernel::{CloseReason, Config, ConnectionId, Effect, Source};
+use serde_json::json;
+
+#[test]
+fn s13_1_a_message_is_one_line() {
+    let mut world = World::booted(vec![]);
+    let client = world.connect(1);
+    let answers = world.ask(client, &line("query", "Syscall.Ping", "p-1", json!({ "text": "a\nb" })));
+    assert!(!answers[0].line().contains('\n'));
+    assert_eq!(data(&answers[0]), json!({ "text": "a\nb" }));
+}
+
+#[test]
+fn s13_2_a_malformed_line_is_answered_and_the_next_one_is_read() {
+    let mut world = World::booted(vec![]);
+    let client = world.connect(1);
+    for (bad, wanted) in [("{", 400), ("hello", 400), ("[]", 400), ("{}", 422)] {
+        let answers = world.ask(client, bad);
+        assert_eq!(code(&answers[0]), wanted, "{bad}");
+    }
+    assert_eq!(world.ask(client, &line("query", "Syscall.Ping", "p-1", json!(1)))[0].data(), "1");
+}
+
+#[test]
+fn s13_2_a_line_beyond_the_limit_is_413() {
+    let mut config = Config::default();
+    config.limits.line_bytes_max = 200;
+    let mut world = World::booted_with(config, vec![]);
+    let client = world.connect(1);
+    let long = line("query", "Syscall.Ping", "p-1", json!("x".repeat(200)));
+    assert_eq!(code(&world.ask(client, &long)[0]), 413);
+    world.kernel.line_too_long(client, world.now);
+    world.settle();
+    assert_eq!(code(&world.only_written(client)), 413);
+}
+
+#[test]
+fn s13_2_a_connection_that_sends_only_nonsense_is_closed() {
+    let mut config = Config::default();
+    config.limits.bad_lines_max = 3;
+    let mut world = World::booted_with(config, vec![]);
+    let client = world.connect(1);
+    for _ in 0..4 {
+        world.send(client, "nonsense");
+    }
+    let closed = Effect::Close { connection: client, reason: CloseReason::BadLines };
+    assert_eq!(world.count(|effect| *effect == closed), 1);
+    assert_eq!(world.kernel.census().connections, 0);
+}
+
+#[test]
+fn s13_2_reading_pauses_when_the_client_does_not_read_and_resumes_when_it_does() {
+    let mut config = Config::default();
+    config.limits.egress_bytes_max = 1000;
+    let mut world = World::booted_with(config, vec![]);
+    world.clients_read = false;
+    let client = world.connect(1);
+    let source = Source::Connection(client);
+    let mut bytes = 0;
+    for number in 0..8 {
+        let answers =
+            world.ask(client, &line("query", "Syscall.Ping", &format!("p-{number}"), json!("x".repeat(90))));
+        bytes += answers[0].line().len() + 1;
+    }
+    assert_eq!(world.count(|effect| *effect == Effect::PauseReading { source }), 1);
+    assert_eq!(world.kernel.census().egress_bytes, bytes);
+    world.kernel.written(client, bytes, world.now);
+    world.settle();
+    assert_eq!(world.count(|effect| *effect == Effect::ResumeReading { source }), 1);
+}
+
+#[test]
+fn s13_2_a_client_that_never_reads_is_closed_in_the_end() {
+    let mut config = Config::default();
+    config.limits.egress_bytes_max = 1000;
+    let mut world = World::booted_with(config, vec![]);
+    world.clients_read = false;
+    let client = world.connect(1);
+    for number in 0..40 {
+        world.ask(client, &line("query", "Syscall.Ping", &format!("p-{number}"), json!("x".repeat(90))));
+    }
+    let closed = Effect::Close { connection: client, reason: CloseReason::SlowReader };
+    assert_eq!(world.count(|effect| *effect == closed), 1);
+    assert_eq!(world.kernel.census().egress_bytes, 0);
+}
+
+#[test]
+fn s13_3_replies_find_their_connection_in_one_table_however_many_there_are() {
+    let mut echo = manifest("echo", &["command:Echo.Say"]);
+    echo.limits.concurrency = 1000;
+    let mut world = World::booted(vec![echo]);
+    for number in 1..=500 {
+        let client = world.connect(number);
+        world.send(client, &line("command", "Echo.Say", "same", json!(number)));
+    }
+    world.run();
+    while !world.delivered.is_empty() {
+        for (actor, request) in world.take_delivered() {
+            let number = data(&request);
+            world.replies(actor, &request, number);
+        }
+    }
+    for number in 1..=500 {
+        assert_eq!(world.only_written(ConnectionId(number)).data(), number.to_string());
+    }
+}
