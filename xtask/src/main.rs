@@ -2,6 +2,7 @@
 
 mod bench;
 mod command;
+mod guests;
 mod install_c;
 mod packages;
 mod simulate;
@@ -30,6 +31,8 @@ enum Command {
     ///
     /// Example: cargo xtask simulate --seeds 1000
     Simulate(simulate::Arguments),
+    /// Build the example and test guests into target/guests, installing a WebAssembly toolchain if need be.
+    Guests(guests::Arguments),
     /// Build the C library and install it with its header and pkg-config file.
     ///
     /// Example: cargo xtask install-c --prefix /usr/local
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
         Command::Test(arguments) => test::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
+        Command::Guests(arguments) => guests::run(&arguments),
         Command::InstallC(arguments) => install_c::run(&arguments),
     };
     match result {

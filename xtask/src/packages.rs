@@ -24,7 +24,8 @@ pub(crate) fn ensure(needs: &[Need]) -> bool {
     missing().next().is_none()
 }
 
-fn install(packages: &[&str]) {
+/// Installs Debian packages, where there is an apt-get that we may use.
+pub(crate) fn install(packages: &[&str]) {
     if !exists("apt-get") {
         return;
     }

@@ -1,6 +1,7 @@
 //! `cargo xtask test`: everything that must hold, in one command.
 
 use crate::command::{self, cargo, root, show, target_dir};
+use crate::guests;
 use crate::packages::{Need, ensure};
 use crate::simulate;
 use anyhow::{Context, Result, bail};
@@ -36,6 +37,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let strace =
         ensure(&[Need { program: "strace", package: "strace", purpose: "tests that count system calls" }]);
 
+    count.step("guests", guests::ensure);
     count.check("formatting", cargo().args(["fmt", "--all", "--check"]));
     count.check(
         "clippy",
@@ -49,6 +51,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     tests.args(["test", "--workspace", "--no-fail-fast"]);
     tests.env("MAINSPRING_VALGRIND", if valgrind { "1" } else { "0" });
     tests.env("MAINSPRING_STRACE", if strace { "1" } else { "0" });
+    tests.env("MAINSPRING_GUESTS", guests::folder());
     count.tests("tests and doctests", &mut tests)?;
     if !arguments.quick {
         let options = ["--seeds", SIMULATED_SEEDS, "--steps", SIMULATED_STEPS].map(String::from).to_vec();

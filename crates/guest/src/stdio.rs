@@ -1,0 +1,213 @@
+//! Standard input, output and error.
+
+use crate::error::io_error;
+use crate::executor;
+use crate::handle::{Direction, Handle};
+use crate::zi::{self, ErrorCode};
+use mainspring_zcl::abi::{STDERR, STDIN, STDOUT};
+use std::fmt;
+use std::io;
+use std::task::{Poll, Waker};
+
+/// The longest line that [`Lines`] accepts unless told otherwise.
+pub const LINE_BYTES_MAX: usize = 1024 * 1024;
+/// How much is asked for at once.
+const READ_BYTES: usize = 4096;
+
+macro_rules! standard_stream {
+    ($(#[$documentation:meta])* $name:ident, $function:ident, $number:expr) => {
+        $(#[$documentation])*
+        #[derive(Debug)]
+        pub struct $name {
+            handle: Handle,
+        }
+
+        $(#[$documentation])*
+        #[must_use]
+        pub fn $function() -> $name {
+            $name { handle: Handle::standard($number) }
+        }
+
+        impl $name {
+            #[cfg(any(feature = "tokio", feature = "futures-io"))]
+            pub(crate) fn handle(&self) -> &Handle {
+                &self.handle
+            }
+        }
+    };
+}
+
+standard_stream! {
+    /// Standard input.
+    Stdin, stdin, STDIN
+}
+standard_stream! {
+    /// Standard output. Not buffered: what is written is handed to the host.
+    Stdout, stdout, STDOUT
+}
+standard_stream! {
+    /// Standard error. Not buffered.
+    Stderr, stderr, STDERR
+}
+
+impl Stdin {
+    /// Reads what is there, waiting if nothing is; 0 is the end.
+    ///
+    /// # Errors
+    ///
+    /// What failed.
+    pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.handle.read(buffer).await
+    }
+
+    /// Its lines.
+    #[must_use]
+    pub fn lines(self) -> Lines {
+        Lines { stdin: self, buffer: Vec::new(), scanned: 0, ended: false, line_bytes_max: LINE_BYTES_MAX }
+    }
+}
+
+impl Stdout {
+    /// Writes all of `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// What failed.
+    pub async fn write_all(&self, bytes: &[u8]) -> io::Result<()> {
+        self.handle.write_all(bytes).await
+    }
+}
+
+impl Stderr {
+    /// Writes all of `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// What failed.
+    pub async fn write_all(&self, bytes: &[u8]) -> io::Result<()> {
+        self.handle.write_all(bytes).await
+    }
+}
+
+/// The lines of standard input, without their ends.
+#[derive(Debug)]
+pub struct Lines {
+    stdin: Stdin,
+    buffer: Vec<u8>,
+    /// How much of the buffer is known to hold no end of line.
+    scanned: usize,
+    ended: bool,
+    line_bytes_max: usize,
+}
+
+impl Lines {
+    /// Accepts lines up to this length.
+    #[must_use]
+    pub fn line_bytes_max(mut self, bytes: usize) -> Lines {
+        self.line_bytes_max = bytes;
+        self
+    }
+
+    /// The next line; `None` at the end of the input. A last line without an end counts.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidData` for a line that is too long or not UTF-8 (the lines after it can be read), and whatever reading fails with.
+    pub async fn next_line(&mut self) -> io::Result<Option<String>> {
+        loop {
+            if let Some(end) = self.find_end() {
+                let mut line: Vec<u8> = self.buffer.drain(..=end).collect();
+                self.scanned = 0;
+                line.pop();
+                return self.finish(line).map(Some);
+            }
+            if self.ended {
+                let rest = std::mem::take(&mut self.buffer);
+                self.scanned = 0;
+                return if rest.is_empty() { Ok(None) } else { self.finish(rest).map(Some) };
+            }
+            self.forget_what_is_too_long();
+            let length = self.buffer.len();
+            self.buffer.resize(length + READ_BYTES, 0);
+            let read = self.stdin.read(&mut self.buffer[length..]).await;
+            self.buffer.truncate(length + *read.as_ref().unwrap_or(&0));
+            self.ended = read? == 0;
+        }
+    }
+
+    fn find_end(&mut self) -> Option<usize> {
+        let end = self.buffer[self.scanned..].iter().position(|&byte| byte == b'\n');
+        let found = end.map(|end| self.scanned + end);
+        self.scanned = self.buffer.len();
+        found
+    }
+
+    /// Of a line that is too long only its being so is kept, in bounded memory, until its end comes.
+    fn forget_what_is_too_long(&mut self) {
+        let kept = self.line_bytes_max + 1;
+        if self.buffer.len() > kept {
+            self.buffer.truncate(kept);
+            self.scanned = kept;
+        }
+    }
+
+    fn finish(&self, mut line: Vec<u8>) -> io::Result<String> {
+        if line.last() == Some(&b'\r') {
+            line.pop();
+        }
+        let wrong = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
+        if line.len() > self.line_bytes_max {
+            return Err(wrong(format!("a line is longer than {} bytes", self.line_bytes_max)));
+        }
+        String::from_utf8(line).map_err(|_| wrong("a line is not UTF-8".into()))
+    }
+}
+
+/// Writes all of `bytes` to a standard stream. If the stream cannot take them, the whole guest waits; use [`Stdout`] in tasks that
+/// should not hold up the others.
+fn write_blocking(number: i32, mut bytes: &[u8]) -> io::Result<()> {
+    let handle = Handle::standard(number);
+    let mut context = std::task::Context::from_waker(Waker::noop());
+    while !bytes.is_empty() {
+        let attempt = || zi::write(number, bytes);
+        match handle.poll_with(&mut context, Direction::Write, attempt) {
+            Poll::Ready(Ok(0)) => return Err(io_error(ErrorCode::Io)),
+            Poll::Ready(Ok(count)) => bytes = &bytes[count..],
+            Poll::Ready(Err(error)) => return Err(error),
+            Poll::Pending => executor::park_all(),
+        }
+    }
+    Ok(())
+}
+
+/// What [`print!`](crate::print) and [`println!`](crate::println) call.
+#[doc(hidden)]
+pub fn print_to_stdout(text: fmt::Arguments<'_>) {
+    // As with std, nobody can be told; unlike std, that is no reason to stop.
+    let _ = write_blocking(STDOUT, text.to_string().as_bytes());
+}
+
+/// What [`eprintln!`](crate::eprintln) calls.
+#[doc(hidden)]
+pub fn print_to_stderr(text: fmt::Arguments<'_>) {
+    let _ = write_blocking(STDERR, text.to_string().as_bytes());
+}
+
+/// Prints to standard output, where `std`'s macro of this name does nothing on bare WebAssembly. If the stream is full, the whole guest waits.
+#[macro_export]
+macro_rules! print {
+    ($($argument:tt)*) => { $crate::print_to_stdout(::core::format_args!($($argument)*)) };
+}
+
+/// Prints a line to standard output.
+#[macro_export]
+macro_rules! println {
+    () => { $crate::print!("\n") };
+    ($($argument:tt)*) => { $crate::print!("{}\n", ::core::format_args!($($argument)*)) };
+}
+
+/// Prints a line to standard error.
+#[macro_export]
+macro_rules! eprintln {
+    ($($argument:tt)*) => { $crate::print_to_stderr(::core::format_args!("{}\n", ::core::format_args!($($argument)*))) };
+}
