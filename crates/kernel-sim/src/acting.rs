@@ -106,12 +106,17 @@ impl World {
         self.add_token(capability, &id, cause);
         let (type_name, data) = (format!("Cap{capability}.Happened"), Json::from(json!({ "token": token })));
         let draft = match cause {
-            Some(cause) => Draft::caused_by(cause, Kind::Event, type_name, data),
-            None => Draft::new(Kind::Event, type_name, data),
+            Some(cause) => Draft::caused_by(cause, Kind::Event, type_name.as_str(), data),
+            None => Draft::new(Kind::Event, type_name.as_str(), data),
         };
         // As with replies, the loop restores what some actors leave out.
         let correlation = if token.is_multiple_of(2) { draft.correlation.clone() } else { None };
-        self.say(capability, Draft { id: Some(id.as_str().into()), correlation, ..draft })
+        self.say(capability, Draft { id: Some(id.as_str().into()), correlation, ..draft })?;
+        // A refusal ends the actor at once.
+        if self.actors[capability].life == Life::Up {
+            self.accept_event(token, &type_name);
+        }
+        Ok(())
     }
 
     fn ask(&mut self, capability: usize, other: usize, cause: &Envelope) -> Checked {
@@ -134,6 +139,7 @@ impl World {
             due_ns: i64::MIN,
             period_ns: None,
             sends: 1,
+            accepted_event: None,
             deliveries: BTreeMap::new(),
         });
     }

@@ -34,8 +34,6 @@ pub(crate) struct Actor {
     pub(crate) doomed: Option<&'static str>,
     /// When its last life ended by failure, for the backoff.
     pub(crate) failed_ns: Option<i64>,
-    /// Somebody asked for a reset, which does not wait for the backoff.
-    pub(crate) reset_asked: bool,
     /// The kernel ended its input.
     pub(crate) stopping: bool,
     /// The last message of the life before, for voices from the grave.
@@ -54,7 +52,6 @@ impl Actor {
             blocked: false,
             doomed: None,
             failed_ns: None,
-            reset_asked: false,
             stopping: false,
             relic: None,
         }

@@ -90,6 +90,7 @@ impl World {
     /// After everything is answered, nothing is left of it.
     pub(crate) fn check_at_rest(&self) -> Checked {
         self.kernel.audit().map_err(crate::world::Violation)?;
+        self.check_events()?;
         let census = self.kernel.census();
         must!(
             census.user_lane + census.system_lane + census.completions_lane == 0,
@@ -103,6 +104,21 @@ impl World {
             counters.requests_accepted,
             census.requests
         );
+        Ok(())
+    }
+
+    /// Every event came to every capability that wants it, or is a dead letter.
+    fn check_events(&self) -> Checked {
+        let mut missing = 0;
+        for (capability, manifest) in self.scenario.plan.capabilities.iter().enumerate() {
+            for token in self.tokens.each() {
+                let wanted =
+                    token.accepted_event.as_ref().is_some_and(|event| manifest.subscribes.contains(event));
+                missing += u64::from(wanted && !token.deliveries.contains_key(&capability));
+            }
+        }
+        let dead = self.kernel.counters().dead_letters;
+        must!(missing <= dead, "{missing} events were lost, but there were only {dead} dead letters");
         Ok(())
     }
 

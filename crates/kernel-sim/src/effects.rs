@@ -75,7 +75,7 @@ impl World {
         let it = &mut self.actors[actor.capability as usize];
         must!(actor.incarnation == it.incarnation + 1, "{actor} follows life {}", it.incarnation);
         must!(it.life == Life::Absent, "{actor} is spawned while its earlier life goes on");
-        if let Some(failed_ns) = it.failed_ns.filter(|_| !it.reset_asked) {
+        if let Some(failed_ns) = it.failed_ns.filter(|_| self.resets_pending == 0) {
             let pause_ns =
                 restart.backoff_ms.min(restart.backoff_max_ms).min(restart.probe_ms) as i64 * 1_000_000;
             let rested_ns = self.now.mono_ns - failed_ns;
@@ -286,6 +286,10 @@ impl World {
 
     fn outcome(&mut self, at: usize, message: &Envelope) -> Checked {
         self.counts.outcomes += 1;
+        let refused = message.data().contains("\"originalType\":\"Sys.ResetActor\"");
+        let about_reset =
+            message.type_name() == "Sys.ResetActor" || (message.kind() == Kind::Error && refused);
+        self.resets_pending -= u64::from(about_reset);
         let client = &mut self.clients[at];
         let Some(causation) = message.causation() else {
             must!(

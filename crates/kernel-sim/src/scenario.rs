@@ -1,7 +1,7 @@
 //! What is simulated: settings, capabilities and weather, all from the seed.
 
 use mainspring_kernel::{
-    ActorLimits, BootPlan, Config, Limits, Manifest, RestartPolicy, RestartWhen, RetryPolicy,
+    ActorLimits, BootPlan, Config, Limits, Manifest, Mode, RestartPolicy, RestartWhen, RetryPolicy,
 };
 use serde_json::json;
 
@@ -55,6 +55,7 @@ impl Scenario {
 fn config(random: &mut Random) -> Config {
     let default_timeout_ms = random.pick(&[50, 1_000, 30_000]);
     Config {
+        mode: if random.percent(15) { Mode::Batch } else { Mode::Daemon },
         default_timeout_ms,
         timeout_ms_max: 120_000,
         drain_ms: random.pick(&[0, 100, 10_000]),

@@ -128,7 +128,7 @@ impl World {
                 self.counts.requeues += 1;
                 self.clients[at].has_delegates = true;
             }
-            Builtin::ResetActor(_) => self.actors.iter_mut().for_each(|actor| actor.reset_asked = true),
+            Builtin::ResetActor(_) => self.resets_pending += 1,
             _ => {}
         }
         self.request(at, kind, type_name, data.to_string(), how)
@@ -182,12 +182,25 @@ impl World {
             due_ns: i64::MIN,
             period_ns: None,
             sends: 1,
+            accepted_event: None,
             deliveries: BTreeMap::new(),
         });
         if kind.is_request() {
             self.sent_lines.push((client.peer, id.clone(), line.clone(), timeout_ms as i64 * 1_000_000));
         }
-        self.transmit(at, kind, &id, &line, deadline_ns)
+        let (token, outcomes) = (self.tokens.next() - 1, self.counts.outcomes);
+        self.transmit(at, kind, &id, &line, deadline_ns)?;
+        // A refusal comes at once.
+        if kind == Kind::Event && self.counts.outcomes == outcomes {
+            self.accept_event(token, type_name);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn accept_event(&mut self, token: u64, type_name: &str) {
+        if let Some(token) = self.tokens.get_mut(token) {
+            token.accepted_event = Some(type_name.to_owned());
+        }
     }
 
     fn transmit(&mut self, at: usize, kind: Kind, id: &str, line: &[u8], deadline_ns: i64) -> Checked {
@@ -231,7 +244,7 @@ impl World {
             self.clients[at].has_delegates = true;
         }
         if message.type_name() == "Sys.ResetActor" {
-            self.actors.iter_mut().for_each(|actor| actor.reset_asked = true);
+            self.resets_pending += 1;
         }
         if message.type_name() == "Sys.Subscribe" {
             self.clients[at].patterns.extend(PATTERNS.map(str::to_owned));
@@ -269,6 +282,7 @@ impl World {
             due_ns: self.now.mono_ns + delay_ms as i64 * 1_000_000,
             period_ns: repeat.then_some(period_ms as i64 * 1_000_000),
             sends: 1,
+            accepted_event: None,
             deliveries: BTreeMap::new(),
         };
         let message = Outgoing {

@@ -27,6 +27,8 @@ pub(crate) struct Token {
     pub(crate) period_ns: Option<i64>,
     /// How often it was sent.
     pub(crate) sends: u32,
+    /// For an event that the kernel accepted: its type.
+    pub(crate) accepted_event: Option<String>,
     /// How often each capability got it.
     pub(crate) deliveries: BTreeMap<usize, u32>,
 }
@@ -55,6 +57,10 @@ impl Tokens {
 
     pub(crate) fn get_mut(&mut self, number: u64) -> Option<&mut Token> {
         self.all.get_mut(usize::try_from(number).ok()?)
+    }
+
+    pub(crate) fn each(&self) -> impl Iterator<Item = &Token> {
+        self.all.iter()
     }
 
     /// Notes that a capability got a token, and returns the one it got before from the same sender.

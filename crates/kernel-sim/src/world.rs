@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hasher};
 
-use mainspring_kernel::{ActorExit, ConnectionId, Effect, Kernel, Now, Turn};
+use mainspring_kernel::{ActorExit, ConnectionId, Effect, Kernel, Mode, Now, Turn};
 
 use crate::action::{Action, Pass};
 use crate::actor::{Actor, Life};
@@ -60,6 +60,8 @@ pub struct World {
     /// Ids and schedules that clients know.
     pub(crate) sent_lines: Vec<(usize, String, Vec<u8>, i64)>,
     pub(crate) schedules: Vec<String>,
+    /// Resets that were asked for and not answered: one of them does not wait for the backoff.
+    pub(crate) resets_pending: u64,
     pub(crate) counts: Counts,
     pub(crate) booted: bool,
     pub(crate) adapter_stopped: bool,
@@ -112,6 +114,7 @@ impl World {
             next_connection: 0,
             sent_lines: Vec::new(),
             schedules: Vec::new(),
+            resets_pending: 0,
             counts: Counts::default(),
             booted: false,
             adapter_stopped: false,
@@ -221,6 +224,9 @@ impl World {
     ///
     /// When the kernel breaks a promise.
     pub fn end(&mut self) -> Checked {
+        if self.scenario.config.mode == Mode::Batch && self.kernel.census().schedules == 0 {
+            return self.run_out();
+        }
         if self.ended.is_none() {
             self.shutdown()?;
         }
@@ -249,6 +255,29 @@ impl World {
             self.client_debts(),
             self.debts()
         );
+        Ok(())
+    }
+
+    /// Ends the input of a batch: the kernel must end by itself when everything is done, and not before.
+    fn run_out(&mut self) -> Checked {
+        self.adapter_stopped = true;
+        self.kernel.adapter_ended(0, self.now);
+        self.carry_out()?;
+        for _ in 0..CALM_ROUNDS_MAX {
+            let owed = self.owed();
+            self.behave()?;
+            self.settle()?;
+            if self.ended.is_some() {
+                must!(
+                    self.client_debts() == 0,
+                    "the batch ended owing {} of {owed} outcomes",
+                    self.client_debts()
+                );
+                return Ok(());
+            }
+            self.pass(Pass::ToDeadline);
+        }
+        must!(false, "the batch does not end: {:?}", self.kernel.census());
         Ok(())
     }
 
