@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::time::Duration;
 use support::descriptors::{
-    ReservedNumber, drain, peer_is_closed, raise_descriptor_limit, readable_socket, sockets, write_byte,
+    ReservedNumber, drain, many_descriptors, peer_is_closed, readable_socket, sockets, write_byte,
 };
 use support::{Log, NOW, NoteOnDrop, on_each_backend, reactor, settle, virtual_reactor};
 
@@ -205,7 +205,7 @@ on_each_backend! {
 
     fn h3_each_of_2500_ready_sockets_closes_others_and_nobody_closed_is_called(backend: Backend) {
         const SOCKETS: usize = 2500;
-        raise_descriptor_limit();
+        let _alone = many_descriptors();
         let mut reactor = reactor(backend);
         let world = Rc::new(Crowd::default());
         for index in 0..SOCKETS {

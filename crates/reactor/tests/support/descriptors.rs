@@ -6,8 +6,8 @@
 use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
-use std::sync::Once;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 /// Descriptors that the tests may have open at once.
 const DESCRIPTORS_NEEDED: libc::rlim_t = 8192;
@@ -107,8 +107,15 @@ impl ReservedNumber {
     }
 }
 
+/// To be held by a test that opens thousands of descriptors: two at a time would run into the reserved numbers.
+pub(crate) fn many_descriptors() -> MutexGuard<'static, ()> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    raise_descriptor_limit();
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Lets this process have as many descriptors as the tests need.
-pub(crate) fn raise_descriptor_limit() {
+fn raise_descriptor_limit() {
     static RAISED: Once = Once::new();
     RAISED.call_once(|| {
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
