@@ -361,7 +361,7 @@ impl Act {
 
 impl Pass {
     fn random(random: &mut Random) -> Pass {
-        let word = random.next();
+        let word = random.word();
         random.weighted(&[
             (30, Pass::Micros(word as u16)),
             (20, Pass::Millis((word % 500) as u16)),

@@ -10,11 +10,11 @@ impl Random {
     pub fn new(seed: u64) -> Self {
         // One step apart, neighbouring seeds would give streams that are shifts of each other.
         let mut mixed = Self(seed ^ 0x6a09_e667_f3bc_c909);
-        Self(mixed.next())
+        Self(mixed.word())
     }
 
     /// The next 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn word(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -25,12 +25,12 @@ impl Random {
     /// A number below `bound`, or 0 if that is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         // The slight bias of the high part does not matter here.
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
+        ((u128::from(self.word()) * u128::from(bound)) >> 64) as u64
     }
 
     /// A byte.
     pub fn byte(&mut self) -> u8 {
-        (self.next() >> 56) as u8
+        (self.word() >> 56) as u8
     }
 
     /// True in so many of a hundred cases.

@@ -46,7 +46,7 @@ impl Scenario {
             },
             native: (0..count).map(|_| random.percent(50)).collect(),
             weather,
-            nonce: random.next(),
+            nonce: random.word(),
             boot_fails: random.percent(3),
         }
     }
@@ -112,7 +112,7 @@ fn tight_limits(random: &mut Random) -> Limits {
     .into_iter()
     .enumerate()
     {
-        if random.next() >> bit & 1 == 0 {
+        if random.word() >> bit & 1 == 0 {
             *tight = usual;
         }
     }

@@ -224,7 +224,11 @@ impl World {
     ///
     /// When the kernel breaks a promise.
     pub fn end(&mut self) -> Checked {
-        if self.scenario.config.mode == Mode::Batch && self.kernel.census().schedules == 0 {
+        self.settle()?;
+        if self.ended.is_none()
+            && self.scenario.config.mode == Mode::Batch
+            && self.kernel.census().schedules == 0
+        {
             return self.run_out();
         }
         if self.ended.is_none() {
