@@ -250,7 +250,8 @@ impl Core {
 
     pub(crate) fn add_timer(&self, deadline: Instant, action: Action, label: Label) -> Result<Timer> {
         self.check_open()?;
-        let timer = self.timers.borrow_mut().insert(deadline, action, label);
+        let turn = self.counters.turns.get();
+        let timer = self.timers.borrow_mut().insert(deadline, action, label, turn);
         self.arm_for_embedder(deadline)?;
         Ok(timer)
     }
@@ -261,7 +262,7 @@ impl Core {
     }
 
     pub(crate) fn reschedule_timer(&self, timer: Timer, deadline: Instant) -> bool {
-        let moved = self.timers.borrow_mut().reschedule(timer, deadline);
+        let moved = self.timers.borrow_mut().reschedule(timer, deadline, self.counters.turns.get());
         if moved {
             let _ = self.arm_for_embedder(deadline);
         }

@@ -30,6 +30,8 @@ pub(crate) struct DeadlineHeap {
     /// Index into `entries` by slot, or a value that the caller put there.
     positions: Vec<u32>,
     next_sequence: u32,
+    /// Entries from this place in the order of arrival on are new.
+    new_from: u32,
 }
 
 impl DeadlineHeap {
@@ -84,6 +86,22 @@ impl DeadlineHeap {
         }
     }
 
+    /// From here on, entries that are added or moved are new.
+    pub(crate) fn begin_new(&mut self) {
+        self.new_from = self.next_sequence;
+    }
+
+    /// Whether an entry was added or moved since [`begin_new`](DeadlineHeap::begin_new).
+    pub(crate) fn is_new(&self, entry: &Entry) -> bool {
+        entry.sequence >= self.new_from
+    }
+
+    /// Puts an entry back that was removed, into its old place.
+    pub(crate) fn restore(&mut self, entry: Entry) {
+        self.entries.push(entry);
+        self.sift_up(self.entries.len() - 1, entry);
+    }
+
     /// Removes the first entry if its deadline is not after `now`.
     pub(crate) fn pop_due(&mut self, now: i64) -> Option<Entry> {
         let first = *self.entries.first()?;
@@ -99,19 +117,27 @@ impl DeadlineHeap {
         Some(first)
     }
 
-    /// The next number in the order of arrival. When they run out, after four billion insertions, the live entries are
-    /// numbered anew in their own order, so that the rule holds for ever.
+    /// The next number in the order of arrival.
     fn take_sequence(&mut self) -> u32 {
         if self.next_sequence == u32::MAX {
-            self.entries.sort_unstable_by_key(|entry| (entry.deadline, entry.sequence));
-            for (index, entry) in self.entries.iter_mut().enumerate() {
-                entry.sequence = index as u32;
-                self.positions[entry.slot as usize] = index as u32;
-            }
-            self.next_sequence = self.entries.len() as u32;
+            self.renumber();
         }
         self.next_sequence += 1;
         self.next_sequence - 1
+    }
+
+    /// Numbers the live entries anew in the order of their arrival, when the numbers run out after four billion
+    /// insertions, so that the rule holds for ever. No entry changes its place by it.
+    #[cold]
+    fn renumber(&mut self) {
+        let mut order: Vec<u32> = self.entries.iter().map(|entry| entry.sequence).collect();
+        order.sort_unstable();
+        let rank = |sequence: u32| order.partition_point(|&other| other < sequence) as u32;
+        for entry in &mut self.entries {
+            entry.sequence = rank(entry.sequence);
+        }
+        self.new_from = rank(self.new_from);
+        self.next_sequence = self.entries.len() as u32;
     }
 
     /// Puts `entry` at `index` or where the order wants it.
@@ -192,6 +218,25 @@ mod tests {
         heap.insert(8, 4);
         let slots: Vec<u32> = drain(&mut heap).into_iter().map(|(_, slot)| slot).collect();
         assert_eq!(slots, [8, 0, 1, 2, 3, 4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn new_entries_are_told_from_old_ones_even_when_the_sequence_numbers_run_out() {
+        let mut heap = DeadlineHeap { next_sequence: u32::MAX - 3, ..DeadlineHeap::default() };
+        heap.insert(0, 9);
+        heap.insert(1, 5);
+        heap.begin_new();
+        for slot in 2..6 {
+            heap.insert(slot, 7);
+        }
+        heap.reschedule(heap.position(0), 1);
+        let entries: Vec<Entry> = std::iter::from_fn(|| heap.pop_due(i64::MAX)).collect();
+        let new: Vec<u32> =
+            entries.iter().filter(|entry| heap.is_new(entry)).map(|entry| entry.slot).collect();
+        assert_eq!(new, [0, 2, 3, 4, 5]);
+        entries.into_iter().rev().for_each(|entry| heap.restore(entry));
+        let slots: Vec<u32> = drain(&mut heap).into_iter().map(|(_, slot)| slot).collect();
+        assert_eq!(slots, [0, 1, 2, 3, 4, 5]);
     }
 
     proptest! {

@@ -69,12 +69,18 @@ pub(crate) struct Repeat {
 
 impl Repeat {
     /// Counts the ticks that `now` has overrun and says when the next one is due: a fixed rate from the first deadline.
-    pub(crate) fn advance(&mut self, deadline: Instant, now: Instant) -> Instant {
-        let overrun = now.as_nanos().saturating_sub(deadline.as_nanos()).max(0);
-        let missed = overrun / self.interval_nanos;
-        self.missed = missed as u64;
-        let step = self.interval_nanos.saturating_mul(missed.saturating_add(1));
-        Instant::from_nanos(deadline.as_nanos().saturating_add(step))
+    /// `None` when that is beyond the range of time.
+    pub(crate) fn advance(&mut self, deadline: Instant, now: Instant) -> Option<Instant> {
+        let (deadline, now) = (deadline.as_nanos(), now.as_nanos());
+        if now.saturating_sub(deadline) < self.interval_nanos {
+            self.missed = 0;
+            return deadline.checked_add(self.interval_nanos).map(Instant::from_nanos);
+        }
+        let interval = i128::from(self.interval_nanos);
+        let missed = (i128::from(now) - i128::from(deadline)) / interval;
+        self.missed = u64::try_from(missed).unwrap_or(u64::MAX);
+        let next = i128::from(deadline) + interval * (missed + 1);
+        i64::try_from(next).ok().map(Instant::from_nanos)
     }
 
     pub(crate) fn call(&mut self, handle: &Handle, timer: Timer, deadline: Instant) {
@@ -117,7 +123,8 @@ impl Handle {
     /// Calls `callback` every `interval`, first after one interval.
     ///
     /// The rate is fixed: ticks are due at whole intervals from the first deadline, however late a call was. Ticks that
-    /// are missed while the loop is busy fold into one call, which is told how many.
+    /// are missed while the loop is busy fold into one call, which is told how many. A timer whose next tick would lie
+    /// beyond the range of time ends.
     ///
     /// # Errors
     /// [`Error::ZeroInterval`], [`Error::DeadlineOutOfRange`], [`Error::Closed`].

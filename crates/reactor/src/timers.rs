@@ -1,7 +1,8 @@
 //! The table of timers: slots, generations and the heap of their deadlines.
 //!
-//! Bookkeeping only. The turn takes due timers out in a batch before it runs any of them, so a timer made in a callback
-//! waits for the next turn, and whatever a callback does to a timer of the batch takes effect before that timer runs.
+//! Bookkeeping only. The turn takes due timers out in a batch before it runs any of them, leaving those that were set or
+//! moved during this turn for the next one; whatever a callback does to a timer of the batch takes effect before that
+//! timer runs.
 
 use crate::heap::{ABSENT, DeadlineHeap};
 use crate::labels::Label;
@@ -45,11 +46,19 @@ pub(crate) struct TimerTable {
     heap: DeadlineHeap,
     free: u32,
     active: usize,
+    /// The latest turn in which a timer was set or moved.
+    newest_turn: u64,
 }
 
 impl Default for TimerTable {
     fn default() -> TimerTable {
-        TimerTable { slots: Vec::new(), heap: DeadlineHeap::default(), free: NO_SLOT, active: 0 }
+        TimerTable {
+            slots: Vec::new(),
+            heap: DeadlineHeap::default(),
+            free: NO_SLOT,
+            active: 0,
+            newest_turn: u64::MAX,
+        }
     }
 }
 
@@ -64,7 +73,17 @@ impl TimerTable {
         self.heap.first_deadline().map(Instant::from_nanos)
     }
 
-    pub(crate) fn insert(&mut self, deadline: Instant, action: Action, label: Label) -> Timer {
+    /// Everything from here on was set or moved in `turn`.
+    #[inline]
+    fn note_turn(&mut self, turn: u64) {
+        if self.newest_turn != turn {
+            self.newest_turn = turn;
+            self.heap.begin_new();
+        }
+    }
+
+    pub(crate) fn insert(&mut self, deadline: Instant, action: Action, label: Label, turn: u64) -> Timer {
+        self.note_turn(turn);
         let index = self.free;
         let timer = match self.slots.get_mut(index as usize) {
             Some(slot) => {
@@ -106,10 +125,11 @@ impl TimerTable {
     }
 
     /// Moves a timer, due or not, to a new deadline. False if it is gone.
-    pub(crate) fn reschedule(&mut self, timer: Timer, deadline: Instant) -> bool {
+    pub(crate) fn reschedule(&mut self, timer: Timer, deadline: Instant, turn: u64) -> bool {
         if !self.contains(timer) {
             return false;
         }
+        self.note_turn(turn);
         let position = self.heap.position(timer.slot);
         if position < IN_BATCH {
             self.heap.reschedule(position, deadline.as_nanos());
@@ -140,14 +160,22 @@ impl TimerTable {
         }
     }
 
-    /// Moves every timer that is due at `now`, up to `limit` of them, into the batch.
-    pub(crate) fn take_due(&mut self, now: Instant, limit: usize, batch: &mut Vec<Due>) {
-        for _ in 0..limit {
-            let Some(entry) = self.heap.pop_due(now.as_nanos()) else { return };
+    /// Moves every timer that is due at `now` and was set before this turn, up to `limit` of them, into the batch.
+    pub(crate) fn take_due(&mut self, now: Instant, turn: u64, limit: usize, batch: &mut Vec<Due>) {
+        let mut too_new = Vec::new();
+        while batch.len() < limit {
+            let Some(entry) = self.heap.pop_due(now.as_nanos()) else { break };
+            if self.newest_turn == turn && self.heap.is_new(&entry) {
+                too_new.push(entry);
+                continue;
+            }
             self.heap.mark(entry.slot, IN_BATCH);
             let generation = self.slots[entry.slot as usize].generation;
             let timer = Timer { slot: entry.slot, generation };
             batch.push(Due { timer, deadline: Instant::from_nanos(entry.deadline) });
+        }
+        for entry in too_new {
+            self.heap.restore(entry);
         }
     }
 
@@ -165,8 +193,11 @@ impl TimerTable {
         }
         let mut action = std::mem::replace(&mut slot.action, Action::Running);
         if let Action::Repeat(repeat) = &mut action {
-            let next = repeat.advance(due.deadline, now);
-            self.heap.insert(timer.slot, next.as_nanos());
+            match repeat.advance(due.deadline, now) {
+                Some(next) => self.heap.insert(timer.slot, next.as_nanos()),
+                // There is no later tick: this call is the last.
+                None => drop(self.vacate(timer)),
+            }
         }
         Some((action, label))
     }

@@ -218,14 +218,16 @@ impl Batch {
             if core.timers.borrow().first_deadline().is_none() {
                 return 0;
             }
-            // After a wait with an alarm, silence means that nothing is due.
+            // After a wait with an alarm, silence means that nothing is due, unless the batch had no room for the alarm.
             let has_alarm = core.virtual_clock().is_none() && core.poller.borrow().has_alarm();
-            if has_alarm && waited == Wait::Block && !alarm_rang && !core.timer_known_due() {
+            let silent = !alarm_rang && self.events.len() < EVENTS_PER_TURN_MAX;
+            if has_alarm && waited == Wait::Block && silent && !core.timer_known_due() {
                 return 0;
             }
             self.due.clear();
             self.next_due = 0;
-            core.timers.borrow_mut().take_due(core.now(), TIMERS_PER_TURN_MAX, &mut self.due);
+            let turn = core.counters.turns.get();
+            core.timers.borrow_mut().take_due(core.now(), turn, TIMERS_PER_TURN_MAX, &mut self.due);
         }
         let mut ran = 0;
         while let Some(&due) = self.due.get(self.next_due) {
