@@ -692,14 +692,14 @@ mod edge {
         let log = Log::new();
         let sources: Vec<_> = (0..2).map(|_| readable_socket()).collect();
         let fds = [sources[0].0.as_raw_fd(), sources[1].0.as_raw_fd()];
-        for index in 0..2 {
+        for (fd, other) in [(fds[0], fds[1]), (fds[1], fds[0])] {
             let calls = log.clone();
             reactor
-                .watch_raw(fds[index], ())
+                .watch_raw(fd, ())
                 .mode(Mode::Edge)
                 .on_read(move |(), event| {
                     calls.note("old");
-                    let again = event.reactor().watch_raw(fds[1 - index], ()).mode(Mode::Edge);
+                    let again = event.reactor().watch_raw(other, ()).mode(Mode::Edge);
                     again.on_read(noting(&calls, "new")).start().unwrap();
                 })
                 .start()

@@ -270,17 +270,15 @@ on_each_backend! {
     fn m1_1_6_an_event_in_hand_is_not_for_the_watcher_that_replaces_its_own(backend: Backend) {
         let mut reactor = reactor(backend);
         let log = Log::new();
-        let fds: Rc<RefCell<Vec<_>>> = Rc::default();
-        let sources: Vec<_> = (0..2).map(|_| readable_socket()).collect();
-        fds.borrow_mut().extend(sources.iter().map(|(left, _)| left.as_raw_fd()));
-        for index in 0..2 {
-            let (fds, calls) = (fds.clone(), log.clone());
-            let fd = sources[index].0.as_raw_fd();
+        let sources = [readable_socket(), readable_socket()];
+        let fds = [sources[0].0.as_raw_fd(), sources[1].0.as_raw_fd()];
+        for (fd, other) in [(fds[0], fds[1]), (fds[1], fds[0])] {
+            let calls = log.clone();
             reactor
                 .watch_raw(fd, ())
                 .on_read(move |(), event| {
                     calls.note("old");
-                    let (calls, other) = (calls.clone(), fds.borrow()[1 - index]);
+                    let calls = calls.clone();
                     let again = event.reactor().watch_raw(other, ());
                     again.on_read(move |(), _| calls.note("new")).start().unwrap();
                     event.unwatch();
