@@ -108,8 +108,8 @@ impl TimerQueue for Calloop {
         self.now = now;
     }
 
-    fn start(&mut self, timer: usize, after: Duration) {
-        let source = Timer::from_deadline(self.now + after);
+    fn start(&mut self, timer: usize, after_ns: u64) {
+        let source = Timer::from_deadline(self.now + Duration::from_nanos(after_ns));
         let inserted = self.event_loop.handle().insert_source(source, |_, (), ()| {
             STOPPED.set(STOPPED.get() | on_timer());
             TimeoutAction::Drop
@@ -123,7 +123,7 @@ impl TimerQueue for Calloop {
         }
     }
 
-    fn reschedule(&mut self, _timer: usize, _after: Duration) {
+    fn reschedule(&mut self, _timer: usize, _after_ns: u64) {
         unreachable!("calloop does not move timers");
     }
 

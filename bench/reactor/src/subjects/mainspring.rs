@@ -18,7 +18,7 @@ pub(crate) struct Plain {
     reactor: Reactor,
     watches: Vec<(RawFd, Watcher)>,
     shared: Vec<Shared<BorrowedFd<'static>>>,
-    timers: Vec<Option<Timer>>,
+    timers: Vec<Timer>,
     now: Instant,
 }
 
@@ -57,8 +57,8 @@ impl Plain {
         watch.start().expect("watched")
     }
 
-    fn deadline(&self, after: Duration) -> Instant {
-        self.now.checked_add(after).expect("within range")
+    fn deadline(&self, after_ns: u64) -> Instant {
+        Instant::from_nanos(self.now.as_nanos() + after_ns as i64)
     }
 }
 
@@ -106,27 +106,27 @@ macro_rules! timer_queue {
     ($subject:ty, $self:ident, $plain:expr, $timer:ident => $callback:expr) => {
         impl TimerQueue for $subject {
             fn open(&mut $self, count: usize) {
-                $plain.timers = vec![None; count];
+                $plain.timers = Vec::with_capacity(count);
             }
 
             fn set_now(&mut $self, _now: std::time::Instant) {
                 $plain.now = $plain.reactor.now();
             }
 
-            fn start(&mut $self, $timer: usize, after: Duration) {
-                let timer = $plain.reactor.at($plain.deadline(after), $callback).expect("set");
-                $plain.timers[$timer] = Some(timer);
-            }
-
-            fn stop(&mut $self, timer: usize) {
-                if let Some(timer) = $plain.timers[timer].take() {
-                    $plain.reactor.cancel(timer);
+            fn start(&mut $self, $timer: usize, after_ns: u64) {
+                let timer = $plain.reactor.at($plain.deadline(after_ns), $callback).expect("set");
+                match $plain.timers.get_mut($timer) {
+                    Some(known) => *known = timer,
+                    None => $plain.timers.push(timer),
                 }
             }
 
-            fn reschedule(&mut $self, timer: usize, after: Duration) {
-                let timer = $plain.timers[timer].expect("started");
-                $plain.reactor.reschedule_at(timer, $plain.deadline(after));
+            fn stop(&mut $self, timer: usize) {
+                $plain.reactor.cancel($plain.timers[timer]);
+            }
+
+            fn reschedule(&mut $self, timer: usize, after_ns: u64) {
+                $plain.reactor.reschedule_at($plain.timers[timer], $plain.deadline(after_ns));
             }
 
             fn run(&mut $self) {
@@ -137,7 +137,7 @@ macro_rules! timer_queue {
 }
 
 // A callback that captures nothing needs no memory of its own, like a plain function pointer in C.
-timer_queue!(Plain, self, self, _timer => |reactor| {
+timer_queue!(Plain, self, self, timer => |reactor| {
     if on_timer() {
         reactor.stop();
     }

@@ -131,9 +131,9 @@ impl TimerQueue for Tokio {
         self.runtime.block_on(tokio::time::sleep(Duration::from_millis(1)));
     }
 
-    fn start(&mut self, timer: usize, after: Duration) {
+    fn start(&mut self, timer: usize, after_ns: u64) {
         let mut slot = slot(&mut self.sleeps, timer);
-        slot.set(Some(sleep_until((self.now + after).into())));
+        slot.set(Some(sleep_until((self.now + Duration::from_nanos(after_ns)).into())));
         let sleep = slot.as_pin_mut().expect("just set");
         let ready = sleep.poll(&mut Context::from_waker(&numbered_waker(timer))).is_ready();
         assert!(!ready, "a timer was due before it was registered");
@@ -143,9 +143,9 @@ impl TimerQueue for Tokio {
         slot(&mut self.sleeps, timer).set(None);
     }
 
-    fn reschedule(&mut self, timer: usize, after: Duration) {
+    fn reschedule(&mut self, timer: usize, after_ns: u64) {
         let sleep = slot(&mut self.sleeps, timer).as_pin_mut().expect("started");
-        sleep.reset((self.now + after).into());
+        sleep.reset((self.now + Duration::from_nanos(after_ns)).into());
     }
 
     /// The least that an executor does: a woken sleep is noted, polled again, and what waited for it runs.
