@@ -1,0 +1,161 @@
+//! A guest as the host's calls and capabilities see it.
+
+use crate::bandwidth::Bandwidth;
+use crate::capability::Capability;
+use crate::control::Control;
+use crate::limits::{Limit, Limits};
+use crate::policy::NetworkPolicy;
+use crate::resource::Resource;
+use crate::signal::Signal;
+use crate::stats::{Counters, HostCounters, count, uncount};
+use crate::table::{Entry, Table};
+use mainspring_reactor::Handle;
+use mainspring_zcl::abi::ErrorCode;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+/// Called with a topic and a message of the guest's.
+pub(crate) type Telemetry = Box<dyn Fn(&[u8], &[u8])>;
+
+/// A guest as its resources and capabilities see it: its loop, its limits, its handles.
+pub struct GuestContext {
+    pub(crate) handle: Handle,
+    pub(crate) counters: Counters,
+    pub(crate) table: RefCell<Table>,
+    pub(crate) control: Arc<Control>,
+    pub(crate) capabilities: Arc<[Arc<dyn Capability>]>,
+    pub(crate) bandwidth: Option<Bandwidth>,
+    /// Names being looked up. The lookups themselves count, on other threads, so that a guest cannot queue more by closing handles.
+    pub(crate) lookups: Arc<AtomicUsize>,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) environment: Vec<(String, String)>,
+    pub(crate) telemetry: Option<Telemetry>,
+    /// When it was resumed, while it runs.
+    pub(crate) resumed_at: Cell<Option<Instant>>,
+    pub(crate) limits: Limits,
+    pub(crate) network: NetworkPolicy,
+    pub(crate) host_counters: Arc<HostCounters>,
+}
+
+impl GuestContext {
+    /// The loop that the guest lives on.
+    pub fn reactor(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// What the guest may use.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Where the guest may connect and listen.
+    pub fn network(&self) -> &NetworkPolicy {
+        &self.network
+    }
+
+    /// Counts a refusal, for the guest and for the host.
+    pub fn refuse(&self, limit: Limit) {
+        count(&self.counters.refused[limit as usize], 1);
+        self.host_counters.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Gives the guest another handle.
+    ///
+    /// # Errors
+    /// [`ErrorCode::OutOfMemory`] if it has as many as it may have.
+    pub fn open(&self, resource: Rc<dyn Resource>) -> Result<u32, ErrorCode> {
+        self.insert(Entry::Resource(resource))
+    }
+
+    pub(crate) fn insert(&self, entry: Entry) -> Result<u32, ErrorCode> {
+        let inserted = self.table.borrow_mut().insert(entry);
+        self.count_handles();
+        inserted.ok_or_else(|| {
+            self.refuse(Limit::Handles);
+            ErrorCode::OutOfMemory
+        })
+    }
+
+    /// Whether another handle may be opened; a refusal is counted.
+    pub(crate) fn check_handle_room(&self) -> Result<(), ErrorCode> {
+        if self.table.borrow().has_room() {
+            return Ok(());
+        }
+        self.refuse(Limit::Handles);
+        Err(ErrorCode::OutOfMemory)
+    }
+
+    pub(crate) fn entry(&self, number: i32) -> Result<Entry, ErrorCode> {
+        self.table.borrow().get(number)
+    }
+
+    /// `zi_end`.
+    pub(crate) fn close(&self, number: i32) -> Result<(), ErrorCode> {
+        let entry = self.table.borrow_mut().remove(number)?;
+        self.count_handles();
+        self.end(&entry);
+        Ok(())
+    }
+
+    fn end(&self, entry: &Entry) {
+        entry.resource().close(self);
+        if let Some(watchable) = entry.resource().watchable() {
+            uncount(&self.counters.watches, watchable.signal().close() as u64);
+        }
+    }
+
+    /// Closes every handle: the guest has ended.
+    pub(crate) fn close_all(&self) {
+        let entries = self.table.borrow_mut().clear();
+        for entry in entries.iter().flatten() {
+            self.end(entry);
+        }
+        drop(entries);
+        self.count_handles();
+    }
+
+    fn count_handles(&self) {
+        self.counters.handles.set(self.table.borrow().open_count() as u64);
+    }
+
+    /// How many more bytes the host may hold for the guest.
+    pub(crate) fn buffer_room(&self) -> usize {
+        self.limits.buffered_bytes.saturating_sub(self.counters.buffered_bytes.get() as usize)
+    }
+
+    pub(crate) fn buffered(&self, bytes: usize) {
+        count(&self.counters.buffered_bytes, bytes as u64);
+    }
+
+    pub(crate) fn unbuffered(&self, bytes: usize) {
+        uncount(&self.counters.buffered_bytes, bytes as u64);
+    }
+
+    /// How many of `wanted` bytes may pass to or from the network now.
+    ///
+    /// # Errors
+    /// [`ErrorCode::Again`] if none; `signal` is then held back until some may.
+    pub fn take_bandwidth(&self, signal: &Rc<Signal>, wanted: usize) -> Result<usize, ErrorCode> {
+        let Some(bandwidth) = &self.bandwidth else { return Ok(wanted) };
+        bandwidth.available(&self.handle, signal, wanted).ok_or_else(|| {
+            self.refuse(Limit::Bandwidth);
+            ErrorCode::Again
+        })
+    }
+
+    /// Tells how many bytes did pass.
+    pub fn spend_bandwidth(&self, bytes: usize) {
+        if let Some(bandwidth) = &self.bandwidth {
+            bandwidth.spend(bytes);
+        }
+    }
+}
+
+impl std::fmt::Debug for GuestContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GuestContext").field("stats", &self.counters.snapshot()).finish_non_exhaustive()
+    }
+}

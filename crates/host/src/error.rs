@@ -1,0 +1,70 @@
+//! What can go wrong for whoever embeds the host.
+
+use crate::policy::BadRule;
+
+/// Why the host could not do something.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The engine refuses its settings or cannot reserve its address space.
+    #[error(
+        "cannot set up the engine for {guests_max} guests: {source}; fewer guests or a smaller memory limit may help"
+    )]
+    Engine {
+        /// The number asked for.
+        guests_max: u32,
+        /// The engine's reason.
+        source: wasmtime::Error,
+    },
+    /// The system allows fewer memory mappings than the guests need.
+    #[error(
+        "{guests_max} guests need about {needed} memory mappings and the system allows {allowed}: \
+         run `sysctl -w vm.max_map_count={needed}` or admit fewer guests"
+    )]
+    MapCount {
+        /// The number asked for.
+        guests_max: u32,
+        /// Mappings that they may need.
+        needed: u64,
+        /// Mappings that the system allows.
+        allowed: u64,
+    },
+    /// A thread could not be started.
+    #[error("cannot start the thread that preempts guests: {0}")]
+    Thread(std::io::Error),
+    /// The bytes are not a module that this host can run.
+    #[error("cannot compile the guest: {0:#}")]
+    Compile(wasmtime::Error),
+    /// The module wants imports that the host does not have, or uses more than a slot offers.
+    #[error("cannot link the guest: {0:#}")]
+    Link(wasmtime::Error),
+    /// The module has nothing to start.
+    #[error("the guest exports neither `_start` nor `main`: nothing to run")]
+    NoEntryPoint,
+    /// The entry point takes or returns something unexpected.
+    #[error(
+        "the guest's `{name}` has an unexpected type: `_start` is () -> (), `main` is (i32, i32) -> i32 or -> ()"
+    )]
+    EntryPointType {
+        /// Which one.
+        name: &'static str,
+    },
+    /// As many guests as the host was made for are alive.
+    #[error("{limit} guests are alive, which is the most this host was made for")]
+    TooManyGuests {
+        /// The most there may be.
+        limit: u32,
+    },
+    /// A rule of the network's allow-list cannot be understood.
+    #[error(transparent)]
+    Rule(#[from] BadRule),
+    /// The loop refused.
+    #[error(transparent)]
+    Reactor(#[from] mainspring_reactor::Error),
+    /// A standard stream could not be set up.
+    #[error("cannot set up a standard stream: {0}")]
+    Stdio(std::io::Error),
+}
+
+/// The result of something that whoever embeds the host asked for.
+pub type Result<T, E = Error> = std::result::Result<T, E>;

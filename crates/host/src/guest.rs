@@ -1,0 +1,185 @@
+//! A guest as whoever started it sees it.
+
+use crate::context::GuestContext;
+use crate::control::GuestControl;
+use crate::limits::{Limit, Limits};
+use crate::policy::NetworkPolicy;
+use crate::stats::GuestStats;
+use crate::stdio::{Stdin, Stdout};
+use std::any::Any;
+use std::cell::RefCell;
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+
+/// How a guest is started: what it is given and what it may do. By default nothing, within [`Limits::default`].
+///
+/// # Examples
+/// ```
+/// use mainspring_host::{GuestConfig, Stdout};
+///
+/// let mut config = GuestConfig::new();
+/// config.arguments.push("--verbose".into());
+/// config.stdout = Stdout::Inherit;
+/// config.network.allow_connect("db.example.com:5432")?;
+/// # Ok::<(), mainspring_host::BadRule>(())
+/// ```
+#[derive(Default)]
+#[non_exhaustive]
+pub struct GuestConfig {
+    /// What it may use.
+    pub limits: Limits,
+    /// Where it may connect and listen.
+    pub network: NetworkPolicy,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// Its environment.
+    pub environment: Vec<(String, String)>,
+    /// Handle 0.
+    pub stdin: Stdin,
+    /// Handle 1.
+    pub stdout: Stdout,
+    /// Handle 2.
+    pub stderr: Stdout,
+    pub(crate) telemetry: Option<crate::context::Telemetry>,
+    pub(crate) extension: Option<Box<dyn Any + Send>>,
+}
+
+impl GuestConfig {
+    /// The defaults.
+    pub fn new() -> GuestConfig {
+        GuestConfig::default()
+    }
+
+    /// Calls `callback` with topic and message of each `zi_telemetry`. It runs inside the guest's call: keep it short.
+    pub fn on_telemetry(&mut self, callback: impl Fn(&[u8], &[u8]) + 'static) -> &mut GuestConfig {
+        self.telemetry = Some(Box::new(callback));
+        self
+    }
+
+    /// Puts something into the guest's store for imports that were added with [`HostConfig::link`](crate::HostConfig::link).
+    pub fn extension(&mut self, extension: impl Any + Send) -> &mut GuestConfig {
+        self.extension = Some(Box::new(extension));
+        self
+    }
+}
+
+impl fmt::Debug for GuestConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GuestConfig")
+            .field("limits", &self.limits)
+            .field("network", &self.network)
+            .field("arguments", &self.arguments)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How a guest ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Exit {
+    /// It returned, or asked to exit, with this code.
+    Returned(i32),
+    /// It did something that cannot be: an instruction that traps, or memory beyond its limits at the start.
+    Trapped(TrapReport),
+    /// It was killed, or its loop was dropped.
+    Killed,
+    /// It used up a limit.
+    OverLimit(Limit),
+}
+
+/// What a guest did wrong, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TrapReport {
+    /// What went wrong, in a few words.
+    pub message: String,
+    /// The guest's call stack, innermost first, with names if the module has them; a line each.
+    pub backtrace: String,
+}
+
+impl fmt::Display for TrapReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        if !self.backtrace.is_empty() {
+            write!(f, "\n{}", self.backtrace)?;
+        }
+        Ok(())
+    }
+}
+
+/// Where a guest's end is left for whoever asks.
+#[derive(Default)]
+pub(crate) struct ExitSlot {
+    exit: RefCell<Option<Exit>>,
+    waiting: RefCell<Vec<Waker>>,
+}
+
+impl ExitSlot {
+    /// Fills the slot, unless it has been.
+    pub(crate) fn set(&self, exit: Exit) {
+        self.exit.borrow_mut().get_or_insert(exit);
+        for waker in std::mem::take(&mut *self.waiting.borrow_mut()) {
+            waker.wake();
+        }
+    }
+}
+
+/// A guest that was started. Dropping this lets it run on.
+#[derive(Clone)]
+pub struct GuestHandle {
+    pub(crate) context: Rc<GuestContext>,
+    pub(crate) exit: Rc<ExitSlot>,
+}
+
+impl GuestHandle {
+    /// Ends the guest: see [`GuestControl::kill`].
+    pub fn kill(&self) {
+        self.control().kill();
+    }
+
+    /// Makes the guest's `POLL` return early, as at a shutdown: see [`GuestControl::interrupt`].
+    pub fn interrupt(&self) {
+        self.control().interrupt();
+    }
+
+    /// What can be done to the guest from any thread.
+    pub fn control(&self) -> GuestControl {
+        GuestControl(self.context.control.clone())
+    }
+
+    /// What the guest has done so far.
+    pub fn stats(&self) -> GuestStats {
+        self.context.counters.snapshot()
+    }
+
+    /// How the guest ended, if it has.
+    pub fn exit_now(&self) -> Option<Exit> {
+        self.exit.exit.borrow().clone()
+    }
+
+    /// Waits for the guest to end. It may be asked for as often as one likes.
+    pub fn exit(&self) -> impl Future<Output = Exit> + use<> {
+        let slot = self.exit.clone();
+        poll_fn(move |context| {
+            if let Some(exit) = &*slot.exit.borrow() {
+                return Poll::Ready(exit.clone());
+            }
+            let mut waiting = slot.waiting.borrow_mut();
+            if !waiting.iter().any(|waker| waker.will_wake(context.waker())) {
+                waiting.push(context.waker().clone());
+            }
+            Poll::Pending
+        })
+    }
+}
+
+impl fmt::Debug for GuestHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GuestHandle")
+            .field("stats", &self.stats())
+            .field("exit", &self.exit_now())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,357 @@
+//! The host: one engine, one linker, any number of guests.
+
+use crate::capability::Capability;
+use crate::context::GuestContext;
+use crate::guest::{ExitSlot, GuestConfig, GuestHandle};
+use crate::limits::Limits;
+use crate::program::Program;
+use crate::run::Run;
+use crate::state::GuestState;
+use crate::stats::{Counters, HostCounters, HostStats};
+use crate::table::{Entry, Table};
+use crate::ticker::Ticker;
+use crate::{Error, Result, bandwidth, imports, info, process, sys_loop, tcp};
+use mainspring_reactor::Handle;
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use wasmtime::{
+    Config, Enabled, Engine, InstanceAllocationStrategy, Linker, Module, PoolingAllocationConfig,
+};
+
+/// Memory mappings that one guest may take: its memory, its stack and the guards around them.
+const MAPPINGS_PER_GUEST: u64 = 5;
+/// Memory mappings left for everything else in the process.
+const MAPPINGS_RESERVED: u64 = 4096;
+/// Bytes of a guest's memory that stay resident in a free slot, so that starting the next guest there is cheap.
+const KEEP_RESIDENT_BYTES: usize = 1 << 20;
+/// Address space that is set aside for each guest's memory while there is enough: no bounds check is then needed.
+const MEMORY_RESERVATION_BYTES: u64 = 4 << 30;
+/// Address space that all guests together may set aside.
+const ADDRESS_SPACE_BYTES: u64 = 64 << 40;
+
+type Link = Box<dyn FnOnce(&mut Linker<GuestState>) -> wasmtime::Result<()>>;
+
+/// How a host is made.
+///
+/// # Examples
+/// ```
+/// use mainspring_host::HostConfig;
+///
+/// let host = HostConfig { guests_max: 10, ..HostConfig::default() }.build()?;
+/// assert_eq!(host.stats().guests, 0);
+/// # Ok::<(), mainspring_host::Error>(())
+/// ```
+#[non_exhaustive]
+pub struct HostConfig {
+    /// Most guests alive at a time. Address space is set aside for them, memory is not. 1,000.
+    pub guests_max: u32,
+    /// The largest memory that any guest may have, whatever its own limit. 4 GiB, or less if there are many guests.
+    pub memory_bytes_max: usize,
+    /// Whether slots for guests are made beforehand. Without, starting a guest is slower, and only limits bound their number.
+    pub pooling: bool,
+    capabilities: Vec<Arc<dyn Capability>>,
+    links: Vec<Link>,
+    exit_code: Option<ExitCode>,
+}
+
+/// Finds the exit code in an error that is none.
+pub(crate) type ExitCode = fn(&wasmtime::Error) -> Option<i32>;
+
+impl Default for HostConfig {
+    fn default() -> HostConfig {
+        HostConfig {
+            guests_max: 1000,
+            memory_bytes_max: 4 << 30,
+            pooling: true,
+            capabilities: vec![
+                Arc::new(tcp::NetTcp),
+                Arc::new(process::Arguments),
+                Arc::new(process::Environment),
+                Arc::new(info::SysInfo),
+                Arc::new(sys_loop::SysLoop),
+            ],
+            links: Vec::new(),
+            exit_code: None,
+        }
+    }
+}
+
+impl HostConfig {
+    /// The defaults.
+    pub fn new() -> HostConfig {
+        HostConfig::default()
+    }
+
+    /// Adds a capability. One of the same kind and name is replaced.
+    pub fn capability(&mut self, capability: impl Capability) -> &mut HostConfig {
+        self.capabilities
+            .retain(|known| (known.kind(), known.name()) != (capability.kind(), capability.name()));
+        self.capabilities.push(Arc::new(capability));
+        self
+    }
+
+    /// Adds imports, such as WASI's. What they need per guest goes into [`GuestConfig::extension`].
+    pub fn link(
+        &mut self,
+        link: impl FnOnce(&mut Linker<GuestState>) -> wasmtime::Result<()> + 'static,
+    ) -> &mut HostConfig {
+        self.links.push(Box::new(link));
+        self
+    }
+
+    /// Tells guests that asked to exit, by an error that an added import returns, from those that trapped.
+    pub fn exit_code(&mut self, exit_code: fn(&wasmtime::Error) -> Option<i32>) -> &mut HostConfig {
+        self.exit_code = Some(exit_code);
+        self
+    }
+
+    /// Makes the host.
+    ///
+    /// # Errors
+    /// [`Error::MapCount`], [`Error::Engine`], [`Error::Thread`], [`Error::Link`].
+    pub fn build(mut self) -> Result<Host> {
+        check_map_count(self.guests_max)?;
+        let engine = Engine::new(&engine_config(&self))
+            .map_err(|source| Error::Engine { guests_max: self.guests_max, source })?;
+        let ticker = Ticker::start(&engine).map_err(Error::Thread)?;
+        let mut linker = Linker::new(&engine);
+        imports::add_to(&mut linker).map_err(Error::Link)?;
+        for link in self.links {
+            link(&mut linker).map_err(Error::Link)?;
+        }
+        self.capabilities.sort_by(|a, b| (a.kind(), a.name()).cmp(&(b.kind(), b.name())));
+        Ok(Host {
+            linker: Arc::new(linker),
+            shared: Arc::new(Shared {
+                engine,
+                ticker,
+                counters: Arc::default(),
+                capabilities: self.capabilities.into(),
+                exit_code: self.exit_code,
+                guests_max: self.guests_max,
+            }),
+        })
+    }
+}
+
+impl fmt::Debug for HostConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostConfig")
+            .field("guests_max", &self.guests_max)
+            .field("memory_bytes_max", &self.memory_bytes_max)
+            .field("pooling", &self.pooling)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The number of mappings runs out long before memory does; better to say so now than to fail at some guest.
+fn check_map_count(guests_max: u32) -> Result<()> {
+    let needed = u64::from(guests_max) * MAPPINGS_PER_GUEST + MAPPINGS_RESERVED;
+    let allowed = std::fs::read_to_string("/proc/sys/vm/max_map_count").ok();
+    match allowed.and_then(|text| text.trim().parse().ok()) {
+        Some(allowed) if allowed < needed => Err(Error::MapCount { guests_max, needed, allowed }),
+        _ => Ok(()),
+    }
+}
+
+fn engine_config(host: &HostConfig) -> Config {
+    let mut config = Config::new();
+    config.epoch_interruption(true);
+    // Fibers do all the waiting there is; the machinery for concurrent calls into one guest costs time and has no use here.
+    config.concurrency_support(false);
+    config.wasm_multi_memory(false);
+    if !host.pooling {
+        return config;
+    }
+    let guests = host.guests_max.max(1);
+    let share = ADDRESS_SPACE_BYTES / u64::from(guests);
+    let reservation = MEMORY_RESERVATION_BYTES.min(share.next_power_of_two() / 2).max(1 << 20);
+    let memory_max = host.memory_bytes_max.min(usize::try_from(reservation).unwrap_or(usize::MAX));
+    config.memory_reservation(reservation);
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_core_instances(guests)
+        .total_memories(guests)
+        .total_tables(guests)
+        .total_stacks(guests)
+        .max_memory_size(memory_max)
+        .table_elements(Limits::default().table_elements)
+        .max_core_instance_size(1 << 20)
+        .linear_memory_keep_resident(KEEP_RESIDENT_BYTES)
+        .pagemap_scan(Enabled::Auto);
+    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
+    config
+}
+
+/// What a host and its guests share.
+pub(crate) struct Shared {
+    pub(crate) engine: Engine,
+    pub(crate) ticker: Ticker,
+    pub(crate) counters: Arc<HostCounters>,
+    pub(crate) capabilities: Arc<[Arc<dyn Capability>]>,
+    pub(crate) exit_code: Option<ExitCode>,
+    guests_max: u32,
+}
+
+/// Compiles guests and starts them on loops. Cheap to clone, and may be shared between threads that each have a loop.
+///
+/// # Examples
+/// ```
+/// use mainspring_host::{Exit, GuestConfig, Host};
+/// use mainspring_reactor::Reactor;
+///
+/// let host = Host::new()?;
+/// let program = host.compile(&wat::parse_str(
+///     r#"(module (func (export "main") (param i32 i32) (result i32) (i32.const 42)))"#,
+/// )?)?;
+/// let mut reactor = Reactor::new()?;
+/// let guest = host.spawn(&reactor, &program, GuestConfig::new())?;
+/// assert_eq!(reactor.block_on(guest.exit())?, Exit::Returned(42));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Host {
+    linker: Arc<Linker<GuestState>>,
+    shared: Arc<Shared>,
+}
+
+impl Host {
+    /// A host with the default settings: see [`HostConfig`].
+    ///
+    /// # Errors
+    /// As [`HostConfig::build`].
+    pub fn new() -> Result<Host> {
+        HostConfig::default().build()
+    }
+
+    /// Compiles a module, binary or, if the engine was built with it, text.
+    ///
+    /// # Errors
+    /// [`Error::Compile`], [`Error::Link`], [`Error::NoEntryPoint`], [`Error::EntryPointType`].
+    pub fn compile(&self, bytes: &[u8]) -> Result<Program> {
+        let module = Module::new(&self.shared.engine, bytes).map_err(Error::Compile)?;
+        Program::new(&self.linker, &module)
+    }
+
+    /// Links a module that was compiled by this host's [`engine`](Host::engine).
+    ///
+    /// # Errors
+    /// [`Error::Link`], [`Error::NoEntryPoint`], [`Error::EntryPointType`].
+    pub fn link(&self, module: &Module) -> Result<Program> {
+        Program::new(&self.linker, module)
+    }
+
+    /// Loads code that [`Program::serialize`] returned.
+    ///
+    /// # Safety
+    /// The bytes must come from [`Program::serialize`] and must not have been changed: they are machine code.
+    ///
+    /// # Errors
+    /// [`Error::Compile`] if they come from another version or other settings; otherwise as [`compile`](Host::compile).
+    pub unsafe fn load(&self, bytes: &[u8]) -> Result<Program> {
+        // SAFETY: the caller vouches for the bytes.
+        let module = unsafe { Module::deserialize(&self.shared.engine, bytes) }.map_err(Error::Compile)?;
+        Program::new(&self.linker, &module)
+    }
+
+    /// Starts a guest on a loop. It runs from the loop's next turn on.
+    ///
+    /// # Errors
+    /// [`Error::TooManyGuests`], [`Error::Stdio`], [`Error::Reactor`].
+    pub fn spawn(&self, reactor: &Handle, program: &Program, config: GuestConfig) -> Result<GuestHandle> {
+        let admission = Admission::new(&self.shared)?;
+        let mut config = config;
+        let extension = config.extension.take();
+        let context = Rc::new(self.context(reactor, config)?);
+        let exit = Rc::new(ExitSlot::default());
+        let run = Run::new(&self.shared, program, &context, extension, &exit);
+        // From here on the guest takes itself off the count.
+        admission.keep();
+        self.shared.counters.started.fetch_add(1, Ordering::Relaxed);
+        reactor.spawn(run)?;
+        Ok(GuestHandle { context, exit })
+    }
+
+    /// The engine that compiles and runs the guests.
+    pub fn engine(&self) -> &Engine {
+        &self.shared.engine
+    }
+
+    /// What all guests have done together.
+    pub fn stats(&self) -> HostStats {
+        self.shared.counters.snapshot()
+    }
+
+    /// Whether the thread that preempts guests is at rest, as it is once no guest has run for a few milliseconds.
+    pub fn is_ticker_parked(&self) -> bool {
+        self.shared.ticker.is_parked()
+    }
+}
+
+impl Host {
+    fn context(&self, reactor: &Handle, config: GuestConfig) -> Result<GuestContext> {
+        let mut table = Table::new(config.limits.handles);
+        let streams = [
+            config.stdin.open(reactor),
+            config.stdout.open(reactor, false),
+            config.stderr.open(reactor, true),
+        ];
+        for (number, stream) in streams.into_iter().enumerate() {
+            table.place(number, Entry::Resource(stream.map_err(Error::Stdio)?));
+        }
+        let counters = Counters::default();
+        counters.handles.set(table.open_count() as u64);
+        Ok(GuestContext {
+            handle: reactor.clone(),
+            counters,
+            table: RefCell::new(table),
+            control: Arc::default(),
+            capabilities: self.shared.capabilities.clone(),
+            bandwidth: config.limits.bandwidth_bytes_per_s.map(bandwidth::Bandwidth::new),
+            lookups: Arc::default(),
+            arguments: config.arguments,
+            environment: config.environment,
+            telemetry: config.telemetry,
+            resumed_at: Cell::new(None),
+            limits: config.limits,
+            network: config.network,
+            host_counters: self.shared.counters.clone(),
+        })
+    }
+}
+
+/// A place among the guests, given back unless it is kept.
+struct Admission<'a>(Option<&'a Shared>);
+
+impl Admission<'_> {
+    fn new(shared: &Shared) -> Result<Admission<'_>> {
+        let limit = shared.guests_max;
+        let admitted = shared.counters.guests.fetch_add(1, Ordering::AcqRel) < u64::from(limit);
+        let admission = Admission(Some(shared));
+        if admitted {
+            return Ok(admission);
+        }
+        shared.counters.not_admitted.fetch_add(1, Ordering::Relaxed);
+        Err(Error::TooManyGuests { limit })
+    }
+
+    fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Admission<'_> {
+    fn drop(&mut self) {
+        if let Some(shared) = self.0 {
+            shared.counters.guests.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host").field("stats", &self.stats()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,104 @@
+//! A compiled guest.
+
+use crate::state::GuestState;
+use crate::{Error, Result};
+use std::fmt;
+use wasmtime::{ExternType, InstancePre, Linker, Module, ValType};
+
+/// A compiled and linked guest, ready to be started any number of times. Cheap to clone.
+#[derive(Clone)]
+pub struct Program {
+    instance_pre: InstancePre<GuestState>,
+    entry_point: EntryPoint,
+    has_initialize: bool,
+}
+
+/// How a guest is started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EntryPoint {
+    /// `_start()`.
+    Start,
+    /// `main(request, response)`.
+    Main,
+    /// `main(request, response) -> code`.
+    MainWithCode,
+}
+
+impl Program {
+    pub(crate) fn new(linker: &Linker<GuestState>, module: &Module) -> Result<Program> {
+        let entry_point = entry_point(module)?;
+        let instance_pre = linker.instantiate_pre(module).map_err(Error::Link)?;
+        // Modules with `_start` initialise themselves.
+        let has_initialize = entry_point != EntryPoint::Start && has_type(module, "_initialize", &[], &[]);
+        Ok(Program { instance_pre, entry_point, has_initialize })
+    }
+
+    /// The compiled module.
+    pub fn module(&self) -> &Module {
+        self.instance_pre.module()
+    }
+
+    /// Whether the module imports anything from the module `name`, such as `wasi_snapshot_preview1`.
+    pub fn imports_from(&self, name: &str) -> bool {
+        self.module().imports().any(|import| import.module() == name)
+    }
+
+    /// The compiled code, to be kept and given to [`Host::load`](crate::Host::load) by this very program on this very machine.
+    ///
+    /// # Errors
+    /// [`Error::Compile`].
+    pub fn serialize(&self) -> Result<Vec<u8>> {
+        self.module().serialize().map_err(Error::Compile)
+    }
+
+    pub(crate) fn instance_pre(&self) -> &InstancePre<GuestState> {
+        &self.instance_pre
+    }
+
+    pub(crate) fn entry_point(&self) -> EntryPoint {
+        self.entry_point
+    }
+
+    pub(crate) fn has_initialize(&self) -> bool {
+        self.has_initialize
+    }
+}
+
+fn entry_point(module: &Module) -> Result<EntryPoint> {
+    use ValType::I32;
+    if module.get_export("_start").is_some() {
+        return match has_type(module, "_start", &[], &[]) {
+            true => Ok(EntryPoint::Start),
+            false => Err(Error::EntryPointType { name: "_start" }),
+        };
+    }
+    if module.get_export("main").is_none() {
+        return Err(Error::NoEntryPoint);
+    }
+    if has_type(module, "main", &[I32, I32], &[I32]) {
+        Ok(EntryPoint::MainWithCode)
+    } else if has_type(module, "main", &[I32, I32], &[]) {
+        Ok(EntryPoint::Main)
+    } else {
+        Err(Error::EntryPointType { name: "main" })
+    }
+}
+
+fn has_type(module: &Module, name: &str, params: &[ValType], results: &[ValType]) -> bool {
+    let same = |found: &mut dyn Iterator<Item = ValType>, wanted: &[ValType]| {
+        let found: Vec<ValType> = found.collect();
+        found.len() == wanted.len() && found.iter().zip(wanted).all(|(a, b)| ValType::eq(a, b))
+    };
+    match module.get_export(name) {
+        Some(ExternType::Func(func)) => {
+            same(&mut func.params(), params) && same(&mut func.results(), results)
+        }
+        _ => false,
+    }
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Program").field("entry_point", &self.entry_point).finish_non_exhaustive()
+    }
+}

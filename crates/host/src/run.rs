@@ -1,0 +1,196 @@
+//! A guest's life, as a task on its loop.
+
+use crate::confined::Confined;
+use crate::context::GuestContext;
+use crate::guest::{Exit, ExitSlot, TrapReport};
+use crate::host::Shared;
+use crate::limits::Limit;
+use crate::program::{EntryPoint, Program};
+use crate::state::GuestState;
+use crate::stats::{GuestPhase, HostCounters, count};
+use crate::sys_loop::next_turn;
+use mainspring_zcl::abi::{STDIN, STDOUT};
+use std::any::Any;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Instant;
+use wasmtime::{Store, StoreContextMut, UpdateDeadline, WasmBacktrace};
+
+/// Why a guest is stopped while it runs.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+enum Stop {
+    #[error("the guest was killed")]
+    Killed,
+    #[error("the guest has used up its CPU time")]
+    CpuTotal,
+}
+
+type Life = Pin<Box<dyn Future<Output = wasmtime::Result<i32>>>>;
+
+/// The task. It wraps the guest's own future to measure it, and to end it from outside in whatever state it is.
+pub(crate) struct Run {
+    life: Option<Life>,
+    context: Rc<GuestContext>,
+    host: Arc<Shared>,
+    exit: Rc<ExitSlot>,
+}
+
+impl Run {
+    pub(crate) fn new(
+        host: &Arc<Shared>,
+        program: &Program,
+        context: &Rc<GuestContext>,
+        extension: Option<Box<dyn Any + Send>>,
+        exit: &Rc<ExitSlot>,
+    ) -> Run {
+        let life = live(program.clone(), context.clone(), extension);
+        let (context, host, exit) = (context.clone(), host.clone(), exit.clone());
+        Run { life: Some(Box::pin(life)), context, host, exit }
+    }
+
+    /// Runs the guest until it waits, is preempted or ends.
+    fn resume(&mut self, task: &mut Context<'_>) -> Poll<wasmtime::Result<i32>> {
+        let Some(life) = &mut self.life else { return Poll::Pending };
+        let _running = self.host.ticker.enter();
+        let start = Instant::now();
+        self.context.resumed_at.set(Some(start));
+        self.context.counters.phase.set(GuestPhase::Running);
+        let outcome = life.as_mut().poll(task);
+        self.context.resumed_at.set(None);
+        let spent = self.context.counters.cpu_time.get() + start.elapsed();
+        self.context.counters.cpu_time.set(spent);
+        outcome
+    }
+
+    fn is_over_cpu_total(&self) -> bool {
+        let total = self.context.limits().cpu_total;
+        total.is_some_and(|total| self.context.counters.cpu_time.get() >= total)
+    }
+
+    fn finish(&mut self, exit: Exit) {
+        if self.life.take().is_none() {
+            return;
+        }
+        self.context.close_all();
+        self.context.control.end();
+        self.context.counters.phase.set(GuestPhase::Ended);
+        self.host.counters.guests.fetch_sub(1, Ordering::AcqRel);
+        counter_for(&self.host.counters, &exit).fetch_add(1, Ordering::Relaxed);
+        self.exit.set(exit);
+    }
+}
+
+fn counter_for<'a>(counters: &'a HostCounters, exit: &Exit) -> &'a AtomicU64 {
+    match exit {
+        Exit::Returned(_) => &counters.returned,
+        Exit::Trapped(_) => &counters.trapped,
+        Exit::Killed => &counters.killed,
+        Exit::OverLimit(_) => &counters.over_limit,
+    }
+}
+
+impl Future for Run {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<()> {
+        self.context.control.register(task.waker());
+        let exit = if self.context.control.is_killed() {
+            Exit::Killed
+        } else {
+            match self.resume(task) {
+                Poll::Ready(Ok(code)) => Exit::Returned(code),
+                Poll::Ready(Err(error)) => self.exit_for(&error),
+                Poll::Pending if self.is_over_cpu_total() => {
+                    self.context.refuse(Limit::CpuTotal);
+                    Exit::OverLimit(Limit::CpuTotal)
+                }
+                Poll::Pending => return Poll::Pending,
+            }
+        };
+        self.finish(exit);
+        Poll::Ready(())
+    }
+}
+
+impl Run {
+    fn exit_for(&self, error: &wasmtime::Error) -> Exit {
+        match error.downcast_ref::<Stop>() {
+            Some(Stop::Killed) => return Exit::Killed,
+            Some(Stop::CpuTotal) => {
+                self.context.refuse(Limit::CpuTotal);
+                return Exit::OverLimit(Limit::CpuTotal);
+            }
+            None => {}
+        }
+        if let Some(code) = self.host.exit_code.and_then(|exit_code| exit_code(error)) {
+            return Exit::Returned(code);
+        }
+        let backtrace = error.downcast_ref::<WasmBacktrace>().map(ToString::to_string);
+        Exit::Trapped(TrapReport {
+            message: error.root_cause().to_string(),
+            backtrace: backtrace.unwrap_or_default().trim_end().to_owned(),
+        })
+    }
+}
+
+impl Drop for Run {
+    /// The loop is gone, or the host itself failed while the guest ran.
+    fn drop(&mut self) {
+        self.finish(Exit::Killed);
+    }
+}
+
+/// Runs a program from its first instruction to its last.
+async fn live(
+    program: Program,
+    context: Rc<GuestContext>,
+    extension: Option<Box<dyn Any + Send>>,
+) -> wasmtime::Result<i32> {
+    let mut store = Store::new(program.module().engine(), GuestState::new(context, extension));
+    store.limiter(|state| &mut state.limiter);
+    // Set before anything runs: a start function is code like any other.
+    let ticks = store.data().slice_ticks();
+    store.set_epoch_deadline(ticks);
+    store.epoch_deadline_callback(preempt);
+    let instance = program.instance_pre().instantiate_async(&mut store).await?;
+    if program.has_initialize() {
+        let initialize = instance.get_typed_func::<(), ()>(&mut store, "_initialize")?;
+        initialize.call_async(&mut store, ()).await?;
+    }
+    match program.entry_point() {
+        EntryPoint::Start => {
+            let start = instance.get_typed_func::<(), ()>(&mut store, "_start")?;
+            start.call_async(&mut store, ()).await.map(|()| 0)
+        }
+        EntryPoint::Main => {
+            let main = instance.get_typed_func::<(i32, i32), ()>(&mut store, "main")?;
+            main.call_async(&mut store, (STDIN, STDOUT)).await.map(|()| 0)
+        }
+        EntryPoint::MainWithCode => {
+            let main = instance.get_typed_func::<(i32, i32), i32>(&mut store, "main")?;
+            main.call_async(&mut store, (STDIN, STDOUT)).await
+        }
+    }
+}
+
+/// The guest has used up its slice: it waits for the loop's next turn, unless it is to end.
+fn preempt(store: StoreContextMut<'_, GuestState>) -> wasmtime::Result<UpdateDeadline> {
+    let state = store.data();
+    let context = &**state.context;
+    if context.control.is_killed() {
+        return Err(Stop::Killed.into());
+    }
+    let running = context.resumed_at.get().map_or_else(Default::default, |start| start.elapsed());
+    let spent = context.counters.cpu_time.get() + running;
+    if context.limits().cpu_total.is_some_and(|total| spent >= total) {
+        return Err(Stop::CpuTotal.into());
+    }
+    count(&context.counters.preemptions, 1);
+    let handle = context.handle.clone();
+    let turn = Confined::new(async move { next_turn(&handle).await });
+    Ok(UpdateDeadline::YieldCustom(state.slice_ticks(), Box::pin(turn)))
+}

@@ -1,0 +1,53 @@
+//! What a guest's store carries.
+
+use crate::confined::Confined;
+use crate::context::GuestContext;
+use crate::heap::Heap;
+use crate::limits::Limiter;
+use crate::ticker::TICK;
+use std::any::Any;
+use std::rc::Rc;
+use wasmtime::Memory;
+
+/// The data of a guest's store: the host's own, and whatever an extension of the host (such as WASI) put there.
+pub struct GuestState {
+    pub(crate) context: Confined<Rc<GuestContext>>,
+    pub(crate) memory: Option<Memory>,
+    pub(crate) heap: Heap,
+    pub(crate) limiter: Limiter,
+    extension: Option<Box<dyn Any + Send>>,
+}
+
+impl GuestState {
+    pub(crate) fn new(context: Rc<GuestContext>, extension: Option<Box<dyn Any + Send>>) -> GuestState {
+        GuestState {
+            limiter: Limiter(Confined::new(context.clone())),
+            context: Confined::new(context),
+            memory: None,
+            heap: Heap::default(),
+            extension,
+        }
+    }
+
+    /// The guest as its resources see it.
+    pub fn context(&self) -> &Rc<GuestContext> {
+        &self.context
+    }
+
+    /// What [`GuestConfig::extension`](crate::GuestConfig::extension) put here, if it is a `T`.
+    pub fn extension_mut<T: 'static>(&mut self) -> Option<&mut T> {
+        self.extension.as_mut()?.downcast_mut()
+    }
+
+    /// How many ticks of the epoch the guest may run at a stretch.
+    pub(crate) fn slice_ticks(&self) -> u64 {
+        let slice = self.context.limits().cpu_slice;
+        u64::try_from(slice.as_nanos().div_ceil(TICK.as_nanos())).unwrap_or(u64::MAX).clamp(1, 1 << 32)
+    }
+}
+
+impl std::fmt::Debug for GuestState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GuestState").field("context", &**self.context).finish_non_exhaustive()
+    }
+}

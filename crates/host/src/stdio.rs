@@ -1,0 +1,197 @@
+//! Standard streams: what handles 0, 1 and 2 are connected to.
+
+use crate::context::GuestContext;
+use crate::errno::code_for;
+use crate::pipe::{PipeReader, PipeWriter};
+use crate::registration::Registration;
+use crate::resource::{Resource, Watchable};
+use crate::signal::Signal;
+use mainspring_reactor::Handle;
+use mainspring_zcl::abi::{ErrorCode, handle_flags};
+use mainspring_zcl::sys_loop::Readiness;
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::time::Timespec;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
+
+/// A guest's standard input.
+#[derive(Debug, Default)]
+pub enum Stdin {
+    /// At its end from the start.
+    #[default]
+    Null,
+    /// The host's own.
+    Inherit,
+    /// A descriptor: a file, a pipe, a socket, a terminal.
+    Fd(OwnedFd),
+    /// The other end of a [`pipe`](crate::pipe()).
+    Pipe(PipeReader),
+}
+
+/// A guest's standard output or standard error.
+#[derive(Debug, Default)]
+pub enum Stdout {
+    /// Takes everything and keeps nothing.
+    #[default]
+    Null,
+    /// The host's own.
+    Inherit,
+    /// A descriptor: a file, a pipe, a socket, a terminal.
+    Fd(OwnedFd),
+    /// The other end of a [`pipe`](crate::pipe()).
+    Pipe(PipeWriter),
+}
+
+impl Stdin {
+    pub(crate) fn open(self, handle: &Handle) -> io::Result<Rc<dyn Resource>> {
+        Ok(match self {
+            Stdin::Null => Null::open(handle_flags::READABLE),
+            Stdin::Inherit => {
+                FdStream::open(handle, io::stdin().as_fd().try_clone_to_owned()?, handle_flags::READABLE)
+            }
+            Stdin::Fd(fd) => FdStream::open(handle, fd, handle_flags::READABLE),
+            Stdin::Pipe(pipe) => pipe.into_resource(),
+        })
+    }
+}
+
+impl Stdout {
+    pub(crate) fn open(self, handle: &Handle, error: bool) -> io::Result<Rc<dyn Resource>> {
+        let inherited = || {
+            if error {
+                io::stderr().as_fd().try_clone_to_owned()
+            } else {
+                io::stdout().as_fd().try_clone_to_owned()
+            }
+        };
+        Ok(match self {
+            Stdout::Null => Null::open(handle_flags::WRITABLE),
+            Stdout::Inherit => FdStream::open(handle, inherited()?, handle_flags::WRITABLE),
+            Stdout::Fd(fd) => FdStream::open(handle, fd, handle_flags::WRITABLE),
+            Stdout::Pipe(pipe) => pipe.into_resource(),
+        })
+    }
+}
+
+/// Nothing to read, and nothing kept of what is written.
+struct Null {
+    signal: Rc<Signal>,
+    flags: u32,
+}
+
+impl Null {
+    fn open(flags: u32) -> Rc<dyn Resource> {
+        let ready = Readiness::READABLE | Readiness::WRITABLE;
+        Rc::new(Null { signal: Signal::raised(ready), flags: flags | handle_flags::ENDABLE })
+    }
+}
+
+impl Resource for Null {
+    fn flags(&self) -> u32 {
+        self.flags
+    }
+
+    fn read(&self, _guest: &GuestContext, _buffer: &mut [u8]) -> Result<usize, ErrorCode> {
+        if self.flags & handle_flags::READABLE == 0 { Err(ErrorCode::NoSys) } else { Ok(0) }
+    }
+
+    fn write(&self, _guest: &GuestContext, bytes: &[u8]) -> Result<usize, ErrorCode> {
+        if self.flags & handle_flags::WRITABLE == 0 { Err(ErrorCode::NoSys) } else { Ok(bytes.len()) }
+    }
+
+    fn watchable(&self) -> Option<&dyn Watchable> {
+        Some(self)
+    }
+}
+
+impl Watchable for Null {
+    fn signal(&self) -> &Rc<Signal> {
+        &self.signal
+    }
+}
+
+/// Most bytes written at a time to a descriptor that may block: a pipe that is writable takes as many without waiting.
+const BLOCKING_WRITE_BYTES_MAX: usize = rustix::pipe::PIPE_BUF;
+
+/// A descriptor as a standard stream.
+///
+/// It may be shared with other processes, so it is not switched to non-blocking: that would switch it for them as well. The
+/// kernel is asked before each operation instead, and writes are short enough not to block.
+struct FdStream {
+    signal: Rc<Signal>,
+    // Ends before the descriptor does.
+    registration: Registration,
+    fd: OwnedFd,
+    flags: u32,
+}
+
+impl FdStream {
+    fn open(handle: &Handle, fd: OwnedFd, flags: u32) -> Rc<dyn Resource> {
+        let signal = Signal::new();
+        let registration = Registration::new(handle, &signal);
+        Rc::new(FdStream { signal, registration, fd, flags: flags | handle_flags::ENDABLE })
+    }
+
+    /// Does `call` if the kernel says that it would not have to wait.
+    fn attempt(
+        &self,
+        direction: Readiness,
+        mut call: impl FnMut(&OwnedFd) -> Result<usize, Errno>,
+    ) -> Result<usize, ErrorCode> {
+        let wanted = if direction == Readiness::READABLE { PollFlags::IN } else { PollFlags::OUT };
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        loop {
+            let mut fds = [PollFd::new(&self.fd, wanted)];
+            let outcome = match rustix::event::poll(&mut fds, Some(&at_once)) {
+                Ok(0) => Err(Errno::AGAIN),
+                Ok(_) => call(&self.fd),
+                Err(errno) => Err(errno),
+            };
+            match outcome {
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    self.registration.would_block(&self.fd, direction);
+                    return Err(ErrorCode::Again);
+                }
+                outcome => return outcome.map_err(code_for),
+            }
+        }
+    }
+}
+
+impl Resource for FdStream {
+    fn flags(&self) -> u32 {
+        self.flags
+    }
+
+    fn read(&self, _guest: &GuestContext, buffer: &mut [u8]) -> Result<usize, ErrorCode> {
+        if self.flags & handle_flags::READABLE == 0 {
+            return Err(ErrorCode::NoSys);
+        }
+        self.attempt(Readiness::READABLE, |fd| rustix::io::read(fd, &mut *buffer))
+    }
+
+    fn write(&self, _guest: &GuestContext, bytes: &[u8]) -> Result<usize, ErrorCode> {
+        if self.flags & handle_flags::WRITABLE == 0 {
+            return Err(ErrorCode::NoSys);
+        }
+        let bytes = &bytes[..bytes.len().min(BLOCKING_WRITE_BYTES_MAX)];
+        self.attempt(Readiness::WRITABLE, |fd| rustix::io::write(fd, bytes))
+    }
+
+    fn watchable(&self) -> Option<&dyn Watchable> {
+        Some(self)
+    }
+}
+
+impl Watchable for FdStream {
+    fn signal(&self) -> &Rc<Signal> {
+        &self.signal
+    }
+
+    fn arm(&self, _guest: &GuestContext, interest: Readiness) -> Result<(), ErrorCode> {
+        self.registration.arm(&self.fd, interest)
+    }
+}

@@ -1,0 +1,127 @@
+//! Connecting: names are looked up off the loop's thread, then every address is checked and tried in turn.
+
+use crate::context::GuestContext;
+use crate::errno::code_for;
+use crate::limits::Limit;
+use mainspring_reactor::{Async, Handle};
+use mainspring_zcl::abi::ErrorCode;
+use mainspring_zcl::cap::tcp_flags;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Most addresses of one name that are tried.
+const ADDRESSES_MAX: usize = 8;
+
+/// What to connect to. It has passed the first check.
+pub(super) enum Target {
+    Address(SocketAddr),
+    Name { name: String, port: u16, lookup: Lookup },
+}
+
+/// One of the lookups that a guest may have going at a time. It counts until the lookup is over, even if nobody waits for it.
+pub(super) struct Lookup(Arc<AtomicUsize>);
+
+impl Lookup {
+    pub(super) fn begin(guest: &GuestContext) -> Result<Lookup, ErrorCode> {
+        if guest.lookups.load(Ordering::Acquire) >= guest.limits().lookups {
+            guest.refuse(Limit::Lookups);
+            return Err(ErrorCode::OutOfMemory);
+        }
+        guest.lookups.fetch_add(1, Ordering::AcqRel);
+        Ok(Lookup(guest.lookups.clone()))
+    }
+}
+
+impl Drop for Lookup {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Makes a connection.
+pub(super) async fn establish(
+    guest: Rc<GuestContext>,
+    target: Target,
+    flags: u32,
+) -> Result<OwnedFd, ErrorCode> {
+    let addresses = match target {
+        Target::Address(address) => vec![address],
+        Target::Name { name, port, lookup } => {
+            let found = look_up(&guest.handle, name, port, lookup).await?;
+            let allowed: Vec<_> =
+                found.into_iter().filter(|address| guest.network().may_connect_resolved(*address)).collect();
+            if allowed.is_empty() {
+                guest.refuse(Limit::Network);
+                return Err(ErrorCode::Denied);
+            }
+            allowed
+        }
+    };
+    let mut outcome = Err(ErrorCode::NoEntry);
+    for address in addresses {
+        outcome = attempt(&guest.handle, address, flags).await;
+        if outcome.is_ok() {
+            break;
+        }
+    }
+    outcome
+}
+
+async fn look_up(
+    handle: &Handle,
+    name: String,
+    port: u16,
+    lookup: Lookup,
+) -> Result<Vec<SocketAddr>, ErrorCode> {
+    let call = move || {
+        let _lookup = lookup;
+        let found = (name.as_str(), port).to_socket_addrs();
+        found.map(|addresses| addresses.take(ADDRESSES_MAX).collect::<Vec<_>>())
+    };
+    let found = handle.blocking(call).map_err(|_| ErrorCode::Io)?.await;
+    match found {
+        Ok(addresses) if !addresses.is_empty() => Ok(addresses),
+        _ => Err(ErrorCode::NoEntry),
+    }
+}
+
+async fn attempt(handle: &Handle, address: SocketAddr, flags: u32) -> Result<OwnedFd, ErrorCode> {
+    let socket = Rc::new(socket_for(address).map_err(code_for)?);
+    set_stream_options(&socket, flags).map_err(code_for)?;
+    let pending = loop {
+        match rustix::net::connect(&*socket, &address) {
+            Ok(()) => break false,
+            Err(Errno::INPROGRESS | Errno::AGAIN) => break true,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(code_for(errno)),
+        }
+    };
+    if pending {
+        let watched = Async::new(handle, socket.clone()).map_err(|_| ErrorCode::Io)?;
+        watched.writable().await.map_err(|_| ErrorCode::Io)?;
+        drop(watched);
+        sockopt::socket_error(&*socket).map_err(code_for)?.map_err(code_for)?;
+    }
+    Rc::into_inner(socket).ok_or(ErrorCode::Internal)
+}
+
+pub(super) fn socket_for(address: SocketAddr) -> rustix::io::Result<OwnedFd> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    rustix::net::socket_with(family, SocketType::STREAM, flags, None)
+}
+
+pub(super) fn set_stream_options(socket: &OwnedFd, flags: u32) -> rustix::io::Result<()> {
+    if flags & tcp_flags::NODELAY != 0 {
+        sockopt::set_tcp_nodelay(socket, true)?;
+    }
+    if flags & tcp_flags::KEEPALIVE != 0 {
+        sockopt::set_socket_keepalive(socket, true)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! `net/tcp@v1`: connections and listeners.
+
+mod connect;
+mod listener;
+mod stream;
+
+use crate::capability::{Capability, Opened, Params};
+use crate::context::GuestContext;
+use crate::limits::Limit;
+use crate::memory::GuestMemory;
+use connect::Target;
+use listener::TcpListener;
+use mainspring_zcl::abi::ErrorCode;
+use mainspring_zcl::cap::{TcpOpen, tcp_flags};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+use stream::TcpStream;
+
+/// Connections that wait to be accepted, unless told otherwise.
+const BACKLOG_DEFAULT: u32 = 128;
+/// Most connections that may wait to be accepted.
+const BACKLOG_MAX: u32 = 4096;
+
+/// The capability.
+pub(crate) struct NetTcp;
+
+impl Capability for NetTcp {
+    fn kind(&self) -> &str {
+        "net"
+    }
+
+    fn name(&self) -> &str {
+        "tcp"
+    }
+
+    fn open(
+        &self,
+        guest: &Rc<GuestContext>,
+        memory: &mut GuestMemory<'_>,
+        params: Params,
+    ) -> Result<Opened, ErrorCode> {
+        let open = TcpOpen::decode(memory.get(params.offset, params.len)?).map_err(|_| ErrorCode::Invalid)?;
+        if open.host_len == 0 || open.host_len > TcpOpen::HOST_BYTES_MAX || open.flags & !tcp_flags::ALL != 0
+        {
+            return Err(ErrorCode::Invalid);
+        }
+        let port = u16::try_from(open.port).map_err(|_| ErrorCode::Invalid)?;
+        let host = memory.get(open.host_ptr, open.host_len)?;
+        let host = std::str::from_utf8(host).map_err(|_| ErrorCode::Invalid)?.to_owned();
+        if open.flags & tcp_flags::LISTEN != 0 {
+            listen(guest, memory, &open, &host, port)
+        } else {
+            connect(guest, &open, host, port)
+        }
+    }
+}
+
+fn connect(guest: &Rc<GuestContext>, open: &TcpOpen, host: String, port: u16) -> Result<Opened, ErrorCode> {
+    if port == 0 || host.contains('\0') {
+        return Err(ErrorCode::Invalid);
+    }
+    let target = match host.parse::<IpAddr>() {
+        Ok(address) if guest.network().may_connect((address, port).into()) => {
+            Target::Address((address, port).into())
+        }
+        Err(_) if guest.network().may_look_up(&host, port) => {
+            Target::Name { name: host, port, lookup: connect::Lookup::begin(guest)? }
+        }
+        _ => return Err(denied(guest)),
+    };
+    let stream = TcpStream::connecting(guest, target, open.flags)?;
+    Ok(Opened::new(stream))
+}
+
+fn denied(guest: &GuestContext) -> ErrorCode {
+    guest.refuse(Limit::Network);
+    ErrorCode::Denied
+}
+
+fn listen(
+    guest: &Rc<GuestContext>,
+    memory: &mut GuestMemory<'_>,
+    open: &TcpOpen,
+    host: &str,
+    port: u16,
+) -> Result<Opened, ErrorCode> {
+    // A listener reports its port at once, so there is no time to look a name up.
+    let address = match host {
+        "localhost" => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        "*" => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        _ => host.parse().map_err(|_| ErrorCode::Invalid)?,
+    };
+    if open.out_port_ptr != 0 {
+        memory.get(open.out_port_ptr, 4)?;
+    }
+    let address = SocketAddr::new(address, port);
+    if !guest.network().may_listen(address) {
+        return Err(denied(guest));
+    }
+    guest.check_handle_room()?;
+    let backlog = if open.backlog == 0 { BACKLOG_DEFAULT } else { open.backlog.min(BACKLOG_MAX) };
+    let listener = TcpListener::bind(guest, address, open.flags, backlog)?;
+    if open.out_port_ptr != 0 {
+        let port = u32::from(listener.local_port());
+        memory.get_mut(open.out_port_ptr, 4)?.copy_from_slice(&port.to_le_bytes());
+    }
+    Ok(Opened::new(Rc::new(listener)))
+}

@@ -1,0 +1,131 @@
+//! WASI, by wasmtime-wasi: preview 1 for modules, preview 2 for components.
+//!
+//! Standard streams are the guest's handles 0, 1 and 2. Clocks and random numbers are the system's. Folders are those that were opened for the
+//! guest. Sockets are off by default, and then pass the same allow-list as `net/tcp@v1`. Whatever blocks does so on threads of its own;
+//! a guest that waits in `poll` costs nothing.
+
+mod network;
+mod runtime;
+mod streams;
+
+use crate::context::GuestContext;
+use mainspring_zcl::abi::{STDERR, STDIN, STDOUT};
+use network::{Lookups, Names, NamesView, Rules};
+pub(crate) use runtime::WithTokio;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use streams::Standard;
+use wasmtime::component;
+use wasmtime::{Linker, Module};
+use wasmtime_wasi::p1::{self, WasiP1Ctx};
+use wasmtime_wasi::sockets::WasiSocketsView;
+use wasmtime_wasi::{FsPerms, I32Exit, WasiCtxBuilder, WasiCtxView, WasiView};
+
+/// The module that preview 1 is imported from.
+const PREVIEW1: &str = "wasi_snapshot_preview1";
+
+/// What a guest that imports WASI gets beside its arguments, its environment and its standard streams.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WasiConfig {
+    /// The folders that it sees.
+    pub folders: Vec<Folder>,
+    /// Whether it may use WASI's sockets, as far as the allow-list goes. Off by default: `net/tcp@v1` costs less.
+    pub sockets: bool,
+}
+
+/// A folder that a guest sees.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Folder {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What the guest calls it.
+    pub guest_path: String,
+    /// Whether the guest may change what is in it.
+    pub writable: bool,
+}
+
+/// A folder could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot open the folder {path}: {reason:#}")]
+pub struct FolderError {
+    path: String,
+    reason: wasmtime::Error,
+}
+
+/// The WASI side of one guest's store.
+pub(crate) struct WasiState {
+    preview1: WasiP1Ctx,
+    rules: Arc<Rules>,
+    lookups: Lookups,
+}
+
+impl WasiState {
+    pub(crate) fn new(guest: &Rc<GuestContext>, config: &WasiConfig) -> Result<WasiState, FolderError> {
+        let rules = Rules::new(guest.network().clone());
+        let mut builder = WasiCtxBuilder::new();
+        builder
+            .stdin(Standard::new(guest, STDIN))
+            .stdout(Standard::new(guest, STDOUT))
+            .stderr(Standard::new(guest, STDERR))
+            .args(&guest.arguments)
+            .envs(&guest.environment)
+            .allow_tcp(config.sockets)
+            .allow_udp(false)
+            .allow_ip_name_lookup(config.sockets);
+        let check = rules.clone();
+        builder.socket_addr_check(move |address, purpose| {
+            let allowed = check.allows(address, purpose);
+            Box::pin(async move { allowed })
+        });
+        for folder in &config.folders {
+            let permissions = if folder.writable { FsPerms::ReadWrite } else { FsPerms::ReadOnly };
+            builder.preopened_dir(&folder.path, &folder.guest_path, permissions).map_err(|reason| {
+                FolderError { path: folder.path.display().to_string(), reason }
+            })?;
+        }
+        Ok(WasiState { preview1: builder.build_p1(), rules, lookups: Lookups::default() })
+    }
+
+    fn names(&mut self) -> NamesView<'_> {
+        NamesView { sockets: self.preview1.sockets(), rules: &self.rules, lookups: &mut self.lookups }
+    }
+}
+
+/// A store's data with room for WASI. Guests that do not import it have none, and none of its calls either.
+pub(crate) trait HasWasi: Send + 'static {
+    fn wasi(&mut self) -> &mut WasiState;
+}
+
+/// Lets wasmtime-wasi find its state.
+pub(crate) fn view<T: HasWasi>(data: &mut T) -> WasiCtxView<'_> {
+    data.wasi().preview1.ctx()
+}
+
+/// Whether a module imports preview 1.
+pub(crate) fn is_imported_by(module: &Module) -> bool {
+    module.imports().any(|import| import.module() == PREVIEW1)
+}
+
+/// Adds preview 1 to what modules can import.
+pub(crate) fn add_to_linker<T: HasWasi>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+    p1::add_to_linker_async(linker, |data| &mut data.wasi().preview1)
+}
+
+/// Adds preview 2 to what components can import.
+pub(crate) fn add_to_component_linker<T: HasWasi + WasiView>(
+    linker: &mut component::Linker<T>,
+) -> wasmtime::Result<()> {
+    wasmtime_wasi::p2::add_to_linker_async(linker)?;
+    linker.allow_shadowing(true);
+    let names = wasmtime_wasi::p2::bindings::sockets::ip_name_lookup::add_to_linker::<T, Names>(linker, |data| {
+        data.wasi().names()
+    });
+    linker.allow_shadowing(false);
+    names
+}
+
+/// The exit code, if a guest ended by asking for one.
+pub(crate) fn exit_code(error: &wasmtime::Error) -> Option<i32> {
+    error.downcast_ref::<I32Exit>().map(|exit| exit.0)
+}

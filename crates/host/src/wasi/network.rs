@@ -1,0 +1,177 @@
+//! WASI sockets behind the same allow-list as `net/tcp@v1`: the name first, then every address.
+//!
+//! wasmtime-wasi asks about addresses only and has one switch for all names. So names pass through a view that knows the rules, and what an
+//! allowed name resolved to is remembered: only those addresses, on ports that the name is allowed on, may be connected to on its behalf.
+
+use crate::policy::NetworkPolicy;
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use wasmtime::component::{HasData, Resource};
+use wasmtime_wasi::p2::bindings::sockets::ip_name_lookup::{
+    Host, HostResolveAddressStream, ResolveAddressStream,
+};
+use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddress, Network};
+use wasmtime_wasi::p2::{DynPollable, SocketError};
+use wasmtime_wasi::sockets::{SocketAddrUse, WasiSocketsCtxView};
+
+/// How many addresses of names one guest may have in mind; then the names have to be looked up again.
+const RESOLVED_MAX: usize = 1024;
+
+/// The allow-list of one guest, and what its lookups brought.
+#[derive(Debug, Default)]
+pub(super) struct Rules {
+    policy: NetworkPolicy,
+    resolved: Mutex<HashMap<IpAddr, Vec<String>>>,
+}
+
+impl Rules {
+    pub(super) fn new(policy: NetworkPolicy) -> Arc<Rules> {
+        Arc::new(Rules { policy, resolved: Mutex::default() })
+    }
+
+    /// What wasmtime-wasi asks before each use of an address.
+    pub(super) fn allows(&self, address: SocketAddr, purpose: SocketAddrUse) -> bool {
+        match purpose {
+            // Whoever connects is first bound to an address that the system chooses; whoever listens is asked again, with the real one.
+            SocketAddrUse::TcpBind => {
+                (address.ip().is_unspecified() && address.port() == 0) || self.policy.may_listen(address)
+            }
+            SocketAddrUse::TcpListen => self.policy.may_listen(address),
+            SocketAddrUse::TcpAccept => true,
+            SocketAddrUse::TcpConnect => self.may_connect(address),
+            // There is no UDP.
+            SocketAddrUse::UdpBind | SocketAddrUse::UdpSend | SocketAddrUse::UdpReceive => false,
+        }
+    }
+
+    fn may_connect(&self, address: SocketAddr) -> bool {
+        if self.policy.may_connect(address) {
+            return true;
+        }
+        let resolved = self.resolved.lock().unwrap_or_else(PoisonError::into_inner);
+        let names = resolved.get(&address.ip().to_canonical());
+        let by_name = names.into_iter().flatten().any(|name| self.policy.may_look_up(name, address.port()));
+        by_name && self.policy.may_connect_resolved(address)
+    }
+
+    fn remember(&self, address: IpAddr, name: &str) {
+        let mut resolved = self.resolved.lock().unwrap_or_else(PoisonError::into_inner);
+        if resolved.len() >= RESOLVED_MAX {
+            resolved.clear();
+        }
+        let names = resolved.entry(address.to_canonical()).or_default();
+        if !names.iter().any(|known| known == name) && names.len() < RESOLVED_MAX {
+            names.push(name.into());
+        }
+    }
+}
+
+/// The names being looked up, by resource.
+#[derive(Debug, Default)]
+pub(crate) struct Lookups(HashMap<u32, String>);
+
+/// wasmtime-wasi's view of the sockets, and ours of the names.
+pub(crate) struct NamesView<'a> {
+    pub(super) sockets: WasiSocketsCtxView<'a>,
+    pub(super) rules: &'a Rules,
+    pub(super) lookups: &'a mut Lookups,
+}
+
+/// Names the view's type for the linker.
+pub(super) struct Names;
+
+impl HasData for Names {
+    type Data<'a> = NamesView<'a>;
+}
+
+impl Host for NamesView<'_> {
+    fn resolve_addresses(
+        &mut self,
+        network: Resource<Network>,
+        name: String,
+    ) -> Result<Resource<ResolveAddressStream>, SocketError> {
+        if name.parse::<IpAddr>().is_err() && !self.rules.policy.may_look_up_somewhere(&name) {
+            return Err(ErrorCode::AccessDenied.into());
+        }
+        let stream = self.sockets.resolve_addresses(network, name.clone())?;
+        self.lookups.0.insert(stream.rep(), name);
+        Ok(stream)
+    }
+}
+
+impl HostResolveAddressStream for NamesView<'_> {
+    fn resolve_next_address(
+        &mut self,
+        stream: Resource<ResolveAddressStream>,
+    ) -> Result<Option<IpAddress>, SocketError> {
+        let name = self.lookups.0.get(&stream.rep());
+        let address = self.sockets.resolve_next_address(stream)?;
+        if let (Some(address), Some(name)) = (&address, name) {
+            self.rules.remember((*address).into(), name);
+        }
+        Ok(address)
+    }
+
+    fn subscribe(&mut self, stream: Resource<ResolveAddressStream>) -> wasmtime::Result<Resource<DynPollable>> {
+        HostResolveAddressStream::subscribe(&mut self.sockets, stream)
+    }
+
+    fn drop(&mut self, stream: Resource<ResolveAddressStream>) -> wasmtime::Result<()> {
+        self.lookups.0.remove(&stream.rep());
+        HostResolveAddressStream::drop(&mut self.sockets, stream)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    fn rules() -> Arc<Rules> {
+        let mut policy = NetworkPolicy::new();
+        policy.allow_connect("db.example.com:5432").unwrap();
+        policy.allow_connect("10.0.0.0/8:80").unwrap();
+        policy.allow_listen("127.0.0.1:*").unwrap();
+        Rules::new(policy)
+    }
+
+    #[test]
+    fn an_address_of_an_allowed_name_is_allowed_only_after_the_lookup_and_on_its_port() {
+        let rules = rules();
+        assert!(!rules.allows(at("93.184.216.34:5432"), SocketAddrUse::TcpConnect));
+        rules.remember("93.184.216.34".parse().unwrap(), "db.example.com");
+        assert!(rules.allows(at("93.184.216.34:5432"), SocketAddrUse::TcpConnect));
+        assert!(!rules.allows(at("93.184.216.34:22"), SocketAddrUse::TcpConnect));
+    }
+
+    #[test]
+    fn a_name_that_resolves_to_this_machine_opens_nothing() {
+        let rules = rules();
+        rules.remember("127.0.0.1".parse().unwrap(), "db.example.com");
+        assert!(!rules.allows(at("127.0.0.1:5432"), SocketAddrUse::TcpConnect));
+    }
+
+    #[test]
+    fn addresses_have_rules_of_their_own() {
+        let rules = rules();
+        assert!(rules.allows(at("10.1.2.3:80"), SocketAddrUse::TcpConnect));
+        assert!(!rules.allows(at("10.1.2.3:81"), SocketAddrUse::TcpConnect));
+        assert!(rules.allows(at("127.0.0.1:8080"), SocketAddrUse::TcpListen));
+        assert!(!rules.allows(at("0.0.0.0:8080"), SocketAddrUse::TcpBind));
+        assert!(rules.allows(at("0.0.0.0:0"), SocketAddrUse::TcpBind));
+        assert!(!rules.allows(at("10.1.2.3:80"), SocketAddrUse::UdpSend));
+    }
+
+    #[test]
+    fn what_is_remembered_of_names_is_bounded() {
+        let rules = rules();
+        for number in 0..10_000_u32 {
+            rules.remember(std::net::Ipv4Addr::from(number).into(), "db.example.com");
+        }
+        assert!(rules.resolved.lock().unwrap().len() <= RESOLVED_MAX);
+    }
+}
