@@ -10,7 +10,7 @@
 //! - A set is shared across `fork`: see `fork.rs`.
 
 use super::event::{Event, event};
-use super::{ALARM, EVENTS_PER_TURN_MAX, Registration, Tokens, Wait, borrow};
+use super::{ALARM, Registration, Tokens, Wait, borrow};
 use crate::{Error, Instant, Interest, Mode, Readiness, Result};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
@@ -18,6 +18,8 @@ use rustix::io::Errno;
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 
+/// Most always-ready descriptors that one wait delivers, so that they and the others always leave each other room.
+const FILES_PER_TURN_MAX: usize = 256;
 const NOT_ARMED: i64 = i64::MAX;
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 const IMMEDIATELY: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -30,7 +32,7 @@ pub(crate) struct Epoll {
     /// The deadline the alarm is set to, in nanoseconds.
     alarm_at: i64,
     always: Vec<AlwaysReady>,
-    /// Where the next round over `always` starts, so that a full batch starves none of them.
+    /// Where the next round over `always` starts, so that none of them starves.
     always_next: usize,
 }
 
@@ -38,9 +40,17 @@ pub(crate) struct Epoll {
 struct AlwaysReady {
     fd: RawFd,
     token: u64,
-    interest: Interest,
+    ready: Readiness,
     mode: Mode,
     armed: bool,
+}
+
+impl AlwaysReady {
+    fn new(fd: RawFd, token: u64, interest: Interest, mode: Mode) -> AlwaysReady {
+        let ready = Readiness::always(interest);
+        // Interest in errors alone is never satisfied.
+        AlwaysReady { fd, token, ready, mode, armed: !ready.is_empty() }
+    }
 }
 
 impl Epoll {
@@ -66,7 +76,7 @@ impl Epoll {
                 Ok(Registration::Kernel)
             }
             Err(Errno::PERM) => {
-                self.always.push(AlwaysReady { fd, token, interest, mode, armed: true });
+                self.always.push(AlwaysReady::new(fd, token, interest, mode));
                 Ok(Registration::Always)
             }
             Err(errno) => Err(refusal(fd, errno)),
@@ -92,7 +102,7 @@ impl Epoll {
             // Closed and reopened under the same number: the kernel forgot the old one.
             Err(Errno::NOENT) => Ok((self.add(fd, fresh, interest, mode)?, fresh)),
             Err(Errno::PERM) => {
-                self.always.push(AlwaysReady { fd, token: fresh, interest, mode, armed: true });
+                self.always.push(AlwaysReady::new(fd, fresh, interest, mode));
                 Ok((Registration::Always, fresh))
             }
             Err(errno) => Err(refusal(fd, errno)),
@@ -117,19 +127,18 @@ impl Epoll {
         if let Some(deadline) = deadline {
             self.arm(deadline)?;
         }
-        let at_once = wait == Wait::Now || self.always.iter().any(|entry| entry.armed);
-        let timeout = if at_once { Some(&IMMEDIATELY) } else { None };
         events.clear();
-        match epoll::wait(&self.set, spare_capacity(events), timeout) {
-            Ok(_) => {}
-            // A signal handler ran. The deadline is absolute, so whoever waits again waits for no longer.
-            Err(Errno::INTR) => return Ok(()),
-            Err(errno) => return Err(Error::io("epoll_wait")(errno)),
-        }
         if !self.always.is_empty() {
             self.append_always(events);
         }
-        Ok(())
+        let at_once = wait == Wait::Now || !events.is_empty();
+        let timeout = if at_once { Some(&IMMEDIATELY) } else { None };
+        match epoll::wait(&self.set, spare_capacity(events), timeout) {
+            Ok(_) => Ok(()),
+            // A signal handler ran. The deadline is absolute, so whoever waits again waits for no longer.
+            Err(Errno::INTR) => Ok(()),
+            Err(errno) => Err(Error::io("epoll_wait")(errno)),
+        }
     }
 
     /// Sets the alarm unless it rings early enough already. An alarm that rings too early costs one empty turn, which
@@ -155,18 +164,19 @@ impl Epoll {
         Ok(())
     }
 
+    /// Lists what is ready without a wait, ahead of what the kernel will say.
     fn append_always(&mut self, events: &mut Vec<Event>) {
-        let room = EVENTS_PER_TURN_MAX.saturating_sub(events.len());
         let count = self.always.len();
-        for step in 0..count.min(room) {
-            let entry = &mut self.always[(self.always_next + step) % count];
-            let ready = Readiness::always(entry.interest);
-            if entry.armed && !ready.is_empty() {
+        let (start, mut seen) = (self.always_next % count, 0);
+        while seen < count && events.len() < FILES_PER_TURN_MAX {
+            let entry = &mut self.always[(start + seen) % count];
+            seen += 1;
+            if entry.armed {
                 entry.armed = entry.mode == Mode::Level;
-                events.push(event(entry.token, ready));
+                events.push(event(entry.token, entry.ready));
             }
         }
-        self.always_next = (self.always_next + room) % count;
+        self.always_next = start + seen;
     }
 
     /// A descriptor that is readable whenever a turn would find something to do.
