@@ -296,7 +296,7 @@ impl Kernel {
             digits[at] = b'0' + (rest % 10) as u8;
             rest /= 10;
         }
-        into.extend(digits[at..].iter().map(|digit| *digit as char));
+        into.push_str(str::from_utf8(&digits[at..]).unwrap_or("0"));
     }
 
     /// A message of the loop's own.

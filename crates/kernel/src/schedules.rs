@@ -255,6 +255,11 @@ impl Kernel {
         timer_id: Option<Text>,
         now: Now,
     ) {
+        // Each message of this queue was paid for by one of another; all the same it has an end.
+        if self.lanes.queue(self.loop_queue).len() >= self.config.limits.timers_max {
+            let owner = crate::dead_letters::Owner::Peer(peer);
+            return self.bury(owner, message, "too many scheduled messages wait in the lane", 0, now);
+        }
         if message.kind() == Kind::Event {
             self.counters.events_accepted += 1;
             let bytes = message.line().len();

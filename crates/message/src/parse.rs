@@ -4,6 +4,7 @@ use crate::codes::Failure;
 use crate::envelope::{Envelope, LINE_BYTES_CEILING, Layout, Span};
 use crate::kind::Kind;
 use crate::scan::{Scanner, StringSpan, Syntax};
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -147,103 +148,85 @@ impl Found {
     fn read(&mut self, text: &str, scanner: &mut Scanner<'_>) -> Step<()> {
         scanner.skip_whitespace();
         scanner.expect(b'{', "an object").map_err(syntax)?;
-        self.members(text, scanner, Found::top_member)?;
+        scanner.skip_whitespace();
+        if !scanner.take(b"}") {
+            loop {
+                let field = top_field(text, scanner)?;
+                scanner.skip_whitespace();
+                self.top_member(text, scanner, field)?;
+                if ends(scanner)? {
+                    break;
+                }
+            }
+        }
         scanner.end().map_err(syntax)
     }
 
-    /// The members of an object whose opening brace has been taken.
-    fn members(
-        &mut self,
-        text: &str,
-        scanner: &mut Scanner<'_>,
-        member: fn(&mut Found, &str, &mut Scanner<'_>, &str) -> Step<()>,
-    ) -> Step<()> {
-        scanner.skip_whitespace();
-        if scanner.peek() == Some(b'}') {
-            scanner.at += 1;
-            return Ok(());
-        }
-        loop {
-            let name = scanner.member_name().map_err(syntax)?;
-            scanner.skip_whitespace();
-            // A known name written with escapes is still that name; it is rare enough to decode on the side.
-            if name.escaped {
-                let name = decode(&text[name.start - 1..=name.end]).unwrap_or_default();
-                member(self, text, scanner, &name)?;
-            } else {
-                member(self, text, scanner, &text[name.start..name.end])?;
+    fn top_member(&mut self, text: &str, scanner: &mut Scanner<'_>, field: TopField) -> Step<()> {
+        match field {
+            TopField::Kind => {
+                once("kind", self.kind.is_some())?;
+                self.kind = Some(kind(text, scanner)?);
             }
-            scanner.skip_whitespace();
-            match scanner.peek() {
-                Some(b',') => scanner.at += 1,
-                Some(b'}') => {
-                    scanner.at += 1;
-                    return Ok(());
-                }
-                _ => {
-                    return Err(syntax(Syntax {
-                        at: scanner.at,
-                        expected: "a comma or the end of the object",
-                    }));
-                }
-            }
-            scanner.skip_whitespace();
-        }
-    }
-
-    fn top_member(&mut self, text: &str, scanner: &mut Scanner<'_>, name: &str) -> Step<()> {
-        match name {
-            "kind" => {
-                let span = string(scanner, "kind", self.kind.is_some())?;
-                let kind = if span.escaped { None } else { Kind::from_wire(&text[span.start..span.end]) };
-                let expected = || Fault::schema("must be command, query, event, reply or error");
-                self.kind = Some(kind.ok_or_else(|| ("kind", expected()))?);
-            }
-            "type" => {
+            TopField::Type => {
                 let span = self.name(text, scanner, "type", self.type_name.is_some())?;
                 let valid = check_type_name(self.peek(text, span));
                 self.type_name = Some(span);
                 valid.map_err(|reason| ("type", Fault::schema(reason)))?;
             }
-            "data" => {
+            TopField::Data => {
                 once("data", self.data.is_some())?;
                 let (start, end) = scanner.value(1).map_err(syntax)?;
                 self.data = Some(Span::plain(start, end));
             }
-            "metadata" => {
-                once("metadata", self.metadata.is_some())?;
-                if scanner.peek() != Some(b'{') {
-                    scanner.value(1).map_err(syntax)?;
-                    return Err(("metadata", Fault::schema("must be an object")));
-                }
-                let start = scanner.at;
-                scanner.at += 1;
-                self.members(text, scanner, Found::metadata_member)?;
-                self.metadata = Some(Span::plain(start, scanner.at));
-            }
-            _ => {
+            TopField::Metadata => self.metadata(text, scanner)?,
+            TopField::Other => {
                 scanner.value(1).map_err(syntax)?;
             }
         }
         Ok(())
     }
 
-    fn metadata_member(&mut self, text: &str, scanner: &mut Scanner<'_>, name: &str) -> Step<()> {
-        match name {
-            "id" => self.id = Some(self.name(text, scanner, "metadata.id", self.id.is_some())?),
-            "timestamp" => {
+    fn metadata(&mut self, text: &str, scanner: &mut Scanner<'_>) -> Step<()> {
+        once("metadata", self.metadata.is_some())?;
+        let start = scanner.at;
+        if !scanner.take(b"{") {
+            scanner.value(1).map_err(syntax)?;
+            return Err(("metadata", Fault::schema("must be an object")));
+        }
+        scanner.skip_whitespace();
+        if !scanner.take(b"}") {
+            loop {
+                let field = metadata_field(text, scanner)?;
+                scanner.skip_whitespace();
+                self.metadata_member(text, scanner, field)?;
+                if ends(scanner)? {
+                    break;
+                }
+            }
+        }
+        self.metadata = Some(Span::plain(start, scanner.at));
+        Ok(())
+    }
+
+    fn metadata_member(&mut self, text: &str, scanner: &mut Scanner<'_>, field: MetadataField) -> Step<()> {
+        match field {
+            MetadataField::Id => {
+                self.id = Some(self.name(text, scanner, "metadata.id", self.id.is_some())?)
+            }
+            MetadataField::Timestamp => {
                 let field = "metadata.timestamp";
                 self.timestamp_ms = Some(integer(text, scanner, field, self.timestamp_ms.is_some())?);
             }
-            "causation" => {
+            MetadataField::Causation => {
                 let field = "metadata.causation";
                 self.causation = Some(self.name(text, scanner, field, self.causation.is_some())?);
             }
-            "correlation" => {
+            MetadataField::Correlation => {
                 let field = "metadata.correlation";
                 self.correlation = Some(self.name(text, scanner, field, self.correlation.is_some())?);
             }
-            "timeout" => {
+            MetadataField::Timeout => {
                 let field = "metadata.timeout";
                 let timeout_ms = integer(text, scanner, field, self.timeout_ms.is_some())?;
                 if timeout_ms == 0 {
@@ -251,7 +234,7 @@ impl Found {
                 }
                 self.timeout_ms = Some(timeout_ms);
             }
-            _ => {
+            MetadataField::Other => {
                 scanner.value(2).map_err(syntax)?;
             }
         }
@@ -325,6 +308,110 @@ impl Found {
     }
 }
 
+/// The members of the envelope.
+#[derive(Clone, Copy)]
+enum TopField {
+    Kind,
+    Type,
+    Data,
+    Metadata,
+    Other,
+}
+
+/// The members of its metadata.
+#[derive(Clone, Copy)]
+enum MetadataField {
+    Id,
+    Timestamp,
+    Causation,
+    Correlation,
+    Timeout,
+    Other,
+}
+
+/// The name at the cursor, and its colon. The usual spelling is recognised whole, any other is scanned.
+#[inline]
+fn top_field(text: &str, scanner: &mut Scanner<'_>) -> Step<TopField> {
+    if scanner.take(b"\"kind\":") {
+        return Ok(TopField::Kind);
+    }
+    if scanner.take(b"\"type\":") {
+        return Ok(TopField::Type);
+    }
+    if scanner.take(b"\"data\":") {
+        return Ok(TopField::Data);
+    }
+    if scanner.take(b"\"metadata\":") {
+        return Ok(TopField::Metadata);
+    }
+    Ok(match &*field_name(text, scanner)? {
+        "kind" => TopField::Kind,
+        "type" => TopField::Type,
+        "data" => TopField::Data,
+        "metadata" => TopField::Metadata,
+        _ => TopField::Other,
+    })
+}
+
+#[inline]
+fn metadata_field(text: &str, scanner: &mut Scanner<'_>) -> Step<MetadataField> {
+    if scanner.take(b"\"id\":") {
+        return Ok(MetadataField::Id);
+    }
+    if scanner.take(b"\"timestamp\":") {
+        return Ok(MetadataField::Timestamp);
+    }
+    if scanner.take(b"\"causation\":") {
+        return Ok(MetadataField::Causation);
+    }
+    if scanner.take(b"\"correlation\":") {
+        return Ok(MetadataField::Correlation);
+    }
+    Ok(match &*field_name(text, scanner)? {
+        "id" => MetadataField::Id,
+        "timestamp" => MetadataField::Timestamp,
+        "causation" => MetadataField::Causation,
+        "correlation" => MetadataField::Correlation,
+        "timeout" => MetadataField::Timeout,
+        _ => MetadataField::Other,
+    })
+}
+
+/// Any name and its colon. A known name written with escapes is still that name.
+fn field_name<'a>(text: &'a str, scanner: &mut Scanner<'_>) -> Step<Cow<'a, str>> {
+    let name = scanner.member_name().map_err(syntax)?;
+    if name.escaped {
+        return Ok(Cow::Owned(decode(&text[name.start - 1..=name.end]).unwrap_or_default()));
+    }
+    Ok(Cow::Borrowed(&text[name.start..name.end]))
+}
+
+/// After a member: whether the object ends here; if not, moves to the next name.
+#[inline]
+fn ends(scanner: &mut Scanner<'_>) -> Step<bool> {
+    scanner.skip_whitespace();
+    if scanner.take(b",") {
+        scanner.skip_whitespace();
+        return Ok(false);
+    }
+    if scanner.take(b"}") {
+        return Ok(true);
+    }
+    Err(syntax(Syntax { at: scanner.at, expected: "a comma or the end of the object" }))
+}
+
+fn kind(text: &str, scanner: &mut Scanner<'_>) -> Step<Kind> {
+    if scanner.take(b"\"command\"") {
+        return Ok(Kind::Command);
+    }
+    if scanner.take(b"\"reply\"") {
+        return Ok(Kind::Reply);
+    }
+    let span = string(scanner, "kind", false)?;
+    let known = if span.escaped { None } else { Kind::from_wire(&text[span.start..span.end]) };
+    known.ok_or_else(|| ("kind", Fault::schema("must be command, query, event, reply or error")))
+}
+
 fn once(field: &'static str, again: bool) -> Step<()> {
     if again { Err((field, Fault::schema("is there twice"))) } else { Ok(()) }
 }
@@ -340,6 +427,9 @@ fn string(scanner: &mut Scanner<'_>, field: &'static str, again: bool) -> Step<S
 
 fn integer(text: &str, scanner: &mut Scanner<'_>, field: &'static str, again: bool) -> Step<u64> {
     once(field, again)?;
+    if let Some(number) = scanner.take_integer() {
+        return Ok(number);
+    }
     let (start, end) = scanner.value(2).map_err(syntax)?;
     text[start..end].parse().ok().filter(|number| *number <= INTEGER_MAX).ok_or_else(|| {
         (field, Fault::schema("must be a whole number of milliseconds, not negative, below 2^53"))

@@ -35,6 +35,13 @@ pub(crate) struct Scanner<'a> {
 const LOW_BITS: u64 = 0x0101_0101_0101_0101;
 const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 
+/// Whether `text` can stand between quotes as it is.
+pub(crate) fn is_plain(text: &str) -> bool {
+    let (words, rest) = text.as_bytes().as_chunks::<8>();
+    words.iter().all(|word| specials(u64::from_le_bytes(*word)) == 0)
+        && rest.iter().all(|byte| *byte >= 0x20 && *byte != b'"' && *byte != b'\\')
+}
+
 /// Marks (in the high bit of each byte) the first quote, backslash or control character of eight bytes. Marks above
 /// the first one may be wrong; the first never is.
 const fn specials(word: u64) -> u64 {
@@ -59,8 +66,12 @@ impl<'a> Scanner<'a> {
         self.bytes.get(self.at).copied()
     }
 
+    #[inline]
     pub(crate) fn skip_whitespace(&mut self) {
         while let Some(byte) = self.peek() {
+            if byte > b' ' {
+                return;
+            }
             match byte {
                 b' ' | b'\t' => {}
                 b'\n' | b'\r' => self.saw_line_break = true,
@@ -68,6 +79,32 @@ impl<'a> Scanner<'a> {
             }
             self.at += 1;
         }
+    }
+
+    /// Moves past `literal` if it stands at the cursor.
+    #[inline]
+    pub(crate) fn take<const N: usize>(&mut self, literal: &[u8; N]) -> bool {
+        let there = self.bytes.get(self.at..self.at + N) == Some(literal);
+        self.at += if there { N } else { 0 };
+        there
+    }
+
+    /// Moves past a whole number below 2^53 written with digits alone, if a value ends right after it.
+    #[inline]
+    pub(crate) fn take_integer(&mut self) -> Option<u64> {
+        let mut at = self.at;
+        let mut number = 0u64;
+        while let Some(digit @ b'0'..=b'9') = self.bytes.get(at).copied() {
+            number = number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
+            at += 1;
+        }
+        let digits = at - self.at;
+        let plain = (1..=15).contains(&digits) && (digits == 1 || self.bytes[self.at] != b'0');
+        if !plain || !matches!(self.bytes.get(at), Some(b',' | b'}' | b' ')) {
+            return None;
+        }
+        self.at = at;
+        Some(number)
     }
 
     pub(crate) fn expect(&mut self, byte: u8, expected: &'static str) -> Result<(), Syntax> {
@@ -85,6 +122,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// A string literal at the cursor.
+    #[inline]
     pub(crate) fn string(&mut self) -> Result<StringSpan, Syntax> {
         self.expect(b'"', "a string")?;
         let start = self.at;

@@ -2,12 +2,13 @@
 
 use crate::envelope::{Envelope, Layout, Span};
 use crate::kind::Kind;
+use crate::scan::is_plain;
 use std::sync::Arc;
 
 /// Appends `text` as a JSON string; returns whether it could be copied as it is.
 pub(crate) fn write_string(text: &str, out: &mut String) -> bool {
     out.push('"');
-    let plain = !text.bytes().any(needs_escape);
+    let plain = is_plain(text);
     if plain {
         out.push_str(text);
     } else {
@@ -15,10 +16,6 @@ pub(crate) fn write_string(text: &str, out: &mut String) -> bool {
     }
     out.push('"');
     plain
-}
-
-fn needs_escape(byte: u8) -> bool {
-    byte < 0x20 || byte == b'"' || byte == b'\\'
 }
 
 #[cold]
