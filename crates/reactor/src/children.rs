@@ -8,6 +8,7 @@ use crate::signals::SignalWatcher;
 use crate::{Backend, Error, Handle, Interest, Result, Signal, Watcher};
 use rustix::process::{Pid, WaitOptions};
 use slab::Slab;
+use std::collections::VecDeque;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
@@ -141,12 +142,27 @@ impl Handle {
 }
 
 fn reap_all(handle: &Handle) {
-    let names: Vec<ChildWatcher> = {
+    let names = {
         let table = handle.core().children.borrow();
         table.entries.iter().map(|(key, entry)| ChildWatcher { key, serial: entry.serial }).collect()
     };
-    for name in names {
+    let mut rest = RestGuard { handle, names };
+    while let Some(name) = rest.names.pop_front() {
         reap(handle, name);
+    }
+}
+
+/// Leaves the children that a panic has kept from being asked about for the next turn: the signal will not come again.
+struct RestGuard<'a> {
+    handle: &'a Handle,
+    names: VecDeque<ChildWatcher>,
+}
+
+impl Drop for RestGuard<'_> {
+    fn drop(&mut self) {
+        for name in self.names.drain(..) {
+            let _ = self.handle.defer(move |handle| reap(handle, name));
+        }
     }
 }
 

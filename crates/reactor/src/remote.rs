@@ -85,7 +85,8 @@ impl Mailbox {
     /// The loop has seen the wake-up: the next one needs a system call again.
     pub(crate) fn acknowledge(&self) {
         self.wake_fd.drain();
-        self.notified.store(false, Ordering::Release);
+        // A swap, not a store: whoever found the flag set has left something before, which must be seen from here on.
+        self.notified.swap(false, Ordering::AcqRel);
     }
 
     pub(crate) fn request_stop(&self) {

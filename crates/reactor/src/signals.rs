@@ -8,7 +8,7 @@
 
 use crate::core::Core;
 use crate::{Backend, Error, Handle, Interest, Result, Watcher};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
@@ -106,6 +106,16 @@ pub(crate) struct SignalTable {
     watcher: Option<Watcher>,
     /// For each watched signal, how to let go of it.
     held: BTreeMap<Signal, Hold>,
+    /// Calls to be made for signals that have been read.
+    due: VecDeque<DueCall>,
+}
+
+/// A callback, by key and serial, and what to tell it.
+struct DueCall {
+    key: usize,
+    serial: u64,
+    signal: Signal,
+    count: u32,
 }
 
 impl SignalTable {
@@ -223,18 +233,34 @@ impl Handle {
 
 /// Reads what has arrived and calls everyone who asked.
 fn deliver(handle: &Handle) {
-    let counts = match &mut handle.core().signals.borrow_mut().intake {
-        Some(intake) => intake.read(),
-        None => return,
-    };
-    for (signal, count) in counts {
-        let keys: Vec<(usize, u64)> = {
-            let table = handle.core().signals.borrow();
-            let entries = table.entries.iter().filter(|(_, entry)| entry.signal == signal);
-            entries.map(|(key, entry)| (key, entry.serial)).collect()
-        };
-        for (key, serial) in keys {
-            call(handle, key, serial, &SignalEvent { handle, signal, count });
+    {
+        let mut table = handle.core().signals.borrow_mut();
+        let SignalTable { intake, entries, due, .. } = &mut *table;
+        let Some(intake) = intake else { return };
+        for (signal, count) in intake.read() {
+            let watching = entries.iter().filter(|(_, entry)| entry.signal == signal);
+            due.extend(watching.map(|(key, entry)| DueCall { key, serial: entry.serial, signal, count }));
+        }
+    }
+    make_due_calls(handle);
+}
+
+fn make_due_calls(handle: &Handle) {
+    let _rest = RestGuard(handle);
+    loop {
+        let next = handle.core().signals.borrow_mut().due.pop_front();
+        let Some(DueCall { key, serial, signal, count }) = next else { return };
+        call(handle, key, serial, &SignalEvent { handle, signal, count });
+    }
+}
+
+/// Leaves what a panic has kept from being called for the next turn: the signals have been read and will not come again.
+struct RestGuard<'a>(&'a Handle);
+
+impl Drop for RestGuard<'_> {
+    fn drop(&mut self) {
+        if !self.0.core().signals.borrow().due.is_empty() {
+            let _ = self.0.defer(make_due_calls);
         }
     }
 }

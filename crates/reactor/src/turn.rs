@@ -190,10 +190,16 @@ impl Batch {
         self.ended.append(&mut inbox.ended);
         let runnables = std::mem::take(&mut inbox.runnables);
         let mut deferred = core.deferred.borrow_mut();
-        for call in inbox.calls.drain(..) {
+        let taken = inbox.calls.len().min(DEFERRED_PER_TURN_MAX.saturating_sub(deferred.len()));
+        for call in inbox.calls.drain(..taken) {
             deferred.push_back(call);
         }
+        let more = !inbox.calls.is_empty();
         drop((inbox, deferred));
+        if more {
+            // The rest waits where its number is bounded, for the next turn.
+            core.mailbox().notify();
+        }
         for runnable in runnables {
             core.mailbox().push_ready(runnable);
         }
