@@ -1,8 +1,8 @@
 //! The end of child processes.
 //!
 //! On [`Backend::Epoll`](crate::Backend::Epoll) each child is watched by a pidfd, so nothing depends on SIGCHLD and no
-//! other child is ever reaped. On [`Backend::Poll`](crate::Backend::Poll) a SIGCHLD makes the loop ask about every child it
-//! watches, and only about those.
+//! other child is ever reaped. On [`Backend::Poll`](crate::Backend::Poll), and where the system has no pidfds, a SIGCHLD
+//! makes the loop ask about every child it watches, and only about those.
 
 use crate::signals::SignalWatcher;
 use crate::{Backend, Error, Handle, Interest, Result, Signal, Watcher};
@@ -85,7 +85,13 @@ impl Handle {
         };
         let started = match self.backend() {
             #[cfg(target_os = "linux")]
-            Backend::Epoll => self.watch_pidfd(pid, name),
+            Backend::Epoll => match self.watch_pidfd(pid, name) {
+                // A kernel before 5.3, or a sandbox (valgrind is one) that does not know the call.
+                Err(Error::Io { source, .. }) if source.raw_os_error() == Some(libc::ENOSYS) => {
+                    self.watch_sigchld(name)
+                }
+                started => started,
+            },
             _ => self.watch_sigchld(name),
         };
         if let Err(error) = started {
