@@ -5,7 +5,7 @@
 
 use crate::children::ChildTable;
 use crate::clock::{Clock, VirtualClock};
-use crate::fds::{Change, FdTable, Kernel, Lookup, Request};
+use crate::fds::{Change, CurrentCall, FdTable, Kernel, Lookup, Request};
 use crate::handler::HandlerBox;
 use crate::labels::{Label, LabelNames, Labels};
 use crate::observe::Observer;
@@ -40,6 +40,7 @@ pub(crate) struct Core {
     pub(crate) poller: RefCell<Poller>,
     pub(crate) backend: Backend,
     pub(crate) fds: RefCell<FdTable>,
+    current_call: CurrentCall,
     pub(crate) timers: RefCell<TimerTable>,
     pub(crate) deferred: RefCell<VecDeque<Deferred>>,
     pub(crate) wakeups: RefCell<Slab<WakeupSlot>>,
@@ -73,6 +74,7 @@ impl Core {
             poller: RefCell::new(poller),
             backend,
             fds: RefCell::default(),
+            current_call: CurrentCall::default(),
             timers: RefCell::default(),
             deferred: RefCell::default(),
             wakeups: RefCell::default(),
@@ -134,7 +136,9 @@ impl Core {
         }
         let (change, tokens) = self.fds.borrow().plan(fd, request);
         let (kernel, token) = self.apply(change, fd, tokens, request)?;
-        let (watcher, replaced) = self.fds.borrow_mut().commit_watch(fd, token, request, kernel, handler);
+        self.mailbox.set_attention(true);
+        let (watcher, replaced) =
+            self.fds.borrow_mut().commit_watch(fd, token, request, kernel, handler, &self.current_call);
         drop(replaced);
         Ok(watcher)
     }
@@ -148,6 +152,7 @@ impl Core {
         request.interest = interest;
         let (change, tokens) = self.fds.borrow().plan(watcher.raw_fd(), &request);
         let (kernel, token) = self.apply(change, watcher.raw_fd(), tokens, &request)?;
+        self.mailbox.set_attention(true);
         self.fds.borrow_mut().commit_interest(watcher, token, &request, kernel);
         Ok(())
     }
@@ -169,7 +174,11 @@ impl Core {
     }
 
     pub(crate) fn unwatch(&self, watcher: Watcher) -> bool {
-        let Some((handler, known_to_kernel)) = self.fds.borrow_mut().remove(watcher) else { return false };
+        let Some((handler, known_to_kernel)) = self.fds.borrow_mut().remove(watcher, &self.current_call)
+        else {
+            return false;
+        };
+        self.mailbox.set_attention(true);
         if known_to_kernel {
             self.poller.borrow_mut().remove(watcher.raw_fd());
         }
@@ -202,23 +211,19 @@ impl Core {
     /// Finds whom an event is for.
     #[inline]
     pub(crate) fn begin_call(&self, token: u64, readiness: Readiness) -> Lookup {
-        self.fds_for_call().begin(token, readiness)
+        // SAFETY: nobody borrows the table mutably while this reference lives, because `begin` calls nothing that could;
+        // that nobody has it borrowed already is checked, as a counted borrow would check it.
+        let fds = unsafe { self.fds.try_borrow_unguarded() };
+        match fds {
+            Ok(fds) => fds.begin(token, readiness, &self.current_call),
+            Err(_) => unreachable!("the table is borrowed for single steps only"),
+        }
     }
 
     /// The call has returned. Hands back a handler whose watch ended meanwhile.
     #[inline]
     pub(crate) fn end_call(&self) -> Option<HandlerBox> {
-        self.fds_for_call().end()
-    }
-
-    /// The table for the one step before and the one after a callback, which happen for every event: checked like a
-    /// borrow, but without counting it.
-    #[inline]
-    fn fds_for_call(&self) -> &FdTable {
-        // SAFETY: nobody borrows the table mutably while this reference lives, because `begin` and `end` call nothing that
-        // could; that nobody has it borrowed already is checked here.
-        let fds = unsafe { self.fds.try_borrow_unguarded() };
-        fds.unwrap_or_else(|_| unreachable!("the table is borrowed for single steps only"))
+        self.current_call.end()
     }
 
     /// Starts a new kernel set and enters everything that should be in it, so that no registration of the past can
@@ -250,6 +255,7 @@ impl Core {
 
     pub(crate) fn add_timer(&self, deadline: Instant, action: Action, label: Label) -> Result<Timer> {
         self.check_open()?;
+        self.mailbox.set_attention(true);
         let turn = self.counters.turns.get();
         let timer = self.timers.borrow_mut().insert(deadline, action, label, turn);
         self.arm_for_embedder(deadline)?;
@@ -317,6 +323,7 @@ impl Core {
                 use std::os::fd::AsRawFd;
                 self.embedded.set(true);
                 self.mailbox.set_embedded();
+                self.mailbox.set_attention(true);
                 return epoll.embedding_fd().map(|fd| fd.as_raw_fd());
             }
             Poller::Poll(_) => {}
@@ -328,6 +335,7 @@ impl Core {
 
     pub(crate) fn defer(&self, call: Deferred) -> Result<()> {
         self.check_open()?;
+        self.mailbox.set_attention(true);
         self.deferred.borrow_mut().push_back(call);
         self.mailbox.notify_embedder();
         Ok(())
@@ -365,6 +373,16 @@ impl Core {
     /// Whether the next turn must not block.
     pub(crate) fn has_immediate_work(&self) -> bool {
         !self.deferred.borrow().is_empty() || self.mailbox.has_ready() || self.timer_known_due()
+    }
+
+    /// Whether turns must look after more than ready descriptors.
+    pub(crate) fn has_concerns(&self) -> bool {
+        self.timers.borrow().len() > 0
+            || self.has_immediate_work()
+            || self.fds.borrow().has_fresh()
+            || self.observed.get()
+            || self.embedded.get()
+            || self.virtual_clock().is_some()
     }
 
     /// Whether a timer is due by the time that was last read.
@@ -407,6 +425,7 @@ impl Core {
         let mut observer = self.observer.borrow_mut();
         change(&mut observer);
         self.observed.set(observer.is_on());
+        self.mailbox.set_attention(true);
     }
 
     pub(crate) fn set_timing(&self, on: bool) {

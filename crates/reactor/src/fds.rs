@@ -52,11 +52,15 @@ struct Slot {
     generation: u32,
     /// What may pass to the callbacks.
     mask: Readiness,
-    oneshot: bool,
-    /// Whether the watch began, or the registration ended, during the batch in hand: whatever that batch still holds for
-    /// this number is of the past.
-    fresh: bool,
+    /// [`ONESHOT`] and [`FRESH`]: nothing, for most events.
+    flags: u8,
 }
+
+/// The first report disarms the watcher.
+const ONESHOT: u8 = 1;
+/// The watch began, or the registration ended, during the batch in hand: whatever that batch still holds for this number
+/// is of the past.
+const FRESH: u8 = 2;
 
 /// What only changes look at.
 struct Details {
@@ -76,7 +80,7 @@ pub(crate) struct Call {
     pub(crate) readiness: Readiness,
     /// Whether this report is the watcher's only one.
     pub(crate) oneshot: bool,
-    /// Valid until [`FdTable::end`].
+    /// Valid until [`CurrentCall::end`].
     pub(crate) handler: NonNull<dyn Handler>,
 }
 
@@ -108,34 +112,49 @@ pub(crate) enum Change {
 /// Slot of no handler.
 const NOBODY: usize = usize::MAX;
 
+/// The call that is being made. Outside the table, so that it can be ended without looking whether that is free.
+pub(crate) struct CurrentCall {
+    /// The slot whose handler is being called.
+    slot: Cell<usize>,
+    /// The handler that is being called, once its watch has ended: to be dropped when the call returns.
+    retired: Cell<Option<HandlerBox>>,
+}
+
+impl Default for CurrentCall {
+    fn default() -> CurrentCall {
+        CurrentCall { slot: Cell::new(NOBODY), retired: Cell::new(None) }
+    }
+}
+
+impl CurrentCall {
+    /// The call has returned, or has panicked. Hands back the handler if its watch ended meanwhile.
+    #[inline]
+    pub(crate) fn end(&self) -> Option<HandlerBox> {
+        // The marker is taken away exactly when a handler is retired.
+        if self.slot.replace(NOBODY) == NOBODY { self.retired.take() } else { None }
+    }
+
+    /// Keeps a handler that is being called until the call returns; hands any other back, to be dropped.
+    fn retire(&self, slot: usize, handler: Option<HandlerBox>) -> Option<HandlerBox> {
+        if self.slot.get() != slot || handler.is_none() {
+            return handler;
+        }
+        // From here on the slot belongs to others, and its next handler is not being called.
+        self.slot.set(NOBODY);
+        self.retired.replace(handler)
+    }
+}
+
+#[derive(Default)]
 pub(crate) struct FdTable {
     slots: Vec<Slot>,
     /// The rest of each slot.
     details: Vec<Details>,
     /// Slots that are marked fresh.
     fresh: Vec<u32>,
-    /// The slot whose handler is being called.
-    running: Cell<usize>,
-    /// The handler that is being called, once its watch has ended: to be dropped when the call returns.
-    retired: Cell<Option<HandlerBox>>,
     watchers: usize,
     internal: usize,
     armed: usize,
-}
-
-impl Default for FdTable {
-    fn default() -> FdTable {
-        FdTable {
-            slots: Vec::new(),
-            details: Vec::new(),
-            fresh: Vec::new(),
-            running: Cell::new(NOBODY),
-            retired: Cell::new(None),
-            watchers: 0,
-            internal: 0,
-            armed: 0,
-        }
-    }
 }
 
 impl FdTable {
@@ -198,12 +217,19 @@ impl FdTable {
     #[inline]
     pub(crate) fn begin_batch(&mut self) {
         for index in self.fresh.drain(..) {
-            self.slots[index as usize].fresh = false;
+            self.slots[index as usize].flags &= !FRESH;
         }
     }
 
+    /// Whether the next batch makes a difference to anyone.
+    pub(crate) fn has_fresh(&self) -> bool {
+        !self.fresh.is_empty()
+    }
+
     fn mark_fresh(&mut self, index: usize) {
-        if !std::mem::replace(&mut self.slots[index].fresh, true) {
+        let flags = &mut self.slots[index].flags;
+        if *flags & FRESH == 0 {
+            *flags |= FRESH;
             self.fresh.push(index as u32);
         }
     }
@@ -245,6 +271,7 @@ impl FdTable {
         request: &Request,
         kernel: Kernel,
         handler: HandlerBox,
+        current: &CurrentCall,
     ) -> (Watcher, Option<HandlerBox>) {
         let index = fd as usize;
         if index >= self.slots.len() {
@@ -266,7 +293,7 @@ impl FdTable {
         self.watchers += 1;
         self.internal += usize::from(request.internal);
         self.commit_interest(watcher, token, request, kernel);
-        (watcher, self.retire(index, replaced))
+        (watcher, current.retire(index, replaced))
     }
 
     /// Enters an interest that the kernel has accepted.
@@ -281,7 +308,7 @@ impl FdTable {
         let ended = slot.registration != registration_of(token);
         slot.registration = registration_of(token);
         slot.mask = request.interest.mask();
-        slot.oneshot = request.mode.is_oneshot();
+        slot.flags = (slot.flags & FRESH) | if request.mode.is_oneshot() { ONESHOT } else { 0 };
         let details = &mut self.details[watcher.slot()];
         let was_armed = matches!(details.kernel, Kernel::Armed(_));
         let is_armed = matches!(kernel, Kernel::Armed(_));
@@ -296,7 +323,11 @@ impl FdTable {
 
     /// Ends a watch. Hands back its handler (none while that is being called) and whether the kernel still knows the
     /// descriptor.
-    pub(crate) fn remove(&mut self, watcher: Watcher) -> Option<(Option<HandlerBox>, bool)> {
+    pub(crate) fn remove(
+        &mut self,
+        watcher: Watcher,
+        current: &CurrentCall,
+    ) -> Option<(Option<HandlerBox>, bool)> {
         let known = self.live(watcher)?.kernel != Kernel::Absent;
         let index = watcher.slot();
         self.forget(index);
@@ -304,7 +335,7 @@ impl FdTable {
         slot.generation = slot.generation.wrapping_add(1);
         let handler = slot.handler.take();
         self.end_registration(index);
-        Some((self.retire(index, handler), known))
+        Some((current.retire(index, handler), known))
     }
 
     /// From here on, events of the current registration are of the past.
@@ -312,16 +343,6 @@ impl FdTable {
         let slot = &mut self.slots[index];
         slot.registration = slot.registration.wrapping_add(1);
         self.mark_fresh(index);
-    }
-
-    /// Keeps a handler that is being called until the call returns; hands any other back, to be dropped.
-    fn retire(&self, index: usize, handler: Option<HandlerBox>) -> Option<HandlerBox> {
-        if self.running.get() != index || handler.is_none() {
-            return handler;
-        }
-        // From here on the slot belongs to others, and its next handler is not being called.
-        self.running.set(NOBODY);
-        self.retired.replace(handler)
     }
 
     /// Takes a live slot out of the counts.
@@ -336,36 +357,27 @@ impl FdTable {
         }
     }
 
-    /// Finds whom an event is for. The handler stays where it is until [`end`](FdTable::end), whatever is done to this
-    /// table meanwhile.
+    /// Finds whom an event is for. The handler stays where it is until [`CurrentCall::end`], whatever is done to this table
+    /// meanwhile.
     #[inline]
-    pub(crate) fn begin(&self, event_token: u64, readiness: Readiness) -> Lookup {
+    pub(crate) fn begin(&self, event_token: u64, readiness: Readiness, current: &CurrentCall) -> Lookup {
         let index = (event_token >> 32) as usize;
         let Some(slot) = self.slots.get(index) else { return Lookup::Stale };
-        let readiness = readiness.intersection(slot.mask);
-        match &slot.handler {
-            Some(handler) if slot.registration == registration_of(event_token) => {
-                if slot.fresh || readiness.is_empty() {
-                    return Lookup::Ignored;
-                }
-                self.running.set(index);
-                Lookup::Found(Call {
-                    watcher: Watcher::new(index as RawFd, slot.generation),
-                    readiness,
-                    oneshot: slot.oneshot,
-                    handler: handler.address(),
-                })
-            }
-            _ if slot.fresh => Lookup::Overtaken,
-            _ => Lookup::Stale,
+        let ready = readiness.bits() & slot.mask.bits();
+        let Some(handler) = &slot.handler else { return slot.miss() };
+        if slot.registration != registration_of(event_token) {
+            return slot.miss();
         }
-    }
-
-    /// The call has returned, or has panicked. Hands back the handler if its watch ended meanwhile.
-    #[inline]
-    pub(crate) fn end(&self) -> Option<HandlerBox> {
-        // The marker is taken away exactly when a handler is retired.
-        if self.running.replace(NOBODY) == NOBODY { self.retired.take() } else { None }
+        if ready == 0 || slot.flags >= FRESH {
+            return Lookup::Ignored;
+        }
+        current.slot.set(index);
+        Lookup::Found(Call {
+            watcher: Watcher::new(index as RawFd, slot.generation),
+            readiness: Readiness::from_bits_retain(ready),
+            oneshot: slot.flags != 0,
+            handler: handler.address(),
+        })
     }
 
     /// Notes that a oneshot watcher has made its report.
@@ -416,15 +428,14 @@ impl FdTable {
 }
 
 impl Slot {
+    /// What to make of an event whose registration is not the current one.
+    #[cold]
+    fn miss(&self) -> Lookup {
+        if self.flags & FRESH != 0 { Lookup::Overtaken } else { Lookup::Stale }
+    }
+
     fn vacant() -> Slot {
-        Slot {
-            handler: None,
-            registration: 0,
-            generation: 0,
-            mask: Readiness::empty(),
-            oneshot: false,
-            fresh: false,
-        }
+        Slot { handler: None, registration: 0, generation: 0, mask: Readiness::empty(), flags: 0 }
     }
 }
 

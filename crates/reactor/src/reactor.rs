@@ -146,32 +146,54 @@ impl Reactor {
     }
 
     /// One turn.
+    #[inline]
     fn turn(&mut self, wait: Wait, deadline: Option<Instant>) -> Result<Outcome> {
         let core = self.handle.core();
-        if core.fork_generation.get() != crate::fork::generation() {
+        count(&core.counters.turns, 1);
+        let forked = core.fork_generation.get() != crate::fork::generation();
+        let plain = wait == Wait::Block && deadline.is_none() && !forked && self.batch.events_done();
+        if !plain || core.mailbox().needs_attention() {
+            return self.full_turn(wait, deadline);
+        }
+        // Nothing but descriptors to look after, unless one of them or its callback says otherwise.
+        self.batch.fetch_events(&self.handle)?;
+        let callbacks = self.batch.dispatch_events::<false>(&self.handle);
+        let core = self.handle.core();
+        if core.mailbox().needs_attention() {
+            return self.finish_turn(callbacks, Wait::Block);
+        }
+        count(&core.counters.callbacks, callbacks as u64);
+        Ok(Outcome { callbacks, stirred: false })
+    }
+
+    fn full_turn(&mut self, wait: Wait, deadline: Option<Instant>) -> Result<Outcome> {
+        if self.handle.core().fork_generation.get() != crate::fork::generation() {
             self.after_fork()?;
         }
-        let core = self.handle.core();
-        count(&core.counters.turns, 1);
         let mut wait = wait;
         if self.batch.is_done() {
             wait = self.batch.fetch(&self.handle, wait, deadline)?;
         }
-        let observed = core.observed.get();
-        let mut outcome = Outcome::default();
-        let ran = if observed {
-            self.batch.dispatch_events::<true>(&self.handle)?
+        let callbacks = if self.handle.core().observed.get() {
+            self.batch.dispatch_events::<true>(&self.handle)
         } else {
-            self.batch.dispatch_events::<false>(&self.handle)?
+            self.batch.dispatch_events::<false>(&self.handle)
         };
-        outcome.callbacks += ran;
-        outcome.stirred |= self.batch.take_woken();
+        self.finish_turn(callbacks, wait)
+    }
+
+    /// Everything that comes after the descriptors.
+    fn finish_turn(&mut self, callbacks: usize, waited: Wait) -> Result<Outcome> {
+        let mut outcome = Outcome { callbacks, stirred: self.batch.take_woken() };
+        self.batch.rebuild_if_haunted(&self.handle)?;
         outcome.callbacks += self.batch.run_wakeups(&self.handle);
-        outcome.callbacks += self.batch.run_timers(&self.handle, wait);
+        outcome.callbacks += self.batch.run_timers(&self.handle, waited);
         outcome.callbacks += run_deferred(&self.handle);
         outcome.stirred |= run_tasks(&self.handle);
-        count(&self.handle.core().counters.callbacks, outcome.callbacks as u64);
-        self.handle.core().prepare_for_embedder()?;
+        let core = self.handle.core();
+        count(&core.counters.callbacks, outcome.callbacks as u64);
+        core.mailbox().set_attention(core.has_concerns());
+        core.prepare_for_embedder()?;
         Ok(outcome)
     }
 

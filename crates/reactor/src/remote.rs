@@ -37,6 +37,9 @@ pub(crate) struct Mailbox {
     pub(crate) wake_fd: WakeFd,
     notified: AtomicBool,
     stop: AtomicBool,
+    /// Whether the next turn has more to look after than ready descriptors. Written by the loop's own thread only; here,
+    /// because wakers reach no further.
+    attention: AtomicBool,
     /// Whether a foreign loop waits for us, so that even our own thread must make the descriptor readable.
     embedded: AtomicBool,
     inbox: Mutex<Inbox>,
@@ -50,6 +53,7 @@ impl Mailbox {
             wake_fd,
             notified: AtomicBool::new(false),
             stop: AtomicBool::new(false),
+            attention: AtomicBool::new(true),
             embedded: AtomicBool::new(false),
             inbox: Mutex::new(Inbox::default()),
             ready: LocalQueue(UnsafeCell::new(VecDeque::new())),
@@ -120,7 +124,19 @@ impl Mailbox {
         self.notify();
     }
 
+    /// Whether there may be more to look after than ready descriptors.
+    #[inline]
+    pub(crate) fn needs_attention(&self) -> bool {
+        self.attention.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn set_attention(&self, needed: bool) {
+        self.attention.store(needed, Ordering::Relaxed);
+    }
+
     pub(crate) fn push_ready(&self, runnable: Runnable) {
+        self.set_attention(true);
         self.with_ready(|queue| queue.push_back(runnable));
     }
 

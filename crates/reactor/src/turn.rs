@@ -10,7 +10,7 @@ use crate::stats::count;
 use crate::sys::event::{self, Event as KernelEvent};
 use crate::sys::{ALARM, EVENTS_PER_TURN_MAX, WAKE, Wait};
 use crate::timers::{Action, Due};
-use crate::{Event, Handle, Instant, Readiness, Result, Timer};
+use crate::{Event, Handle, Instant, Readiness, Result, Timer, Watcher};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
@@ -33,6 +33,8 @@ pub(crate) struct Batch {
     ended: Vec<usize>,
     /// Tokens of registrations that do not exist and that reported nevertheless.
     ghosts: Vec<u64>,
+    /// Whether the kernel's set must be made anew.
+    rebuild: bool,
     alarm_rang: bool,
     woken: bool,
 }
@@ -47,6 +49,7 @@ impl Batch {
             signalled: VecDeque::new(),
             ended: Vec::new(),
             ghosts: Vec::new(),
+            rebuild: false,
             alarm_rang: false,
             woken: false,
         }
@@ -61,6 +64,22 @@ impl Batch {
     /// Whether another thread has asked for a turn since this was last asked.
     pub(crate) fn take_woken(&mut self) -> bool {
         std::mem::take(&mut self.woken)
+    }
+
+    /// Whether all events that were fetched have been delivered.
+    #[inline]
+    pub(crate) fn events_done(&self) -> bool {
+        self.next_event == self.events.len()
+    }
+
+    /// Waits for events and nothing else.
+    #[inline]
+    pub(crate) fn fetch_events(&mut self, handle: &Handle) -> Result<()> {
+        let core = handle.core();
+        self.next_event = 0;
+        let result = core.poller.borrow_mut().wait(&mut self.events, Wait::Block, None);
+        count(&core.counters.events, self.events.len() as u64);
+        result
     }
 
     /// Waits. Says whether it may have blocked.
@@ -106,7 +125,7 @@ impl Batch {
         }
     }
 
-    pub(crate) fn dispatch_events<const OBSERVED: bool>(&mut self, handle: &Handle) -> Result<usize> {
+    pub(crate) fn dispatch_events<const OBSERVED: bool>(&mut self, handle: &Handle) -> usize {
         let mut ran = 0;
         let mut index = self.next_event;
         while let Some(kernel_event) = self.events.get(index) {
@@ -115,33 +134,25 @@ impl Batch {
             // What a panic leaves undelivered starts here.
             self.next_event = index;
             if token < ALARM {
-                ran += self.dispatch::<OBSERVED>(handle, token, readiness)? as usize;
+                ran += self.dispatch::<OBSERVED>(handle, token, readiness) as usize;
             } else if token == WAKE {
                 self.open_inbox(handle);
             } else {
                 handle.core().poller.borrow_mut().alarm_rang();
                 self.alarm_rang = true;
+                handle.core().mailbox().set_attention(true);
             }
         }
-        Ok(ran)
+        ran
     }
 
     #[inline]
-    fn dispatch<const OBSERVED: bool>(
-        &mut self,
-        handle: &Handle,
-        token: u64,
-        ready: Readiness,
-    ) -> Result<u32> {
+    fn dispatch<const OBSERVED: bool>(&mut self, handle: &Handle, token: u64, ready: Readiness) -> u32 {
         let core = handle.core();
         let call = match core.begin_call(token, ready) {
             Lookup::Found(call) => call,
-            Lookup::Ignored => return Ok(0),
-            Lookup::Overtaken => {
-                count(&core.counters.stale_events, 1);
-                return Ok(0);
-            }
-            Lookup::Stale => return self.discard(handle, token),
+            Lookup::Ignored => return 0,
+            missed => return self.discard(handle, token, matches!(missed, Lookup::Stale)),
         };
         if call.oneshot {
             core.fds.borrow_mut().disarm(call.watcher);
@@ -158,25 +169,33 @@ impl Batch {
             handler.ready(&event)
         };
         drop(guard);
-        if ran == 0 && core.fds.borrow_mut().park(call.watcher) {
-            core.poller.borrow_mut().remove(call.watcher.raw_fd());
+        if ran == 0 {
+            silence(core, call.watcher);
         }
-        Ok(ran)
+        ran
     }
 
-    /// Drops an event whose registration is gone. One that comes again belongs to a description that lives on under
-    /// another number and can no longer be removed: only a new set gets rid of it.
+    /// Drops an event whose registration has ended. A stale one that comes again belongs to a description that lives on
+    /// under another number and can no longer be removed: only a new set gets rid of it.
     #[cold]
-    fn discard(&mut self, handle: &Handle, token: u64) -> Result<u32> {
-        let core = handle.core();
-        count(&core.counters.stale_events, 1);
-        if self.ghosts.contains(&token) || self.ghosts.len() == GHOSTS_MAX {
-            self.ghosts.clear();
-            core.rebuild()?;
-        } else {
+    fn discard(&mut self, handle: &Handle, token: u64, stale: bool) -> u32 {
+        count(&handle.core().counters.stale_events, 1);
+        if stale && (self.ghosts.contains(&token) || self.ghosts.len() == GHOSTS_MAX) {
+            self.rebuild = true;
+            handle.core().mailbox().set_attention(true);
+        } else if stale {
             self.ghosts.push(token);
         }
-        Ok(0)
+        0
+    }
+
+    /// Gets rid of the ghosts that this turn has met again.
+    pub(crate) fn rebuild_if_haunted(&mut self, handle: &Handle) -> Result<()> {
+        if !std::mem::take(&mut self.rebuild) {
+            return Ok(());
+        }
+        self.ghosts.clear();
+        handle.core().rebuild()
     }
 
     /// Takes in what other threads have left.
@@ -184,6 +203,7 @@ impl Batch {
         let core = handle.core();
         count(&core.counters.wakeups, 1);
         self.woken = true;
+        core.mailbox().set_attention(true);
         core.mailbox().acknowledge();
         let mut inbox = core.mailbox().inbox();
         self.signalled.extend(inbox.signalled.drain(..));
@@ -329,6 +349,15 @@ struct ObserveGuard<'a> {
 impl Drop for ObserveGuard<'_> {
     fn drop(&mut self) {
         self.handle.core().note(|observer| observer.leave(self.label, self.start));
+    }
+}
+
+/// Silences a level watcher that was told of something for which it has no callback, or it would be told for ever.
+#[cold]
+fn silence(core: &Core, watcher: Watcher) {
+    core.mailbox().set_attention(true);
+    if core.fds.borrow_mut().park(watcher) {
+        core.poller.borrow_mut().remove(watcher.raw_fd());
     }
 }
 
