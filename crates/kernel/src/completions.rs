@@ -4,7 +4,7 @@ use crate::actors::Overdue;
 use crate::dead_letters::Owner;
 use crate::ids::Now;
 use crate::kernel::{Job, Kernel, MS};
-use crate::requests::{Live, Origin, Phase, Recipient, RequestKey};
+use crate::requests::{Delegate, Live, Origin, Phase, Recipient, RequestKey};
 use crate::routes::Handler;
 use crate::wheel::deadline_after;
 use mainspring_message::{Envelope, Failure, Kind, Started};
@@ -119,7 +119,8 @@ impl Kernel {
                 }
             }
             Origin::Actor(actor) => self.hand_answer(actor, answer, now),
-            Origin::Delegate { to, timer_id } => {
+            Origin::Delegate(delegate) => {
+                let Delegate { to, timer_id } = *delegate;
                 self.deliver_delegated(to, timer_id.as_deref(), &live.message, answer, now);
             }
         }

@@ -24,13 +24,16 @@ pub(crate) enum Origin {
     Connection(ConnectionId),
     /// This life of an actor.
     Actor(ActorRef),
-    /// Whoever scheduled or requeued it, if it still lives; everybody else by an event.
-    Delegate {
-        /// Who.
-        to: Recipient,
-        /// The schedule that it came from; nothing for a dead letter put back.
-        timer_id: Option<Text>,
-    },
+    /// Whoever scheduled or requeued it, if it still lives; everybody else by an event. Boxed because it is rare.
+    Delegate(Box<Delegate>),
+}
+
+/// A requester that is not there itself.
+#[derive(Clone, Debug)]
+pub(crate) struct Delegate {
+    pub(crate) to: Recipient,
+    /// The schedule that the request came from; nothing for a dead letter put back.
+    pub(crate) timer_id: Option<Text>,
 }
 
 /// Somebody to whom a message can be handed.

@@ -5,7 +5,7 @@ use crate::ids::Now;
 use crate::ingest::{Applicant, Refusal, is_reserved};
 use crate::kernel::{Job, Kernel, MS};
 use crate::lanes::Item;
-use crate::requests::{Origin, Recipient};
+use crate::requests::{Delegate, Origin, Recipient};
 use crate::wheel::{TimerKey, deadline_after};
 use mainspring_message::{Draft, Envelope, Failure, Json, Kind, Text};
 use serde::Deserialize;
@@ -265,7 +265,7 @@ impl Kernel {
             let bytes = message.line().len();
             return self.lanes.push(self.loop_queue, Item::Event(message), bytes);
         }
-        let origin = Origin::Delegate { to, timer_id };
+        let origin = Origin::Delegate(Box::new(Delegate { to, timer_id }));
         let queue = self.loop_queue;
         let applicant = Applicant { message: &message, origin, peer, queue, cause: None };
         if let Err(refusal) = self.admit(applicant, now) {

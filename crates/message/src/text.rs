@@ -1,12 +1,15 @@
-//! A piece of shared text.
+//! A piece of text that is cheap to hand on.
 
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A slice of reference-counted text: cloning it copies no characters.
+/// The longest text that is kept in place, in bytes. Ids and types are usually shorter.
+const INLINE_BYTES_MAX: usize = 30;
+
+/// A short text kept in place, or a slice of reference-counted text: cloning it copies few characters or none.
 ///
-/// A message's fields are slices of the line it came in, so handing one on costs a count, not a copy.
+/// A message's fields are slices of the line it came in, so handing one on costs a count at most.
 ///
 /// ```
 /// use mainspring_message::Text;
@@ -15,22 +18,36 @@ use std::sync::Arc;
 /// assert_eq!(&*text.clone(), "Memory.Set");
 /// ```
 #[derive(Clone)]
-pub struct Text {
-    buffer: Arc<str>,
-    start: u32,
-    end: u32,
+pub struct Text(Repr);
+
+#[derive(Clone)]
+enum Repr {
+    Inline { len: u8, bytes: [u8; INLINE_BYTES_MAX] },
+    Shared { buffer: Arc<str>, start: u32, end: u32 },
 }
 
 impl Text {
     /// A slice of `buffer`; the caller vouches that the range lies on character boundaries within 4 GiB.
     pub(crate) fn slice(buffer: &Arc<str>, start: u32, end: u32) -> Text {
-        debug_assert!(buffer.is_char_boundary(start as usize) && buffer.is_char_boundary(end as usize));
-        Text { buffer: Arc::clone(buffer), start, end }
+        match Text::inline(&buffer[start as usize..end as usize]) {
+            Some(text) => text,
+            None => Text(Repr::Shared { buffer: Arc::clone(buffer), start, end }),
+        }
+    }
+
+    fn inline(text: &str) -> Option<Text> {
+        let mut bytes = [0; INLINE_BYTES_MAX];
+        bytes.get_mut(..text.len())?.copy_from_slice(text.as_bytes());
+        Some(Text(Repr::Inline { len: text.len() as u8, bytes }))
     }
 
     /// The characters.
     pub fn as_str(&self) -> &str {
-        &self.buffer[self.start as usize..self.end as usize]
+        match &self.0 {
+            // The bytes were copied from a string, whole, so they are one.
+            Repr::Inline { len, bytes } => str::from_utf8(&bytes[..usize::from(*len)]).unwrap_or_default(),
+            Repr::Shared { buffer, start, end } => &buffer[*start as usize..*end as usize],
+        }
     }
 }
 
@@ -48,8 +65,10 @@ impl From<&str> for Text {
     /// # Panics
     /// When the text is 4 GiB or longer.
     fn from(text: &str) -> Text {
-        let end = u32::try_from(text.len()).expect("a text is shorter than 4 GiB");
-        Text { buffer: Arc::from(text), start: 0, end }
+        Text::inline(text).unwrap_or_else(|| {
+            let end = u32::try_from(text.len()).expect("a text is shorter than 4 GiB");
+            Text(Repr::Shared { buffer: Arc::from(text), start: 0, end })
+        })
     }
 }
 
@@ -76,5 +95,20 @@ impl fmt::Debug for Text {
 impl fmt::Display for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_and_long_texts_come_back_as_they_were() {
+        for len in [0, 1, INLINE_BYTES_MAX - 1, INLINE_BYTES_MAX, INLINE_BYTES_MAX + 1, 1000] {
+            let text = "x".repeat(len);
+            assert_eq!(Text::from(text.as_str()).as_str(), text);
+            let buffer: Arc<str> = Arc::from(format!("a{text}b"));
+            assert_eq!(Text::slice(&buffer, 1, 1 + len as u32).as_str(), text);
+        }
     }
 }

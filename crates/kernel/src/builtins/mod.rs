@@ -53,10 +53,10 @@ impl Kernel {
     pub(crate) fn serve_builtin(&mut self, builtin: Builtin, key: RequestKey, now: Now) {
         let Some(live) = self.requests.get(key) else { return };
         let request = live.message.clone();
-        let recipient = match live.origin {
-            Origin::Connection(connection) => Recipient::Connection(connection),
-            Origin::Actor(actor) => Recipient::Actor(actor),
-            Origin::Delegate { to, .. } => to,
+        let recipient = match &live.origin {
+            Origin::Connection(connection) => Recipient::Connection(*connection),
+            Origin::Actor(actor) => Recipient::Actor(*actor),
+            Origin::Delegate(delegate) => delegate.to,
         };
         let caller = Caller { peer: self.requests.entry(key.slot).peer, recipient };
         let answer = match builtin {

@@ -2,6 +2,7 @@
 
 use super::support::*;
 use mainspring_kernel::{Config, Effect, Mode, Turn};
+use mainspring_message::{Draft, Json, Kind};
 use serde_json::json;
 
 fn batch() -> Config {
@@ -135,4 +136,18 @@ fn s7_3_a_drain_answers_what_finishes_and_ends_the_rest_at_its_deadline() {
     // c-3 was delivered when c-1 had left.
     assert!(fates.contains(&("c-3".into(), "yes".into())), "{fates:?}");
     assert_eq!(world.run(), Turn::Ended);
+}
+
+#[test]
+fn s7_3_an_outcome_that_came_before_the_deadline_of_the_drain_is_delivered() {
+    let mut world = World::booted(vec![manifest("echo", &["command:Echo.Say"])]);
+    let client = world.connect(1);
+    world.ask(client, &line("command", "Echo.Say", "c-1", json!(1)));
+    let (actor, request) = world.only_delivered();
+    world.kernel.shutdown("test", world.now);
+    world.run();
+    world.now.mono_ns += 10_000_000_000;
+    world.kernel.actor_message(actor, Draft::reply(&request, Json::null()), world.now);
+    world.run();
+    assert_eq!(world.only_written(client).kind(), Kind::Reply);
 }
