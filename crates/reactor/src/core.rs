@@ -123,10 +123,28 @@ impl Core {
         }
     }
 
+    /// Makes every kernel object anew in a process that was forked from the one that made them: what it did to the old
+    /// ones, it would do to its parent's loop.
+    #[inline]
+    pub(crate) fn renew_after_fork(&self) -> Result<()> {
+        if self.fork_generation.get() == crate::fork::generation() { Ok(()) } else { self.after_fork() }
+    }
+
+    #[cold]
+    fn after_fork(&self) -> Result<()> {
+        self.fork_generation.set(crate::fork::generation());
+        self.mailbox.after_fork(self.backend)?;
+        self.pool.borrow_mut().after_fork();
+        crate::signals::after_fork(self)?;
+        self.poller.borrow_mut().leave_parent()?;
+        self.rebuild()
+    }
+
     // Watchers
 
     pub(crate) fn watch(&self, fd: RawFd, request: &Request, handler: HandlerBox) -> Result<Watcher> {
         self.check_open()?;
+        self.renew_after_fork()?;
         if fd < 0 {
             return Err(Error::BadFd { fd });
         }
@@ -145,6 +163,7 @@ impl Core {
 
     pub(crate) fn modify(&self, watcher: Watcher, interest: Interest) -> Result<()> {
         self.check_open()?;
+        self.renew_after_fork()?;
         let Some(mut request) = self.fds.borrow().request_of(watcher) else { return Err(Error::Gone) };
         if !request.accepts.contains(interest) {
             return Err(Error::NoCallback);
@@ -179,7 +198,7 @@ impl Core {
             return false;
         };
         self.mailbox.set_attention(true);
-        if known_to_kernel {
+        if known_to_kernel && self.renew_after_fork().is_ok() {
             self.poller.borrow_mut().remove(watcher.raw_fd());
         }
         // After the kernel has let go: dropping an owned source closes it.
@@ -301,6 +320,7 @@ impl Core {
             self.mailbox.notify_embedder();
             return Ok(());
         }
+        self.renew_after_fork()?;
         self.poller.borrow_mut().arm(deadline)
     }
 
@@ -317,6 +337,7 @@ impl Core {
 
     pub(crate) fn embedding_fd(&self) -> Result<RawFd> {
         self.check_open()?;
+        self.renew_after_fork()?;
         match &mut *self.poller.borrow_mut() {
             #[cfg(target_os = "linux")]
             Poller::Epoll(epoll) => {

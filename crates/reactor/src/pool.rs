@@ -52,9 +52,10 @@ impl Pool {
         self.shared.in_flight.load(Ordering::Acquire)
     }
 
-    /// The threads stayed in the parent process.
+    /// The threads stayed in the parent process. What they shared may be locked by one of them for ever, so it is left
+    /// untouched.
     pub(crate) fn after_fork(&mut self) {
-        *self = Pool::new(self.threads_max);
+        std::mem::forget(std::mem::replace(self, Pool::new(self.threads_max)));
     }
 
     fn submit(&self, job: Job) -> Result<()> {
@@ -183,6 +184,7 @@ impl Handle {
         call: impl FnOnce() -> T + Send + 'static,
     ) -> Result<Blocking<T>> {
         self.core().check_open()?;
+        self.core().renew_after_fork()?;
         let slot = Arc::new(Mutex::new(Slot { result: None, waker: None }));
         let (target, pool) = (slot.clone(), self.core().pool().borrow());
         let finished = InFlight { workers: pool.shared.clone(), remote: self.remote() };

@@ -167,9 +167,7 @@ impl Reactor {
     }
 
     fn full_turn(&mut self, wait: Wait, deadline: Option<Instant>) -> Result<Outcome> {
-        if self.handle.core().fork_generation.get() != crate::fork::generation() {
-            self.after_fork()?;
-        }
+        self.handle.core().renew_after_fork()?;
         let mut wait = wait;
         if self.batch.is_done() {
             wait = self.batch.fetch(&self.handle, wait, deadline)?;
@@ -195,15 +193,6 @@ impl Reactor {
         core.mailbox().set_attention(core.has_concerns());
         core.prepare_for_embedder()?;
         Ok(outcome)
-    }
-
-    /// Makes every kernel object anew: this process shares the old ones with its parent.
-    fn after_fork(&mut self) -> Result<()> {
-        let core = self.handle.core();
-        core.fork_generation.set(crate::fork::generation());
-        core.mailbox().wake_fd.replace(core.backend)?;
-        core.pool().borrow_mut().after_fork();
-        core.rebuild()
     }
 }
 

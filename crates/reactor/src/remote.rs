@@ -4,7 +4,7 @@
 //! call to wake it. The loop's own thread never makes that call (decision R12).
 
 use crate::sys::wake_fd::WakeFd;
-use crate::{Error, Handle, Result};
+use crate::{Backend, Error, Handle, Result};
 use async_task::Runnable;
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
@@ -91,6 +91,14 @@ impl Mailbox {
         self.wake_fd.drain();
         // A swap, not a store: whoever found the flag set has left something before, which must be seen from here on.
         self.notified.swap(false, Ordering::AcqRel);
+    }
+
+    /// Parts from the parent's descriptor. What had been left and not been seen before the fork is here as well.
+    pub(crate) fn after_fork(&self, backend: Backend) -> Result<()> {
+        self.wake_fd.replace(backend)?;
+        self.notified.store(true, Ordering::Release);
+        self.wake_fd.notify();
+        Ok(())
     }
 
     pub(crate) fn request_stop(&self) {

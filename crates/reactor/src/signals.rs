@@ -7,10 +7,12 @@
 //! A signal number belongs to one loop of the process at a time; within that loop any number of callbacks may watch it.
 
 use crate::core::Core;
+use crate::sys::wake_fd::duplicate_onto;
 use crate::{Backend, Error, Handle, Interest, Result, Watcher};
 use std::collections::{BTreeMap, VecDeque};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Mutex, PoisonError};
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A signal number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -221,9 +223,10 @@ impl Handle {
             return Ok(());
         }
         let intake = Intake::new(core.backend)?;
-        let source = intake.source()?;
-        let watcher =
-            self.watch(source).internal().start_with(Interest::READ, |_, event| deliver(event.reactor()))?;
+        let watcher = self
+            .watch(intake.source())
+            .internal()
+            .start_with(Interest::READ, |_, event| deliver(event.reactor()))?;
         let mut table = core.signals.borrow_mut();
         table.intake = Some(intake);
         table.watcher = Some(watcher);
@@ -314,6 +317,11 @@ fn let_go(core: &Core, signal: Signal) {
     }
 }
 
+/// Parts from what the parent process goes on using.
+pub(crate) fn after_fork(core: &Core) -> Result<()> {
+    core.signals.borrow().intake.as_ref().map_or(Ok(()), Intake::after_fork)
+}
+
 /// Lets go of every signal when the loop ends.
 pub(crate) fn close(core: &Core) {
     let signals: Vec<Signal> = core.signals.borrow().held.keys().copied().collect();
@@ -339,23 +347,12 @@ enum Hold {
 /// Where signals arrive.
 enum Intake {
     #[cfg(target_os = "linux")]
-    SignalFd {
-        fd: OwnedFd,
-        mask: libc::sigset_t,
-    },
+    SignalFd { fd: Rc<OwnedFd>, mask: libc::sigset_t },
     Pipe {
-        read: OwnedFd,
-        write: OwnedFd,
+        read: Rc<OwnedFd>,
+        /// Shared with the actions that signal handlers run.
+        write: Arc<OwnedFd>,
     },
-}
-
-/// A second reference to the intake's descriptor, for the watcher to own.
-struct IntakeSource(OwnedFd);
-
-impl AsFd for IntakeSource {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
 }
 
 impl Intake {
@@ -364,26 +361,35 @@ impl Intake {
             #[cfg(target_os = "linux")]
             Backend::Epoll => {
                 let mask = signal_set(None);
-                Ok(Intake::SignalFd { fd: new_signalfd(&mask)?, mask })
+                Ok(Intake::SignalFd { fd: Rc::new(new_signalfd(&mask)?), mask })
             }
             _ => {
-                let (read, write) = rustix::pipe::pipe().map_err(Error::io("pipe"))?;
-                for end in [&read, &write] {
-                    rustix::io::fcntl_setfd(end, rustix::io::FdFlags::CLOEXEC).map_err(Error::io("fcntl"))?;
-                    rustix::fs::fcntl_setfl(end, rustix::fs::OFlags::NONBLOCK).map_err(Error::io("fcntl"))?;
-                }
-                Ok(Intake::Pipe { read, write })
+                let (read, write) = new_pipe()?;
+                Ok(Intake::Pipe { read: Rc::new(read), write: Arc::new(write) })
             }
         }
     }
 
-    fn source(&self) -> Result<IntakeSource> {
-        let fd = match self {
+    /// The descriptor to watch.
+    fn source(&self) -> Rc<OwnedFd> {
+        match self {
             #[cfg(target_os = "linux")]
-            Intake::SignalFd { fd, .. } => fd,
-            Intake::Pipe { read, .. } => read,
-        };
-        fd.try_clone().map(IntakeSource).map_err(|source| Error::Io { action: "dup", source })
+            Intake::SignalFd { fd, .. } => fd.clone(),
+            Intake::Pipe { read, .. } => read.clone(),
+        }
+    }
+
+    /// A signalfd reports the signals of whoever reads it; a pipe is shared with the parent process.
+    fn after_fork(&self) -> Result<()> {
+        match self {
+            #[cfg(target_os = "linux")]
+            Intake::SignalFd { .. } => Ok(()),
+            Intake::Pipe { read, write } => {
+                let (fresh_read, fresh_write) = new_pipe()?;
+                duplicate_onto(&fresh_read, read)?;
+                duplicate_onto(&fresh_write, write)
+            }
+        }
     }
 
     fn take_in(&mut self, signal: Signal) -> Result<Hold> {
@@ -397,7 +403,7 @@ impl Intake {
                 Ok(Hold::Blocked { before })
             }
             Intake::Pipe { write, .. } => {
-                let write = write.try_clone().map_err(|source| Error::Io { action: "dup", source })?;
+                let write = write.clone();
                 let byte = [signal.0 as u8];
                 let action = move || {
                     let _ = rustix::io::write(&write, &byte);
@@ -454,6 +460,15 @@ impl Intake {
         }
         counts
     }
+}
+
+fn new_pipe() -> Result<(OwnedFd, OwnedFd)> {
+    let (read, write) = rustix::pipe::pipe().map_err(Error::io("pipe"))?;
+    for end in [&read, &write] {
+        rustix::io::fcntl_setfd(end, rustix::io::FdFlags::CLOEXEC).map_err(Error::io("fcntl"))?;
+        rustix::fs::fcntl_setfl(end, rustix::fs::OFlags::NONBLOCK).map_err(Error::io("fcntl"))?;
+    }
+    Ok((read, write))
 }
 
 #[cfg(target_os = "linux")]

@@ -47,6 +47,7 @@ pub struct StallWatch {
     pulse: Arc<Pulse>,
     done: Arc<(Mutex<bool>, Condvar)>,
     thread: Option<JoinHandle<()>>,
+    fork_generation: u32,
 }
 
 impl Handle {
@@ -71,13 +72,18 @@ impl Handle {
             .spawn(move || sampler.run(&signal, &report))
             .map_err(|source| Error::Io { action: "starting the stall watch", source })?;
         self.core().set_pulse(pulse.clone());
-        Ok(StallWatch { handle: self.clone(), pulse, done, thread: Some(thread) })
+        let fork_generation = crate::fork::generation();
+        Ok(StallWatch { handle: self.clone(), pulse, done, thread: Some(thread), fork_generation })
     }
 }
 
 impl Drop for StallWatch {
     fn drop(&mut self) {
         self.handle.core().clear_pulse(&self.pulse);
+        if self.fork_generation != crate::fork::generation() {
+            // The thread stayed in the parent process: there is nobody to tell and nobody to wait for.
+            return;
+        }
         *self.done.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.done.1.notify_one();
         if let Some(thread) = self.thread.take() {

@@ -10,6 +10,7 @@
 //! - A set is shared across `fork`: see `fork.rs`.
 
 use super::event::{Event, event};
+use super::wake_fd::duplicate_onto;
 use super::{ALARM, Registration, Tokens, Wait, borrow};
 use crate::{Error, Instant, Interest, Mode, Readiness, Result};
 use rustix::buffer::spare_capacity;
@@ -190,6 +191,13 @@ impl Epoll {
         Ok(self.embedding.as_ref().map(AsFd::as_fd).unwrap_or(self.set.as_fd()))
     }
 
+    /// Gives the descriptor for embedding a set of its own under its old number: the old one is the parent's.
+    pub(crate) fn leave_parent(&mut self) -> Result<()> {
+        let Some(outer) = &self.embedding else { return Ok(()) };
+        let fresh = epoll::create(CreateFlags::CLOEXEC).map_err(Error::io("epoll_create1"))?;
+        duplicate_onto(&fresh, outer)
+    }
+
     pub(crate) fn reset(&mut self) -> Result<()> {
         let (mut set, mut alarm) = fresh_set()?;
         std::mem::swap(&mut self.set, &mut set);
@@ -197,6 +205,8 @@ impl Epoll {
         let alarm_at = std::mem::replace(&mut self.alarm_at, NOT_ARMED);
         self.always.clear();
         if let Some(outer) = &self.embedding {
+            // Closing the old set does not remove it if a forked child has it open as well.
+            let _ = epoll::delete(outer, &set);
             epoll::add(outer, &self.set, EventData::new_u64(0), EventFlags::IN)
                 .map_err(Error::io("epoll_ctl"))?;
         }

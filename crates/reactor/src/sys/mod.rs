@@ -149,6 +149,15 @@ impl Poller {
         }
     }
 
+    /// Parts from what a parent process goes on using, ahead of a [`reset`](Poller::reset).
+    pub(crate) fn leave_parent(&mut self) -> Result<()> {
+        match self {
+            #[cfg(target_os = "linux")]
+            Poller::Epoll(epoll) => epoll.leave_parent(),
+            Poller::Poll(_) => Ok(()),
+        }
+    }
+
     /// Starts an empty set under the same descriptor number.
     pub(crate) fn reset(&mut self) -> Result<()> {
         each!(self, poller => poller.reset())

@@ -71,7 +71,8 @@ impl WakeFd {
     }
 }
 
-fn duplicate_onto(from: &OwnedFd, onto: &OwnedFd) -> Result<()> {
+/// Makes the number of `onto` refer to what `from` refers to.
+pub(crate) fn duplicate_onto(from: &OwnedFd, onto: &OwnedFd) -> Result<()> {
     // SAFETY: both numbers are open and owned by this process's copy of the loop; the target keeps its owner and is
     // atomically made to refer to the new description.
     let result = unsafe { libc::dup2(from.as_raw_fd(), onto.as_raw_fd()) };
