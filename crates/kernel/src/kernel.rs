@@ -5,10 +5,10 @@ use crate::boot::BootState;
 use crate::config::{Config, Mode};
 use crate::connections::Connection;
 use crate::counters::Counters;
-use crate::dead_letters::{DeadLetter, DeadLetters, Owner};
-use crate::effect::{Effect, Level};
+use crate::dead_letters::DeadLetters;
+use crate::effect::Effect;
 use crate::ids::{ConnectionId, Now};
-use crate::lanes::{Completion, Item, Lanes, SYSTEM_SIGNALS_MAX, Sender, Signal};
+use crate::lanes::{Completion, Item, Lanes, Sender, Signal};
 use crate::peers::Peers;
 use crate::requests::{RequestKey, Requests};
 use crate::routes::Routes;
@@ -16,8 +16,6 @@ use crate::schedules::Schedules;
 use crate::subscribers::Subscribers;
 use crate::wheel::Wheel;
 use hashbrown::HashMap;
-use mainspring_message::{Envelope, ErrorData, Failure, Kind, Parts, Started};
-use std::hash::{BuildHasher, Hasher};
 
 /// Nanoseconds in a millisecond.
 pub(crate) const MS: i64 = 1_000_000;
@@ -49,12 +47,12 @@ pub struct Kernel {
     /// `Sys.Stats` requests that wait for the floors below.
     pub(crate) stats_asked: Vec<(u64, RequestKey)>,
     pub(crate) stats_ticket: u64,
-    hasher: foldhash::fast::FixedState,
-    id_prefix: String,
-    id_last: u64,
-    scratch: String,
-    data_scratch: String,
-    id_scratch: String,
+    pub(crate) hasher: foldhash::fast::FixedState,
+    pub(crate) id_prefix: String,
+    pub(crate) id_last: u64,
+    pub(crate) scratch: String,
+    pub(crate) data_scratch: String,
+    pub(crate) id_scratch: String,
     pub(crate) fan_out: Vec<ConnectionId>,
 }
 
@@ -248,131 +246,5 @@ impl Kernel {
 
     pub(crate) fn is_ending(&self) -> bool {
         matches!(self.life, Life::Draining | Life::Flushing | Life::Ended)
-    }
-
-    // What all parts share: hashes, ids, messages of the loop's own, logs, dead letters.
-
-    pub(crate) fn hash_id(&self, id: &str) -> u64 {
-        let mut hasher = self.hasher.build_hasher();
-        hasher.write(id.as_bytes());
-        hasher.finish()
-    }
-
-    /// A hash of what a message asks: the same for a repetition, different for another request under the same id.
-    pub(crate) fn fingerprint(&self, message: &Envelope) -> u64 {
-        let mut hasher = self.hasher.build_hasher();
-        hasher.write(message.type_name().as_bytes());
-        hasher.write_u8(message.kind() as u8);
-        hasher.write(message.data().as_bytes());
-        hasher.finish()
-    }
-
-    /// A fresh id.
-    pub(crate) fn fresh_id(&mut self) -> String {
-        self.id_last += 1;
-        format!("{}{}", self.id_prefix, self.id_last)
-    }
-
-    /// Composes a draft, with a fresh id unless it has one.
-    pub(crate) fn compose(&mut self, draft: &mainspring_message::Draft, now: Now) -> Envelope {
-        let mut id = std::mem::take(&mut self.id_scratch);
-        id.clear();
-        if draft.id.is_none() {
-            self.write_fresh_id(&mut id);
-        }
-        let message = draft.compose(&id, now.unix_ms, &mut self.scratch);
-        self.id_scratch = id;
-        message
-    }
-
-    fn write_fresh_id(&mut self, into: &mut String) {
-        self.id_last += 1;
-        into.push_str(&self.id_prefix);
-        let mut digits = [0u8; 20];
-        let mut at = digits.len();
-        let mut rest = self.id_last;
-        while rest > 0 || at == digits.len() {
-            at -= 1;
-            digits[at] = b'0' + (rest % 10) as u8;
-            rest /= 10;
-        }
-        into.push_str(str::from_utf8(&digits[at..]).unwrap_or("0"));
-    }
-
-    /// A message of the loop's own.
-    pub(crate) fn loop_message(
-        &mut self,
-        kind: Kind,
-        type_name: &str,
-        data: &str,
-        causation: Option<&str>,
-        correlation: Option<&str>,
-        now: Now,
-    ) -> Envelope {
-        let mut id = std::mem::take(&mut self.id_scratch);
-        id.clear();
-        self.write_fresh_id(&mut id);
-        let parts = Parts {
-            kind,
-            type_name,
-            data,
-            id: &id,
-            timestamp_ms: now.unix_ms,
-            causation,
-            correlation,
-            timeout_ms: None,
-            extra: "",
-        };
-        let message = parts.compose(&mut self.scratch);
-        self.id_scratch = id;
-        message
-    }
-
-    /// The error by which the loop ends, or refuses, a message.
-    pub(crate) fn failure(
-        &mut self,
-        request: &Envelope,
-        failure: Failure,
-        text: &str,
-        started: Started,
-        now: Now,
-    ) -> Envelope {
-        let mut data = std::mem::take(&mut self.data_scratch);
-        data.clear();
-        let error = ErrorData {
-            failure,
-            message: text,
-            original_id: Some(request.id()),
-            original_type: Some(request.type_name()),
-            started,
-        };
-        error.write(&mut data);
-        let (causation, correlation) = (Some(request.id()), request.correlation());
-        let answer = self.loop_message(Kind::Error, failure.type_name(), &data, causation, correlation, now);
-        self.data_scratch = data;
-        answer
-    }
-
-    /// Puts an event of the loop's own into the System lane.
-    pub(crate) fn announce(&mut self, type_name: &str, data: serde_json::Value, now: Now) {
-        if self.lanes.system.len() >= SYSTEM_SIGNALS_MAX {
-            self.counters.signals_dropped += 1;
-            return;
-        }
-        let event = self.loop_message(Kind::Event, type_name, &data.to_string(), None, None, now);
-        self.lanes.system.push_back(Signal::Publish(event));
-    }
-
-    pub(crate) fn log(&mut self, level: Level, text: String) {
-        self.effects.push(Effect::Log { level, text });
-    }
-
-    /// Keeps a message that ended badly.
-    pub(crate) fn bury(&mut self, owner: Owner, message: Envelope, reason: &str, attempts: u32, now: Now) {
-        self.counters.dead_letters += 1;
-        let letter =
-            DeadLetter { number: 0, unix_ms: now.unix_ms, reason: reason.to_owned(), attempts, message };
-        let limits = &self.config.limits;
-        self.dead.add(owner, letter, limits.dead_letters_max, limits.dead_letter_bytes_max);
     }
 }

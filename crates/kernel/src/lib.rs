@@ -84,6 +84,7 @@ mod requests;
 mod routes;
 mod schedules;
 pub mod schema;
+mod shared;
 mod shutdown;
 mod subscribers;
 mod supervise;
