@@ -3,12 +3,17 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+/// How long a forked child may work.
+const CHILD_SECONDS_MAX: libc::c_uint = 20;
+
 /// Forks. The child runs `work` and ends without running anything of the test harness; it reports by its exit code.
 pub(crate) fn fork(work: impl FnOnce()) -> Forked {
     // SAFETY: the child runs only the test's own code, with the C library's allocator, which survives a fork.
     match unsafe { libc::fork() } {
         -1 => panic!("fork: {}", std::io::Error::last_os_error()),
         0 => {
+            // SAFETY: no precondition. A child that hangs must not hang the test.
+            unsafe { libc::alarm(CHILD_SECONDS_MAX) };
             let code = match catch_unwind(AssertUnwindSafe(work)) {
                 Ok(()) => 0,
                 Err(_) => 101,

@@ -1,0 +1,299 @@
+//! A loop on both sides of a fork.
+//!
+//! The child of a fork shares every kernel object with its parent. Whatever it does to its copy of the loop must not be
+//! felt by the parent's, and the other way round.
+
+mod support;
+
+use mainspring_reactor::{Interest, Reactor, Shared, Signal};
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+use support::descriptors::{drain, readable_socket, sockets, write_byte};
+use support::processes::fork;
+use support::{Log, NOW, PATIENCE, on_each_backend, reactor, settle};
+
+/// Notes each report of a socket, and drains it.
+fn watch(reactor: &Reactor, source: &Shared<std::os::unix::net::UnixStream>, log: &Log<usize>) {
+    let calls = log.clone();
+    reactor.watch_shared(source).on_read(move |stream, _| calls.note(drain(&**stream))).start().unwrap();
+}
+
+on_each_backend! {
+    fn h14_child_and_parent_both_go_on(backend: Backend) {
+        let mut reactor = reactor(backend);
+        let (left, right) = sockets();
+        let left = Shared::new(left);
+        let log = Log::new();
+        watch(&reactor, &left, &log);
+        reactor.after(Duration::from_millis(1), |_| ()).unwrap();
+        reactor.poll(NOW).unwrap();
+        let child = fork(|| {
+            let (own, peer) = readable_socket();
+            let own = Shared::new(own);
+            watch(&reactor, &own, &log);
+            assert_eq!(reactor.poll(NOW).unwrap() + settle(&mut reactor, 5), log.len());
+            assert!(log.take().contains(&1));
+            drop(peer);
+            drop(own);
+            reactor.after(Duration::from_millis(1), |handle| handle.stop()).unwrap();
+            reactor.run().unwrap();
+        });
+        child.join();
+        write_byte(&right);
+        settle(&mut reactor, 5);
+        assert_eq!(log.take(), [1]);
+        reactor.after(Duration::from_millis(1), |handle| handle.stop()).unwrap();
+        reactor.run().unwrap();
+    }
+
+    fn h14_a_watcher_from_before_the_fork_works_in_the_child(backend: Backend) {
+        let mut reactor = reactor(backend);
+        let (left, right) = sockets();
+        let left = Shared::new(left);
+        let log = Log::new();
+        watch(&reactor, &left, &log);
+        let child = fork(|| {
+            write_byte(&right);
+            assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+            assert_eq!(log.take(), [1]);
+        });
+        child.join();
+        assert_eq!(reactor.poll(NOW).unwrap(), 0, "the child has read it");
+        write_byte(&right);
+        assert_eq!(reactor.poll(NOW).unwrap(), 1);
+    }
+
+    fn h14_what_the_child_unwatches_stays_watched_in_the_parent(backend: Backend) {
+        let mut reactor = reactor(backend);
+        let (left, right) = sockets();
+        let left = Shared::new(left);
+        let log = Log::new();
+        watch(&reactor, &left, &log);
+        reactor.poll(NOW).unwrap();
+        let child = fork(|| {
+            assert!(reactor.unwatch_source(&left));
+            let (own, _peer) = sockets();
+            let watcher = reactor.watch(own).start_with(Interest::READ, |_, _| ()).unwrap();
+            reactor.modify(watcher, Interest::WRITE).unwrap();
+        });
+        child.join();
+        write_byte(&right);
+        assert_eq!(reactor.poll(NOW).unwrap(), 1);
+        assert_eq!(log.take(), [1]);
+        assert_eq!(reactor.stats().stale_events, 0, "nothing of the child's is in the parent's set");
+    }
+
+    fn h14_a_child_that_drops_the_loop_leaves_the_parents_alone(backend: Backend) {
+        let mut reactor = reactor(backend);
+        let (left, right) = sockets();
+        let log = Log::new();
+        let calls = log.clone();
+        reactor.watch(left).on_read(move |stream, _| calls.note(drain(&*stream))).start().unwrap();
+        reactor.poll(NOW).unwrap();
+        let mut own = Some(reactor);
+        let child = fork(|| drop(own.take()));
+        child.join();
+        let mut reactor = own.unwrap();
+        write_byte(&right);
+        assert_eq!(reactor.poll(NOW).unwrap(), 1);
+        assert_eq!(log.take(), [1]);
+        reactor.remote().wake();
+        reactor.poll(PATIENCE).unwrap();
+        assert_eq!(reactor.stats().wakeups, 1);
+    }
+
+    fn h14_timers_from_before_the_fork_fire_on_both_sides(backend: Backend) {
+        let mut reactor = reactor(backend);
+        reactor.after(Duration::from_millis(5), |handle| handle.stop()).unwrap();
+        assert_eq!(reactor.poll(Some(Duration::from_micros(100))).unwrap(), 0, "the alarm is set");
+        let child = fork(|| {
+            reactor.run().unwrap();
+            assert_eq!(reactor.timer_count(), 0);
+        });
+        reactor.run().unwrap();
+        assert_eq!(reactor.timer_count(), 0);
+        child.join();
+    }
+
+    fn h14_the_childs_timers_do_not_ring_in_the_parent(backend: Backend) {
+        let mut reactor = reactor(backend);
+        let far = reactor.after(Duration::from_secs(3600), |_| ()).unwrap();
+        assert_eq!(reactor.poll(Some(Duration::from_micros(100))).unwrap(), 0);
+        let child = fork(|| {
+            reactor.reschedule_after(far, Duration::ZERO).unwrap();
+            assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+        });
+        child.join();
+        let turns = reactor.stats().turns;
+        assert_eq!(reactor.poll(Some(Duration::from_millis(3))).unwrap(), 0);
+        assert!(reactor.stats().turns <= turns + 3, "{:?}", reactor.stats());
+        assert!(reactor.has_timer(far));
+    }
+
+    fn h14_wake_ups_reach_the_side_they_are_meant_for(backend: Backend) {
+        let mut reactor = reactor(backend);
+        let log = Log::new();
+        let calls = log.clone();
+        let wakeup = reactor.wakeup(move |_| calls.note(())).unwrap();
+        reactor.poll(NOW).unwrap();
+        let child = fork(|| {
+            wakeup.signal();
+            assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+            wakeup.signal();
+            assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+        });
+        child.join();
+        assert_eq!(reactor.poll(NOW).unwrap(), 0, "the child's signal is not the parent's");
+        wakeup.signal();
+        assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+        assert_eq!(log.len(), 1);
+    }
+
+    fn h14_a_call_that_was_waiting_at_the_fork_is_made_on_both_sides(backend: Backend) {
+        let mut reactor = reactor(backend);
+        let remote = reactor.remote();
+        remote.call(|handle| handle.stop()).unwrap();
+        let child = fork(|| {
+            reactor.run().unwrap();
+            remote.call(|handle| handle.stop()).unwrap();
+            reactor.run().unwrap();
+        });
+        child.join();
+        reactor.run().unwrap();
+        remote.call(|handle| handle.stop()).unwrap();
+        reactor.run().unwrap();
+    }
+
+    fn h14_the_child_may_fork_again(backend: Backend) {
+        let mut reactor = reactor(backend);
+        let (left, right) = sockets();
+        let left = Shared::new(left);
+        let log = Log::new();
+        watch(&reactor, &left, &log);
+        let child = fork(|| {
+            reactor.poll(NOW).unwrap();
+            let grandchild = fork(|| {
+                write_byte(&right);
+                assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+            });
+            grandchild.join();
+            write_byte(&right);
+            assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+        });
+        child.join();
+        write_byte(&right);
+        assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+        assert_eq!(log.take(), [1]);
+    }
+
+    fn h14_blocking_calls_and_tasks_work_in_the_child(backend: Backend) {
+        let mut reactor = reactor(backend);
+        let first = reactor.blocking(|| 1).unwrap();
+        assert_eq!(reactor.block_on(first).unwrap(), 1);
+        let child = fork(|| {
+            let second = reactor.blocking(|| 2).unwrap();
+            assert_eq!(reactor.block_on(second).unwrap(), 2);
+            let handle = reactor.handle();
+            let task = reactor.spawn(async move { handle.sleep(Duration::from_millis(1)).await }).unwrap();
+            assert!(matches!(reactor.block_on(task).unwrap(), Ok(Ok(()))));
+        });
+        child.join();
+        let third = reactor.blocking(|| 3).unwrap();
+        assert_eq!(reactor.block_on(third).unwrap(), 3);
+    }
+
+    fn h14_a_stall_watch_from_before_the_fork_ends_quietly_in_the_child(backend: Backend) {
+        let reactor = reactor(backend);
+        let mut watch = Some(reactor.watch_stalls(Duration::from_secs(60), |_| ()).unwrap());
+        let child = fork(|| drop(watch.take()));
+        child.join();
+        drop(watch.take());
+    }
+}
+
+/// Signals belong to the process, so both backends take turns.
+#[test]
+fn h14_signals_reach_the_process_they_are_sent_to() {
+    for backend in [mainspring_reactor::Backend::best(), mainspring_reactor::Backend::Poll] {
+        let mut reactor = reactor(backend);
+        let log = Log::new();
+        let calls = log.clone();
+        reactor.on_signal(Signal::USR1, move |event| calls.note(event.signal())).unwrap();
+        reactor.poll(NOW).unwrap();
+        let raise = || {
+            // SAFETY: no precondition.
+            assert_eq!(unsafe { libc::raise(libc::SIGUSR1) }, 0);
+        };
+        let child = fork(|| {
+            assert_eq!(reactor.poll(NOW).unwrap(), 0);
+            raise();
+            reactor.poll(PATIENCE).unwrap();
+            assert_eq!(log.take(), [Signal::USR1]);
+            raise(); // and one that the child never looks at
+        });
+        child.join();
+        assert_eq!(reactor.poll(NOW).unwrap(), 0, "{backend}: the child's signals are not the parent's");
+        assert!(log.is_empty());
+        raise();
+        reactor.poll(PATIENCE).unwrap();
+        assert_eq!(log.take(), [Signal::USR1]);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn h14_the_embedding_descriptor_of_the_parent_does_not_hear_the_child() {
+    let mut reactor = reactor(mainspring_reactor::Backend::Epoll);
+    let (left, _right) = sockets();
+    reactor.watch(left).on_read(|_, _| ()).start().unwrap();
+    let fd = reactor.embedding_fd().unwrap();
+    reactor.poll(NOW).unwrap();
+    assert!(!is_readable(fd));
+    let (mut ready, gate) = sockets();
+    let (mut done, end) = sockets();
+    gate.set_nonblocking(false).unwrap();
+    end.set_nonblocking(false).unwrap();
+    let child = fork(|| {
+        // Something is ready in the child's loop for as long as it lives.
+        let (own, _peer) = readable_socket();
+        reactor.watch(own).on_read(|_, _| ()).start().unwrap();
+        reactor.poll(NOW).unwrap();
+        assert!(is_readable(reactor.embedding_fd().unwrap()));
+        ready.write_all(b"x").unwrap();
+        std::io::Read::read(&mut &end, &mut [0]).unwrap();
+    });
+    std::io::Read::read(&mut &gate, &mut [0]).unwrap();
+    assert!(!is_readable(fd));
+    done.write_all(b"x").unwrap();
+    child.join();
+    reactor.remote().wake();
+    assert!(is_readable(fd));
+}
+
+/// Whether a foreign loop would wake up.
+fn is_readable(fd: std::os::fd::RawFd) -> bool {
+    let source = support::descriptors::Borrowed(fd);
+    let mut fds = [rustix::event::PollFd::new(&source, rustix::event::PollFlags::IN)];
+    let now = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
+    rustix::event::poll(&mut fds, Some(&now)).unwrap() == 1
+}
+
+#[test]
+fn h14_a_source_that_the_child_closes_stays_open_and_watched_in_the_parent() {
+    let mut reactor = Reactor::new().unwrap();
+    let (left, right) = sockets();
+    let fd = left.as_raw_fd();
+    let mut left = Some(Shared::new(left));
+    let log = Log::new();
+    watch(&reactor, left.as_ref().unwrap(), &log);
+    reactor.poll(NOW).unwrap();
+    let child = fork(|| {
+        drop(left.take());
+        assert_eq!(reactor.watcher_of(fd), None);
+    });
+    child.join();
+    write_byte(&right);
+    assert_eq!(reactor.poll(NOW).unwrap(), 1);
+    assert_eq!(log.take(), [1]);
+}
