@@ -56,6 +56,8 @@ struct Interest {
     installed: bool,
     /// It is in the list of changes.
     changed: bool,
+    /// What it was last reported for.
+    seen: Readiness,
     /// Why the host refused it.
     refused: Option<ErrorCode>,
     waiting: Vec<Waker>,
@@ -109,6 +111,7 @@ impl Driver {
             generation,
             installed: false,
             changed: false,
+            seen: Readiness::NONE,
             refused: None,
             waiting: Vec::new(),
         };
@@ -146,6 +149,11 @@ impl Driver {
             self.changes.push(key);
         }
         Ok(())
+    }
+
+    /// What the watch was reported for since this was last asked.
+    pub(crate) fn take_seen(&mut self, key: WatchKey) -> Readiness {
+        self.interest(key).map_or(Readiness::NONE, |interest| std::mem::take(&mut interest.seen))
     }
 
     /// Wakes `waker` at a deadline.
@@ -346,16 +354,17 @@ impl Driver {
         let response = PollResponse::decode(frame.payload).map_err(|_| malformed())?;
         for event in response.events() {
             match event.map_err(|_| malformed())? {
-                Event::Ready { watch_id, .. } => self.fire_watch(watch_id),
+                Event::Ready { watch_id, events, .. } => self.fire_watch(watch_id, events),
                 Event::Timer { timer_id, now_mono_ns } => self.fire_timer(timer_id, now_mono_ns),
             }
         }
         Ok(response.len())
     }
 
-    fn fire_watch(&mut self, id: u64) {
+    fn fire_watch(&mut self, id: u64, events: Readiness) {
         let Some(key) = WatchKey::from_id(id) else { return };
         let Some(interest) = self.interest(key) else { return };
+        interest.seen |= events;
         let mut waiting = std::mem::take(&mut interest.waiting);
         // If nobody waits again before the next POLL, the watch has to go.
         let newly_changed = !std::mem::replace(&mut interest.changed, true);
@@ -387,7 +396,8 @@ impl Driver {
         }
         let Some(slot) = frame.rid.checked_sub(1) else { return };
         let Some(interest) = self.interests.get_mut(slot as usize) else { return };
-        let full = ErrorPayload::decode(frame.payload).is_ok_and(|error| error.message.contains("limit"));
+        let full =
+            ErrorPayload::decode(frame.payload).is_ok_and(|error| error.message.starts_with("too many"));
         interest.refused = Some(if full { ErrorCode::OutOfMemory } else { ErrorCode::NoSys });
         interest.installed = false;
         self.woken.append(&mut interest.waiting);

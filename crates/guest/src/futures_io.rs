@@ -14,7 +14,7 @@ macro_rules! reads {
                 context: &mut Context<'_>,
                 buffer: &mut [u8],
             ) -> Poll<io::Result<usize>> {
-                self.handle().poll_read(context, buffer)
+                <$name>::poll_read(&self, context, buffer)
             }
         }
     )*};

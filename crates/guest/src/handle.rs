@@ -25,17 +25,23 @@ pub struct Handle {
     closes: bool,
     read: Cell<Option<WatchKey>>,
     write: Cell<Option<WatchKey>>,
+    /// The last read got less than it asked for, so that the next one would most likely get nothing.
+    drained: Cell<bool>,
 }
 
 impl Handle {
     /// Takes over a handle that was opened by [`zi::open`], for capabilities that this crate does not know.
     #[must_use]
     pub fn from_raw(raw: RawHandle) -> Handle {
-        Handle { raw, closes: true, read: Cell::new(None), write: Cell::new(None) }
+        Handle::new(raw, true)
     }
 
     pub(crate) fn standard(raw: RawHandle) -> Handle {
-        Handle { raw, closes: false, read: Cell::new(None), write: Cell::new(None) }
+        Handle::new(raw, false)
+    }
+
+    fn new(raw: RawHandle, closes: bool) -> Handle {
+        Handle { raw, closes, read: Cell::new(None), write: Cell::new(None), drained: Cell::new(false) }
     }
 
     /// The number.
@@ -81,6 +87,24 @@ impl Handle {
         self.poll_with(context, Direction::Read, || zi::read(self.raw, buffer))
     }
 
+    /// The same for handles that are certainly watchable: after a read that got less than it asked for, waits first. Watches are levels, so
+    /// that nothing can be missed, and the usual case is spared a call that gets AGAIN.
+    pub(crate) fn poll_read_watched(
+        &self,
+        context: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        if self.drained.replace(false) && self.wait_ready(context, Direction::Read).is_ok() {
+            return Poll::Pending;
+        }
+        let room = buffer.len();
+        let read = self.poll_read(context, buffer);
+        if let Poll::Ready(Ok(count)) = read {
+            self.drained.set(count > 0 && count < room);
+        }
+        read
+    }
+
     pub(crate) fn poll_write(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.poll_with(context, Direction::Write, || zi::write(self.raw, bytes))
     }
@@ -98,6 +122,24 @@ impl Handle {
                 Err(code) => Poll::Ready(Err(io_error(code))),
             },
             Err(code) => Poll::Ready(Err(io_error(code))),
+        }
+    }
+
+    /// Waits until the handle is writable or has failed; it is in vain for one whose first readiness means nothing.
+    ///
+    /// # Errors
+    ///
+    /// Why it failed.
+    pub(crate) async fn established(&self) -> io::Result<()> {
+        let interest = Interest::new(self.raw, Readiness::WRITABLE | Readiness::ERROR);
+        let seen = std::future::poll_fn(|context| interest.poll_seen(context)).await.map_err(io_error)?;
+        if !seen.contains(Readiness::ERROR) {
+            return Ok(());
+        }
+        // A handle that has failed says why, whatever is asked of it.
+        match zi::read(self.raw, &mut [0]) {
+            Err(code) => Err(io_error(code)),
+            Ok(_) => Err(io_error(ErrorCode::Io)),
         }
     }
 
@@ -126,5 +168,33 @@ impl Drop for Handle {
             // Nobody is left to be told of a failure.
             let _ = zi::end(self.raw);
         }
+    }
+}
+
+/// A watch of its own, beside those for reading and writing.
+struct Interest(WatchKey);
+
+impl Interest {
+    fn new(handle: RawHandle, events: Readiness) -> Interest {
+        Interest(with_driver(|driver| driver.add_interest(handle, events)))
+    }
+
+    fn poll_seen(&self, context: &mut Context<'_>) -> Poll<Result<Readiness, ErrorCode>> {
+        with_driver(|driver| {
+            let seen = driver.take_seen(self.0);
+            if !seen.is_empty() {
+                return Poll::Ready(Ok(seen));
+            }
+            match driver.wait_ready(self.0, context.waker()) {
+                Ok(()) => Poll::Pending,
+                Err(code) => Poll::Ready(Err(code)),
+            }
+        })
+    }
+}
+
+impl Drop for Interest {
+    fn drop(&mut self) {
+        try_with_driver(|driver| driver.remove_interest(self.0, false));
     }
 }

@@ -1,7 +1,7 @@
 //! TCP through `net/tcp@v1`, as far as the host's allow-list goes.
 
 use crate::error::io_error;
-use crate::handle::{Direction, Handle};
+use crate::handle::Handle;
 use crate::zi::{self, ErrorCode};
 use mainspring_zcl::cap::{AcceptRecord, TcpOpen, tcp_flags};
 use mainspring_zcl::ctl::{HANDLE_OP_SHUT_WR, HandleOp};
@@ -10,6 +10,8 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+#[cfg(any(feature = "tokio", feature = "futures-io"))]
+use std::task::{Context, Poll};
 
 /// How many connections one call may accept.
 const ACCEPTS_PER_READ: usize = 16;
@@ -46,15 +48,8 @@ impl TcpStream {
         let (host, port) = split_address(address)?;
         let (handle, _) = open(host, port, tcp_flags::NODELAY)?;
         let stream = TcpStream { handle: Handle::from_raw(handle), peer: address.parse().ok() };
-        stream.connected().await?;
+        stream.handle.established().await?;
         Ok(stream)
-    }
-
-    /// An empty write says AGAIN until the connection stands or has failed.
-    async fn connected(&self) -> io::Result<()> {
-        let attempt = || zi::write(self.handle.raw(), &[]);
-        std::future::poll_fn(|context| self.handle.poll_with(context, Direction::Write, attempt)).await?;
-        Ok(())
     }
 
     /// The other end, as far as it is known: for accepted connections, and for those to an address rather than a name.
@@ -69,7 +64,7 @@ impl TcpStream {
     ///
     /// What failed.
     pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.handle.read(buffer).await
+        std::future::poll_fn(|context| self.handle.poll_read_watched(context, buffer)).await
     }
 
     /// Writes what can be taken, waiting if nothing can.
@@ -103,6 +98,11 @@ impl TcpStream {
             Ok(Some((frame, _))) if frame.status == STATUS_OK => Ok(()),
             _ => Err(io_error(ErrorCode::Io)),
         }
+    }
+
+    #[cfg(any(feature = "tokio", feature = "futures-io"))]
+    pub(crate) fn poll_read(&self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        self.handle.poll_read_watched(context, buffer)
     }
 
     #[cfg(any(feature = "tokio", feature = "futures-io"))]

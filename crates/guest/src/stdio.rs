@@ -28,12 +28,6 @@ macro_rules! standard_stream {
             $name { handle: Handle::standard($number) }
         }
 
-        impl $name {
-            #[cfg(any(feature = "tokio", feature = "futures-io"))]
-            pub(crate) fn handle(&self) -> &Handle {
-                &self.handle
-            }
-        }
     };
 }
 
@@ -60,6 +54,15 @@ impl Stdin {
         self.handle.read(buffer).await
     }
 
+    #[cfg(any(feature = "tokio", feature = "futures-io"))]
+    pub(crate) fn poll_read(
+        &self,
+        context: &mut std::task::Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        self.handle.poll_read(context, buffer)
+    }
+
     /// Its lines.
     #[must_use]
     pub fn lines(self) -> Lines {
@@ -68,6 +71,11 @@ impl Stdin {
 }
 
 impl Stdout {
+    #[cfg(any(feature = "tokio", feature = "futures-io"))]
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
     /// Writes all of `bytes`.
     ///
     /// # Errors
@@ -79,6 +87,11 @@ impl Stdout {
 }
 
 impl Stderr {
+    #[cfg(any(feature = "tokio", feature = "futures-io"))]
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
     /// Writes all of `bytes`.
     ///
     /// # Errors

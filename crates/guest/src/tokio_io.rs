@@ -14,7 +14,7 @@ macro_rules! reads {
                 context: &mut Context<'_>,
                 buffer: &mut ReadBuf<'_>,
             ) -> Poll<io::Result<()>> {
-                let count = ready!(self.handle().poll_read(context, buffer.initialize_unfilled()))?;
+                let count = ready!(<$name>::poll_read(&self, context, buffer.initialize_unfilled()))?;
                 buffer.advance(count);
                 Poll::Ready(Ok(()))
             }
