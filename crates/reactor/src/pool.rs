@@ -53,9 +53,12 @@ impl Pool {
     }
 
     /// The threads stayed in the parent process. What they shared may be locked by one of them for ever, so it is left
-    /// untouched.
+    /// untouched, unless there never were any.
     pub(crate) fn after_fork(&mut self) {
-        std::mem::forget(std::mem::replace(self, Pool::new(self.threads_max)));
+        let parents = std::mem::replace(self, Pool::new(self.threads_max));
+        if Arc::strong_count(&parents.shared) > 1 {
+            std::mem::forget(parents);
+        }
     }
 
     fn submit(&self, job: Job) -> Result<()> {
