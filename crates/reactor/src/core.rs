@@ -14,7 +14,7 @@ use crate::remote::{Mailbox, Wakeup};
 use crate::signals::SignalTable;
 use crate::stall::Pulse;
 use crate::stats::{Counters, Timing, count};
-use crate::sys::{Poller, Tokens, WAKE};
+use crate::sys::{Poller, Registration, Tokens, WAKE};
 use crate::timers::{Action, TimerTable};
 use crate::{Backend, Error, Handle, Instant, Interest, Mode, Readiness, Result, Timer, Watcher};
 use slab::Slab;
@@ -140,6 +140,11 @@ impl Core {
         self.rebuild()
     }
 
+    /// Whether only a test can move the clock on.
+    pub(crate) fn time_stands_still(&self) -> bool {
+        self.virtual_clock().is_some_and(|clock| !clock.auto_advances())
+    }
+
     // Watchers
 
     pub(crate) fn watch(&self, fd: RawFd, request: &Request, handler: HandlerBox) -> Result<Watcher> {
@@ -189,6 +194,9 @@ impl Core {
             Change::Add => (poller.add(fd, fresh, request.interest, request.mode)?, fresh),
             Change::Modify => poller.modify(fd, tokens, request.interest, request.mode)?,
         };
+        if registration == Registration::Always {
+            self.mailbox.notify_embedder();
+        }
         Ok((Kernel::Armed(registration), token))
     }
 
@@ -329,7 +337,7 @@ impl Core {
         if !self.embedded.get() {
             return Ok(());
         }
-        if self.has_immediate_work() {
+        if self.has_immediate_work() || self.poller.borrow().has_always_ready() {
             self.mailbox.notify_embedder();
         }
         self.next_deadline().map_or(Ok(()), |deadline| self.arm_for_embedder(deadline))

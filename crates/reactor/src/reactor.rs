@@ -69,7 +69,7 @@ impl Reactor {
     /// Waits until something happens, for at most `timeout` (`None`: for ever), and makes one turn of it. Returns how many
     /// callbacks ran.
     ///
-    /// It returns 0 when the timeout passed, when another thread called [`Remote::wake`](crate::Remote::wake) or
+    /// It returns 0 when the timeout passed (or never would, on a virtual clock that stands still), when another thread called [`Remote::wake`](crate::Remote::wake) or
     /// [`Remote::stop`](crate::Remote::stop), or when only tasks ran.
     ///
     /// # Errors
@@ -83,7 +83,7 @@ impl Reactor {
         loop {
             let outcome = self.turn(Wait::Block, deadline)?;
             let expired = deadline.is_some_and(|deadline| self.has_passed(deadline));
-            if outcome.callbacks > 0 || outcome.stirred || expired {
+            if outcome.callbacks > 0 || outcome.stirred || expired || self.handle.core().time_stands_still() {
                 return Ok(outcome.callbacks);
             }
         }

@@ -3,6 +3,7 @@
 use crate::fds::Request;
 use crate::handler::{Handler, HandlerBox};
 use crate::labels::Label;
+use crate::separate::{Maybe, Separate, Set, Step, Unset};
 use crate::source::{Keep, Owned, Raw, Shared, Tie, Weakly};
 use crate::{Error, Handle, Interest, Mode, Readiness, Result};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -79,8 +80,6 @@ impl<'a> Event<'a> {
     }
 }
 
-type Callback<T> = Box<dyn FnMut(&mut T, &Event<'_>)>;
-
 /// A watch about to start: choose callbacks and mode, then call [`start`](Watch::start) or
 /// [`start_with`](Watch::start_with).
 ///
@@ -107,7 +106,7 @@ type Callback<T> = Box<dyn FnMut(&mut T, &Event<'_>)>;
 /// # Ok::<(), mainspring_reactor::Error>(())
 /// ```
 #[must_use = "a watch begins with start or start_with"]
-pub struct Watch<'h, K: Keep> {
+pub struct Watch<'h, K: Keep, R = Unset, W = Unset, E = Unset> {
     handle: &'h Handle,
     keep: K,
     /// The shared source whose end must end the watch.
@@ -117,9 +116,9 @@ pub struct Watch<'h, K: Keep> {
     mode: Mode,
     label: Label,
     internal: bool,
-    read: Option<Callback<K::Target>>,
-    write: Option<Callback<K::Target>>,
-    error: Option<Callback<K::Target>>,
+    read: R,
+    write: W,
+    error: E,
 }
 
 impl<'h, K: Keep> Watch<'h, K> {
@@ -133,29 +132,66 @@ impl<'h, K: Keep> Watch<'h, K> {
             mode: Mode::Level,
             label: Label::NONE,
             internal: false,
-            read: None,
-            write: None,
-            error: None,
+            read: Unset,
+            write: Unset,
+            error: Unset,
         }
     }
+}
 
+impl<'h, K, R, W, E> Watch<'h, K, R, W, E>
+where
+    K: Keep,
+    R: Step<K::Target>,
+    W: Step<K::Target>,
+    E: Step<K::Target>,
+{
     /// Called when a read makes progress: bytes, a connection, the end of the stream, or a hang-up.
-    pub fn on_read(mut self, callback: impl FnMut(&mut K::Target, &Event<'_>) + 'static) -> Self {
-        self.read = Some(Box::new(callback));
-        self
+    pub fn on_read<F>(self, callback: F) -> Watch<'h, K, Set<F>, W, E>
+    where
+        F: FnMut(&mut K::Target, &Event<'_>) + 'static,
+    {
+        let Watch { handle, keep, tie, certain, same_source, mode, label, internal, write, error, .. } = self;
+        let read = Set(callback);
+        Watch { handle, keep, tie, certain, same_source, mode, label, internal, read, write, error }
     }
 
     /// Called when a write makes progress.
-    pub fn on_write(mut self, callback: impl FnMut(&mut K::Target, &Event<'_>) + 'static) -> Self {
-        self.write = Some(Box::new(callback));
-        self
+    pub fn on_write<F>(self, callback: F) -> Watch<'h, K, R, Set<F>, E>
+    where
+        F: FnMut(&mut K::Target, &Event<'_>) + 'static,
+    {
+        let Watch { handle, keep, tie, certain, same_source, mode, label, internal, read, error, .. } = self;
+        let write = Set(callback);
+        Watch { handle, keep, tie, certain, same_source, mode, label, internal, read, write, error }
     }
 
     /// Called when the descriptor has an error; the other callbacks then do not run for that event. Without it, an error
     /// counts as readiness, and the next read or write reports it.
-    pub fn on_error(mut self, callback: impl FnMut(&mut K::Target, &Event<'_>) + 'static) -> Self {
-        self.error = Some(Box::new(callback));
-        self
+    pub fn on_error<F>(self, callback: F) -> Watch<'h, K, R, W, Set<F>>
+    where
+        F: FnMut(&mut K::Target, &Event<'_>) + 'static,
+    {
+        let Watch { handle, keep, tie, certain, same_source, mode, label, internal, read, write, .. } = self;
+        let error = Set(callback);
+        Watch { handle, keep, tie, certain, same_source, mode, label, internal, read, write, error }
+    }
+
+    /// The three callbacks at once, each of which may be missing: for callers that learn at run time which there are.
+    pub fn on<F, G, H>(
+        self,
+        read: Option<F>,
+        write: Option<G>,
+        error: Option<H>,
+    ) -> MaybeWatch<'h, K, F, G, H>
+    where
+        F: FnMut(&mut K::Target, &Event<'_>) + 'static,
+        G: FnMut(&mut K::Target, &Event<'_>) + 'static,
+        H: FnMut(&mut K::Target, &Event<'_>) + 'static,
+    {
+        let Watch { handle, keep, tie, certain, same_source, mode, label, internal, .. } = self;
+        let (read, write, error) = (Maybe(read), Maybe(write), Maybe(error));
+        Watch { handle, keep, tie, certain, same_source, mode, label, internal, read, write, error }
     }
 
     /// Chooses when a ready descriptor is reported again; [`Mode::Level`] unless told otherwise.
@@ -186,17 +222,15 @@ impl<'h, K: Keep> Watch<'h, K> {
     /// the mode; [`Error::Closed`]; [`Error::Io`] if the system refuses.
     pub fn start(self) -> Result<Watcher> {
         let mut interest = Interest::empty();
-        interest.set(Interest::READ, self.read.is_some());
-        interest.set(Interest::WRITE, self.write.is_some());
-        interest.set(Interest::ERROR, self.error.is_some());
+        interest.set(Interest::READ, self.read.is_set());
+        interest.set(Interest::WRITE, self.write.is_set());
+        interest.set(Interest::ERROR, self.error.is_set());
         if interest.is_empty() {
             return Err(Error::NoCallback);
         }
-        let accepts = match self.read {
-            // A priority condition is something to read.
-            Some(_) => interest | Interest::PRIORITY | Interest::ERROR,
-            None => interest | Interest::ERROR,
-        };
+        let mut accepts = interest | Interest::ERROR;
+        // A priority condition is something to read.
+        accepts.set(Interest::PRIORITY, self.read.is_set());
         let (fd, request) = (self.keep.raw_fd(), self.request(interest, accepts));
         let (handle, tie) = (self.handle, self.tie);
         let handler = Separate { keep: self.keep, read: self.read, write: self.write, error: self.error };
@@ -245,6 +279,9 @@ impl<'h, K: Keep> Watch<'h, K> {
     }
 }
 
+/// A [`Watch`] whose callbacks may each be missing.
+pub type MaybeWatch<'h, K, F, G, H> = Watch<'h, K, Maybe<F>, Maybe<G>, Maybe<H>>;
+
 fn begin(
     handle: &Handle,
     fd: RawFd,
@@ -270,48 +307,6 @@ impl<K: Keep, F: FnMut(&mut K::Target, &Event<'_>)> Handler for Whole<K, F> {
     fn ready(&mut self, event: &Event<'_>) -> u32 {
         let callback = &mut self.callback;
         u32::from(self.keep.with(&mut |target| callback(target, event)))
-    }
-}
-
-/// Separate callbacks, run by the rules of the M1 document: error, read, write, in that order; before each step the
-/// watcher must still be there (clauses 2.2 to 2.4 and 3.1).
-struct Separate<K: Keep> {
-    keep: K,
-    read: Option<Callback<K::Target>>,
-    write: Option<Callback<K::Target>>,
-    error: Option<Callback<K::Target>>,
-}
-
-impl<K: Keep> Handler for Separate<K> {
-    fn ready(&mut self, event: &Event<'_>) -> u32 {
-        let ready = event.readiness;
-        let failed = ready.contains(Readiness::ERROR);
-        if failed && self.error.is_some() {
-            return step(&mut self.keep, &mut self.error, event);
-        }
-        // The interest may have been narrowed by another callback since the event was fetched, but an error or a
-        // hang-up is for whoever is there.
-        let readable = Readiness::READ | Readiness::PRIORITY | Readiness::HANGUP | Readiness::READ_CLOSED;
-        let write_too = self.write.is_some() && (failed || ready.contains(Readiness::WRITE));
-        let mut ran = 0;
-        if failed || ready.intersects(readable) {
-            ran = step(&mut self.keep, &mut self.read, event);
-            if write_too && ran > 0 && !event.handle.is_watching(event.watcher) {
-                return ran;
-            }
-        }
-        if write_too {
-            ran += step(&mut self.keep, &mut self.write, event);
-        }
-        ran
-    }
-}
-
-/// Runs one callback, if there is one and its target is still alive.
-fn step<K: Keep>(keep: &mut K, callback: &mut Option<Callback<K::Target>>, event: &Event<'_>) -> u32 {
-    match callback {
-        Some(callback) => u32::from(keep.with(&mut |target| callback(target, event))),
-        None => 0,
     }
 }
 

@@ -165,6 +165,11 @@ impl Epoll {
         Ok(())
     }
 
+    /// Whether anything is ready without the kernel's help.
+    pub(crate) fn has_always_ready(&self) -> bool {
+        self.always.iter().any(|entry| entry.armed)
+    }
+
     /// Lists what is ready without a wait, ahead of what the kernel will say.
     fn append_always(&mut self, events: &mut Vec<Event>) {
         let count = self.always.len();

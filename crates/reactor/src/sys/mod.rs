@@ -131,6 +131,15 @@ impl Poller {
         each!(self, poller => poller.wait(events, wait, deadline))
     }
 
+    /// Whether a wait would find something without asking the kernel.
+    pub(crate) fn has_always_ready(&self) -> bool {
+        match self {
+            #[cfg(target_os = "linux")]
+            Poller::Epoll(epoll) => epoll.has_always_ready(),
+            Poller::Poll(_) => false,
+        }
+    }
+
     /// Sets the alarm ahead of a wait that this loop does not make itself.
     pub(crate) fn arm(&mut self, deadline: Instant) -> Result<()> {
         match self {
