@@ -16,6 +16,7 @@ fn the_tour_prints_what_the_readme_shows() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let printed = String::from_utf8(output.stdout).expect("text");
     let readme = include_str!("../../../README.md");
-    let shown: String = readme.lines().map(|line| format!("{}\n", line.strip_prefix("    ").unwrap_or(line))).collect();
+    let shown: String =
+        readme.lines().map(|line| format!("{}\n", line.strip_prefix("    ").unwrap_or(line))).collect();
     assert!(shown.contains(&printed), "the README does not show this:\n{printed}");
 }
