@@ -75,7 +75,7 @@ on_each_backend! {
     fn r14_a_panic_in_the_call_comes_out_where_it_is_awaited(backend: Backend) {
         let mut reactor = reactor(backend);
         let call = reactor.blocking(|| std::panic::panic_any("in the pool")).unwrap();
-        assert_eq!(panic_of(|| reactor.block_on(async { call.await }).unwrap()), "in the pool");
+        assert_eq!(panic_of(|| reactor.block_on(call).unwrap()), "in the pool");
         let next = reactor.blocking(|| 1).unwrap();
         assert_eq!(reactor.block_on(next).unwrap(), 1, "and the thread goes on");
     }
