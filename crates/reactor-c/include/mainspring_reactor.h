@@ -376,8 +376,9 @@ typedef void (*ms_reactor_child_callback)(ms_reactor *reactor, int pid, int stat
 
 /*
  * Waits for a child process of this one, and calls back once when it has ended, even if it had already. Do not wait for
- * it yourself as well. On the poll backend this takes SIGCHLD.
- * Errors: INVALID (null callback, pid below 1), SIGNAL_TAKEN (poll), SYSTEM (no such process: errno ESRCH or ECHILD).
+ * it yourself as well. On the poll backend, and where the system has no pidfds, this takes SIGCHLD.
+ * Errors: INVALID (null callback, pid below 1), SIGNAL_TAKEN (SIGCHLD is another reactor's), SYSTEM (errno ESRCH or ECHILD: no
+ * such process. Where this cannot be seen at once, the callback is told MS_REACTOR_STATUS_UNKNOWN).
  */
 int ms_reactor_on_child_exit(ms_reactor *reactor, int pid, ms_reactor_child_callback callback, void *data,
                              ms_reactor_child *out);

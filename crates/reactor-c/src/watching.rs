@@ -101,16 +101,9 @@ pub unsafe extern "C" fn ms_reactor_watch_separate(
 ) -> c_int {
     enter(|| {
         let event_loop = find(reactor)?;
-        let mut watch = event_loop.handle.watch_raw(fd, data).mode(mode_from(mode)?);
-        if let Some(callback) = on_read {
-            watch = watch.on_read(adapt(reactor, fd, callback));
-        }
-        if let Some(callback) = on_write {
-            watch = watch.on_write(adapt(reactor, fd, callback));
-        }
-        if let Some(callback) = on_error {
-            watch = watch.on_error(adapt(reactor, fd, callback));
-        }
+        let adapted = |callback: Option<FdCallback>| callback.map(|callback| adapt(reactor, fd, callback));
+        let watch = event_loop.handle.watch_raw(fd, data).mode(mode_from(mode)?);
+        let watch = watch.on(adapted(on_read), adapted(on_write), adapted(on_error));
         let watcher = watch.start()?;
         // SAFETY: by this function's contract.
         unsafe { store(out, watcher.to_bits()) };
