@@ -126,11 +126,14 @@ impl Kernel {
         let bytes = bytes.min(state.egress_bytes);
         state.egress_bytes -= bytes;
         self.egress_bytes -= bytes;
+        let events_wait = !state.events.is_empty() || state.events_lost > 0;
         if state.egress_paused && state.egress_bytes <= limit / 2 {
             state.egress_paused = false;
             self.update_reading(connection);
         }
-        self.flush_events(connection, now);
+        if events_wait {
+            self.flush_events(connection, now);
+        }
     }
 
     /// Tells the daemon to pause or resume reading when the reasons for it have changed.

@@ -162,9 +162,7 @@ impl ErrorData<'_> {
         {
             out.push_str(name);
             match value {
-                Some(value) => {
-                    write_string(value, out);
-                }
+                Some(value) => write_string(value, out),
                 None => out.push_str("null"),
             }
         }

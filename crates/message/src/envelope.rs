@@ -87,11 +87,13 @@ impl Envelope {
         Envelope { line, decoded, layout }
     }
 
+    #[inline]
     fn text(&self, span: Span) -> &str {
         let (buffer, end) = self.place(span);
         &buffer[span.start as usize..end as usize]
     }
 
+    #[inline]
     fn place(&self, span: Span) -> (&Arc<str>, u32) {
         match &self.decoded {
             Some(decoded) if span.end & DECODED_BIT != 0 => (decoded, span.end & !DECODED_BIT),
@@ -99,31 +101,37 @@ impl Envelope {
         }
     }
 
+    #[inline]
     fn share(&self, span: Span) -> Text {
         let (buffer, end) = self.place(span);
         Text::slice(buffer, span.start, end)
     }
 
+    #[inline]
     fn optional(&self, span: Span) -> Option<&str> {
         (!span.is_absent()).then(|| self.text(span))
     }
 
     /// The whole message as one line of JSON, without the line break.
+    #[inline]
     pub fn line(&self) -> &str {
         &self.line
     }
 
     /// The kind.
+    #[inline]
     pub fn kind(&self) -> Kind {
         self.layout.kind
     }
 
     /// The type, such as `Memory.Set`.
+    #[inline]
     pub fn type_name(&self) -> &str {
         self.text(self.layout.type_name)
     }
 
     /// The data, as raw JSON.
+    #[inline]
     pub fn data(&self) -> &str {
         self.text(self.layout.data)
     }
@@ -137,31 +145,37 @@ impl Envelope {
     }
 
     /// The metadata, as raw JSON.
+    #[inline]
     pub fn metadata(&self) -> &str {
         self.text(self.layout.metadata)
     }
 
     /// The id (`metadata.id`).
+    #[inline]
     pub fn id(&self) -> &str {
         self.text(self.layout.id)
     }
 
     /// When it was made, in milliseconds since the Unix epoch (`metadata.timestamp`).
+    #[inline]
     pub fn timestamp_ms(&self) -> u64 {
         self.layout.timestamp_ms
     }
 
     /// The id of the message that directly caused this one (`metadata.causation`).
+    #[inline]
     pub fn causation(&self) -> Option<&str> {
         self.optional(self.layout.causation)
     }
 
     /// The workflow that it belongs to (`metadata.correlation`).
+    #[inline]
     pub fn correlation(&self) -> Option<&str> {
         self.optional(self.layout.correlation)
     }
 
     /// How long the sender waits for the outcome (`metadata.timeout`).
+    #[inline]
     pub fn timeout_ms(&self) -> Option<u64> {
         (self.layout.timeout_ms != 0).then_some(self.layout.timeout_ms)
     }

@@ -42,10 +42,11 @@ impl Text {
     }
 
     /// The characters.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match &self.0 {
-            // The bytes were copied from a string, whole, so they are one.
-            Repr::Inline { len, bytes } => str::from_utf8(&bytes[..usize::from(*len)]).unwrap_or_default(),
+            // SAFETY: `inline` is the only place that makes this variant, and it copies a whole `&str` of `len` bytes.
+            Repr::Inline { len, bytes } => unsafe { str::from_utf8_unchecked(&bytes[..usize::from(*len)]) },
             Repr::Shared { buffer, start, end } => &buffer[*start as usize..*end as usize],
         }
     }

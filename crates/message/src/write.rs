@@ -5,17 +5,15 @@ use crate::kind::Kind;
 use crate::scan::is_plain;
 use std::sync::Arc;
 
-/// Appends `text` as a JSON string; returns whether it could be copied as it is.
-pub(crate) fn write_string(text: &str, out: &mut String) -> bool {
+/// Appends `text` as a JSON string.
+pub(crate) fn write_string(text: &str, out: &mut String) {
     out.push('"');
-    let plain = is_plain(text);
-    if plain {
+    if is_plain(text) {
         out.push_str(text);
     } else {
         write_escaped(text, out);
     }
     out.push('"');
-    plain
 }
 
 #[cold]
@@ -42,13 +40,17 @@ fn write_escaped(text: &str, out: &mut String) {
 pub(crate) fn write_number(mut number: u64, out: &mut String) {
     let mut digits = [0u8; 20];
     let mut at = digits.len();
-    loop {
+    // Two digits per division: timestamps have thirteen.
+    while number >= 10 {
+        let pair = (number % 100) as u8;
+        number /= 100;
+        at -= 2;
+        digits[at] = b'0' + pair / 10;
+        digits[at + 1] = b'0' + pair % 10;
+    }
+    if number > 0 || at == digits.len() {
         at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
+        digits[at] = b'0' + number as u8;
     }
     out.push_str(str::from_utf8(&digits[at..]).expect("digits are ASCII"));
 }
@@ -87,30 +89,32 @@ impl Parts<'_> {
     pub fn compose(&self, scratch: &mut String) -> Envelope {
         scratch.clear();
         let mut writer = LineWriter { line: scratch, decoded: String::new() };
-        writer.line.push_str("{\"kind\":\"");
-        writer.line.push_str(self.kind.as_str());
-        writer.line.push_str("\",\"type\":");
+        writer.line.push_str(match self.kind {
+            Kind::Command => "{\"kind\":\"command\",\"type\":\"",
+            Kind::Query => "{\"kind\":\"query\",\"type\":\"",
+            Kind::Event => "{\"kind\":\"event\",\"type\":\"",
+            Kind::Reply => "{\"kind\":\"reply\",\"type\":\"",
+            Kind::Error => "{\"kind\":\"error\",\"type\":\"",
+        });
         let type_name = writer.string(self.type_name);
-        writer.line.push_str(",\"data\":");
+        writer.line.push_str("\",\"data\":");
         let data_start = writer.line.len();
         writer.line.push_str(self.data);
         let data = Span::plain(data_start, writer.line.len());
-        writer.line.push_str(",\"metadata\":");
-        let metadata_start = writer.line.len();
-        writer.line.push_str("{\"id\":");
+        writer.line.push_str(",\"metadata\":{\"id\":\"");
+        let metadata_start = data_start + self.data.len() + ",\"metadata\":".len();
         let id = writer.string(self.id);
-        writer.line.push_str(",\"timestamp\":");
+        writer.line.push_str("\",\"timestamp\":");
         write_number(self.timestamp_ms, writer.line);
-        let causation = writer.optional(",\"causation\":", self.causation);
-        let correlation = writer.optional(",\"correlation\":", self.correlation);
+        let causation = writer.optional(",\"causation\":\"", self.causation);
+        let correlation = writer.optional(",\"correlation\":\"", self.correlation);
         if let Some(timeout_ms) = self.timeout_ms {
             writer.line.push_str(",\"timeout\":");
             write_number(timeout_ms, writer.line);
         }
         writer.line.push_str(self.extra);
-        writer.line.push('}');
-        let metadata = Span::plain(metadata_start, writer.line.len());
-        writer.line.push('}');
+        writer.line.push_str("}}");
+        let metadata = Span::plain(metadata_start, writer.line.len() - 1);
         assert!(writer.line.len() < u32::MAX as usize, "a line is shorter than 4 GiB");
         let decoded = (!writer.decoded.is_empty()).then(|| Arc::from(writer.decoded.as_str()));
         Envelope::assemble(
@@ -138,24 +142,26 @@ struct LineWriter<'a> {
 }
 
 impl LineWriter<'_> {
+    /// The inside of a string literal.
     fn string(&mut self, text: &str) -> Span {
-        let start = self.line.len() + 1;
-        if write_string(text, self.line) {
-            return Span::plain(start, self.line.len() - 1);
+        if is_plain(text) {
+            let start = self.line.len();
+            self.line.push_str(text);
+            return Span::plain(start, start + text.len());
         }
+        write_escaped(text, self.line);
         let start = self.decoded.len();
         self.decoded.push_str(text);
         Span::decoded(start, self.decoded.len())
     }
 
-    fn optional(&mut self, name: &str, text: Option<&str>) -> Span {
-        match text {
-            Some(text) => {
-                self.line.push_str(name);
-                self.string(text)
-            }
-            None => Span::ABSENT,
-        }
+    /// A member whose name and opening quote are given, and its closing quote.
+    fn optional(&mut self, opening: &str, text: Option<&str>) -> Span {
+        let Some(text) = text else { return Span::ABSENT };
+        self.line.push_str(opening);
+        let span = self.string(text);
+        self.line.push('"');
+        span
     }
 }
 
@@ -165,7 +171,7 @@ mod tests {
 
     #[test]
     fn numbers_are_written_in_decimal() {
-        for number in [0, 7, 10, 1_767_910_000_000, u64::MAX] {
+        for number in [0, 7, 9, 10, 11, 99, 100, 101, 999, 1000, 1_767_910_000_000, u64::MAX] {
             let mut out = String::new();
             write_number(number, &mut out);
             assert_eq!(out, number.to_string());
