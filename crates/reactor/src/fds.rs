@@ -368,7 +368,7 @@ impl FdTable {
         if slot.registration != registration_of(event_token) {
             return slot.miss();
         }
-        if slot.flags & FRESH != 0 || ready == 0 {
+        if ready == 0 || slot.flags >= FRESH {
             return Lookup::Ignored;
         }
         current.slot.set(index);

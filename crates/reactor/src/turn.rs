@@ -133,15 +133,7 @@ impl Batch {
             index += 1;
             // What a panic leaves undelivered starts here.
             self.next_event = index;
-            if token < ALARM {
-                ran += self.dispatch::<OBSERVED>(handle, token, readiness) as usize;
-            } else if token == WAKE {
-                self.open_inbox(handle);
-            } else {
-                handle.core().poller.borrow_mut().alarm_rang();
-                self.alarm_rang = true;
-                handle.core().mailbox().set_attention(true);
-            }
+            ran += self.dispatch::<OBSERVED>(handle, token, readiness) as usize;
         }
         ran
     }
@@ -152,10 +144,10 @@ impl Batch {
         let call = match core.begin_call(token, ready) {
             Lookup::Found(call) => call,
             Lookup::Ignored => return 0,
-            missed => return self.discard(handle, token, matches!(missed, Lookup::Stale)),
+            missed => return self.take_other(handle, token, matches!(missed, Lookup::Stale)),
         };
         if call.oneshot {
-            core.fds.borrow_mut().disarm(call.watcher);
+            disarm(core, call.watcher);
         }
         let event = Event::new(handle, call.watcher, call.readiness);
         let mut handler = call.handler;
@@ -175,10 +167,25 @@ impl Batch {
         ran
     }
 
+    /// An event that is no watcher's: the loop's own, or one of the past. Their slots lie beyond every descriptor's, so the
+    /// common case need not ask for them.
+    #[cold]
+    fn take_other(&mut self, handle: &Handle, token: u64, stale: bool) -> u32 {
+        match token {
+            WAKE => self.open_inbox(handle),
+            ALARM => {
+                handle.core().poller.borrow_mut().alarm_rang();
+                self.alarm_rang = true;
+                handle.core().mailbox().set_attention(true);
+            }
+            _ => self.discard(handle, token, stale),
+        }
+        0
+    }
+
     /// Drops an event whose registration has ended. A stale one that comes again belongs to a description that lives on
     /// under another number and can no longer be removed: only a new set gets rid of it.
-    #[cold]
-    fn discard(&mut self, handle: &Handle, token: u64, stale: bool) -> u32 {
+    fn discard(&mut self, handle: &Handle, token: u64, stale: bool) {
         count(&handle.core().counters.stale_events, 1);
         if stale && (self.ghosts.contains(&token) || self.ghosts.len() == GHOSTS_MAX) {
             self.rebuild = true;
@@ -186,7 +193,6 @@ impl Batch {
         } else if stale {
             self.ghosts.push(token);
         }
-        0
     }
 
     /// Gets rid of the ghosts that this turn has met again.
@@ -350,6 +356,11 @@ impl Drop for ObserveGuard<'_> {
     fn drop(&mut self) {
         self.handle.core().note(|observer| observer.leave(self.label, self.start));
     }
+}
+
+#[cold]
+fn disarm(core: &Core, watcher: Watcher) {
+    core.fds.borrow_mut().disarm(watcher);
 }
 
 /// Silences a level watcher that was told of something for which it has no callback, or it would be told for ever.

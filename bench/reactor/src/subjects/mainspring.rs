@@ -42,19 +42,21 @@ impl Plain {
         // A closure per kind, so that none decides at run time what the others know at compile time.
         macro_rules! on_read {
             ($kind:expr) => {
-                watch.on_read(move |_, event| {
-                    if on_ready($kind, index, fd) {
-                        event.reactor().stop();
-                    }
-                })
+                watch
+                    .on_read(move |_, event| {
+                        if on_ready($kind, index, fd) {
+                            event.reactor().stop();
+                        }
+                    })
+                    .start()
             };
         }
-        let watch = match kind {
+        let watcher = match kind {
             Kind::Dispatch => on_read!(Kind::Dispatch),
             Kind::DispatchEdge => on_read!(Kind::DispatchEdge),
             Kind::Pipe | Kind::PipeLevel => on_read!(Kind::Pipe),
         };
-        watch.start().expect("watched")
+        watcher.expect("watched")
     }
 
     fn deadline(&self, after_ns: u64) -> Instant {
