@@ -193,8 +193,6 @@ impl Handle {
         let finished = InFlight { workers: pool.shared.clone(), remote: self.remote() };
         pool.submit(Box::new(move || {
             let result = catch_unwind(AssertUnwindSafe(call));
-            // Counted as finished before the waker runs, so that the woken loop sees it.
-            drop(finished);
             let mut slot = target.lock().unwrap_or_else(PoisonError::into_inner);
             slot.result = Some(result);
             let waker = slot.waker.take();
@@ -202,6 +200,8 @@ impl Handle {
             if let Some(waker) = waker {
                 waker.wake();
             }
+            // Last, so that a loop on virtual time does not move on before whoever waits has been woken.
+            drop(finished);
         }))?;
         Ok(Blocking { slot })
     }
