@@ -55,7 +55,14 @@ impl Kernel {
     pub(crate) fn fail(&mut self, key: RequestKey, failure: Failure, text: &str, now: Now) {
         let Some(live) = self.requests.get(key) else { return };
         let started = if live.attempts > 0 { Started::Yes } else { Started::No };
-        let message = live.message.clone();
+        let (message, attempts) = (live.message.clone(), live.attempts);
+        let between_attempts = attempts > 0 && matches!(live.phase, Phase::Retrying(_) | Phase::Mailbox);
+        if let (true, Handler::Capability(capability)) =
+            (between_attempts, self.requests.entry(key.slot).handler)
+        {
+            let reason = format!("the actor failed over the request, and then: {text}");
+            self.bury(Owner::Capability(capability), message.clone(), &reason, attempts, now);
+        }
         let answer = self.failure(&message, failure, text, started, now);
         // What no actor has seen may be sent again under the same id, so its error is not remembered.
         self.finish(key, answer, started == Started::Yes, now);

@@ -61,9 +61,9 @@ impl Kernel {
         let idle = it.in_flight.is_empty() && it.at_risk == 0;
         if exit == ActorExit::Done && it.manifest.restart.when == RestartWhen::OnFailure && idle {
             it.state = ActorState::Stopped;
-            it.overdue.clear();
             let text = format!("{} ended and is not to be restarted", it.manifest.id);
             self.log(Level::Info, text);
+            self.settle_hands(actor.capability, Failure::ActorCrash, "it ended by itself", now);
             return self.empty_mailbox(actor.capability, now);
         }
         self.counters.actor_crashes += 1;

@@ -243,6 +243,24 @@ fn s15_3_a_request_is_retried_only_by_manifest_and_ends_in_the_dead_letters() {
 }
 
 #[test]
+fn s15_3_a_request_that_times_out_between_two_attempts_is_a_dead_letter() {
+    let mut frail = frail();
+    frail.retry.attempts = 5;
+    frail.retry.backoff_ms = 1000;
+    let (mut world, client, _) = watched(frail);
+    world.ask(client, &line_with("command", "Frail.Do", "c-1", json!(1), json!({ "timeout": 500 })));
+    let (actor, _) = world.only_delivered();
+    world.crashes(actor);
+    world.pass_ms(500);
+    let error = world.only_written(client);
+    assert_eq!((code(&error), &data(&error)["started"]), (504, &json!("yes")));
+    let letters = world.dead_letters(client);
+    assert_eq!((&letters[0]["id"], &letters[0]["attempts"]), (&json!("c-1"), &json!(1)));
+    world.pass_ms(5000);
+    assert!(world.delivered.is_empty());
+}
+
+#[test]
 fn s15_3_a_poison_message_is_counted_by_its_own_deliveries_not_by_its_neighbours() {
     let mut frail = frail();
     frail.retry.attempts = 2;
@@ -292,5 +310,6 @@ fn s15_3_an_actor_may_end_for_good_when_its_manifest_says_so() {
     world.kernel.actor_exited(life(1), ActorExit::Done, world.now);
     world.run();
     assert_eq!(world.actor_state(client, "frail"), "stopped");
+    assert_eq!(world.kernel.census().timers, 0);
     assert_eq!(code(&world.ask(client, &line("command", "Frail.Do", "c-1", json!(1)))[0]), 503);
 }
