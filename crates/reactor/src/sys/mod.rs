@@ -13,6 +13,7 @@
 pub(crate) mod epoll;
 pub(crate) mod event;
 pub(crate) mod poll;
+pub(crate) mod signal_intake;
 pub(crate) mod wake_fd;
 
 use crate::{Backend, Instant, Interest, Mode, Result};

@@ -1,0 +1,143 @@
+//! What the loop's state does about watched descriptors: the table and the kernel, kept in step.
+
+use super::Core;
+use crate::fds::{Change, Kernel, Lookup, Request};
+use crate::handler::HandlerBox;
+use crate::labels::Label;
+use crate::stats::count;
+use crate::sys::{Registration, Tokens, WAKE};
+use crate::{Error, Interest, Mode, Readiness, Result, Watcher};
+use std::os::fd::RawFd;
+
+impl Core {
+    pub(crate) fn watch(&self, fd: RawFd, request: &Request, handler: HandlerBox) -> Result<Watcher> {
+        self.check_open()?;
+        self.renew_after_fork()?;
+        if fd < 0 {
+            return Err(Error::BadFd { fd });
+        }
+        if request.interest.is_empty() {
+            // Nothing is asked of the kernel, which would otherwise notice a closed number.
+            rustix::io::fcntl_getfd(crate::sys::borrow(fd)).map_err(|_| Error::BadFd { fd })?;
+        }
+        let (change, tokens) = self.fds.borrow().plan(fd, request);
+        let (kernel, token) = self.apply(change, fd, tokens, request)?;
+        self.mailbox.set_attention(true);
+        let (watcher, replaced) =
+            self.fds.borrow_mut().commit_watch(fd, token, request, kernel, handler, &self.current_call);
+        drop(replaced);
+        Ok(watcher)
+    }
+
+    pub(crate) fn modify(&self, watcher: Watcher, interest: Interest) -> Result<()> {
+        self.check_open()?;
+        self.renew_after_fork()?;
+        let Some(mut request) = self.fds.borrow().request_of(watcher) else { return Err(Error::Gone) };
+        if !request.accepts.contains(interest) {
+            return Err(Error::NoCallback);
+        }
+        request.interest = interest;
+        let (change, tokens) = self.fds.borrow().plan(watcher.raw_fd(), &request);
+        let (kernel, token) = self.apply(change, watcher.raw_fd(), tokens, &request)?;
+        self.mailbox.set_attention(true);
+        self.fds.borrow_mut().commit_interest(watcher, token, &request, kernel);
+        Ok(())
+    }
+
+    /// Tells the kernel. Says where the descriptor then stands, and with which token.
+    fn apply(&self, change: Change, fd: RawFd, tokens: Tokens, request: &Request) -> Result<(Kernel, u64)> {
+        let mut poller = self.poller.borrow_mut();
+        let Tokens { same, fresh } = tokens;
+        let (registration, token) = match change {
+            Change::None => return Ok((self.fds.borrow().kernel_of(fd), same)),
+            Change::Remove => {
+                poller.remove(fd);
+                return Ok((Kernel::Absent, fresh));
+            }
+            Change::Add => (poller.add(fd, fresh, request.interest, request.mode)?, fresh),
+            Change::Modify => poller.modify(fd, tokens, request.interest, request.mode)?,
+        };
+        if registration == Registration::Always {
+            self.mailbox.notify_embedder();
+        }
+        Ok((Kernel::Armed(registration), token))
+    }
+
+    pub(crate) fn unwatch(&self, watcher: Watcher) -> bool {
+        let Some((handler, known_to_kernel)) = self.fds.borrow_mut().remove(watcher, &self.current_call)
+        else {
+            return false;
+        };
+        self.mailbox.set_attention(true);
+        if known_to_kernel && self.renew_after_fork().is_ok() {
+            self.poller.borrow_mut().remove(watcher.raw_fd());
+        }
+        // After the kernel has let go: dropping an owned source closes it.
+        drop(handler);
+        true
+    }
+
+    pub(crate) fn interest_of(&self, watcher: Watcher) -> Option<Interest> {
+        self.fds.borrow().request_of(watcher).map(|request| request.interest)
+    }
+
+    pub(crate) fn watcher_of(&self, fd: RawFd) -> Option<Watcher> {
+        self.fds.borrow().watcher_of(fd)
+    }
+
+    pub(crate) fn label_of(&self, watcher: Watcher) -> Label {
+        self.fds.borrow().label_of(watcher)
+    }
+
+    #[inline]
+    pub(crate) fn is_watching(&self, watcher: Watcher) -> bool {
+        self.fds.borrow().contains(watcher)
+    }
+
+    pub(crate) fn watcher_count(&self) -> usize {
+        self.fds.borrow().len()
+    }
+
+    /// Finds whom an event is for.
+    #[inline]
+    pub(crate) fn begin_call(&self, token: u64, readiness: Readiness) -> Lookup {
+        // SAFETY: nobody borrows the table mutably while this reference lives, because `begin` calls nothing that could;
+        // that nobody has it borrowed already is checked, as a counted borrow would check it.
+        let fds = unsafe { self.fds.try_borrow_unguarded() };
+        match fds {
+            Ok(fds) => fds.begin(token, readiness, &self.current_call),
+            Err(_) => unreachable!("the table is borrowed for single steps only"),
+        }
+    }
+
+    /// The call has returned. Hands back a handler whose watch ended meanwhile.
+    #[inline]
+    pub(crate) fn end_call(&self) -> Option<HandlerBox> {
+        self.current_call.end()
+    }
+
+    /// Starts a new kernel set and enters everything that should be in it, so that no registration of the past can
+    /// report any more (decision R1).
+    pub(crate) fn rebuild(&self) -> Result<()> {
+        let mut poller = self.poller.borrow_mut();
+        poller.reset()?;
+        poller.add(self.mailbox.wake_fd.raw_fd(), WAKE, Interest::READ, Mode::Level)?;
+        let mut gone = Vec::new();
+        {
+            let mut fds = self.fds.borrow_mut();
+            fds.kernel_forgot();
+            for (fd, token, interest, mode) in fds.registrations() {
+                // A raw number that was closed behind our back is not there any more.
+                if poller.add(fd, token, interest, mode).is_err() {
+                    gone.extend(fds.watcher_of(fd));
+                }
+            }
+        }
+        drop(poller);
+        for watcher in gone {
+            self.unwatch(watcher);
+        }
+        count(&self.counters.rebuilds, 1);
+        Ok(())
+    }
+}
