@@ -155,14 +155,15 @@ int ms_reactor_backend_of(ms_reactor *reactor);
 /*
  * What a watcher waits for, and what it is told. The first four may be asked for. Errors and hang-ups are told whatever
  * was asked for. Asking for nothing (0) pauses the watcher: it is told nothing at all.
+ * (The values are those of Linux's poll(2), so that nothing needs to be translated; use the names.)
  */
 enum ms_reactor_readiness {
-    MS_REACTOR_READ = 1,        /* a read makes progress: bytes, a connection, or the end */
-    MS_REACTOR_WRITE = 2,       /* a write makes progress, or a connect has finished */
-    MS_REACTOR_PRIORITY = 4,    /* out-of-band data and the like (POLLPRI) */
-    MS_REACTOR_ERROR = 8,       /* the descriptor has an error; asked for alone, nothing else wakes the loop */
-    MS_REACTOR_HANGUP = 16,     /* told only: both directions are closed */
-    MS_REACTOR_READ_CLOSED = 32 /* told only: the peer will send no more */
+    MS_REACTOR_READ = 0x1,          /* a read makes progress: bytes, a connection, or the end */
+    MS_REACTOR_PRIORITY = 0x2,      /* out-of-band data and the like */
+    MS_REACTOR_WRITE = 0x4,         /* a write makes progress, or a connect has finished */
+    MS_REACTOR_ERROR = 0x8,         /* the descriptor has an error; asked for alone, nothing else wakes the loop */
+    MS_REACTOR_HANGUP = 0x10,       /* told only: both directions are closed */
+    MS_REACTOR_READ_CLOSED = 0x2000 /* told only: the peer will send no more */
 };
 
 /* When a ready descriptor is reported again. */

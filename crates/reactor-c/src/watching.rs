@@ -7,12 +7,11 @@ use crate::types::{FdCallback, Name, store};
 use reactor::{Interest, Mode, Readiness, Watcher};
 use std::ffi::{c_int, c_uint, c_void};
 
-const READ: c_uint = 1;
-const WRITE: c_uint = 2;
-const PRIORITY: c_uint = 4;
-const ERROR: c_uint = 8;
-const HANGUP: c_uint = 16;
-const READ_CLOSED: c_uint = 32;
+// The bits of `Readiness` are C's as well: nothing stands between the kernel and a callback.
+const READ: c_uint = Readiness::READ.bits() as c_uint;
+const WRITE: c_uint = Readiness::WRITE.bits() as c_uint;
+const PRIORITY: c_uint = Readiness::PRIORITY.bits() as c_uint;
+const ERROR: c_uint = Readiness::ERROR.bits() as c_uint;
 
 /// The interest that C's bits ask for.
 fn interest_from(bits: c_uint) -> Result<Interest> {
@@ -38,21 +37,10 @@ fn mode_from(value: c_int) -> Result<Mode> {
     }
 }
 
-/// Readiness in C's bits.
-fn bits_from(readiness: Readiness) -> c_uint {
-    let bit = |flag: Readiness, bit: c_uint| if readiness.contains(flag) { bit } else { 0 };
-    bit(Readiness::READ, READ)
-        | bit(Readiness::WRITE, WRITE)
-        | bit(Readiness::PRIORITY, PRIORITY)
-        | bit(Readiness::ERROR, ERROR)
-        | bit(Readiness::HANGUP, HANGUP)
-        | bit(Readiness::READ_CLOSED, READ_CLOSED)
-}
-
 /// A callback of C's as the loop wants it.
 fn adapt(name: Name, fd: c_int, callback: FdCallback) -> impl FnMut(&mut *mut c_void, &reactor::Event<'_>) {
     move |data, event| {
-        let (watcher, readiness) = (event.watcher().to_bits(), bits_from(event.readiness()));
+        let (watcher, readiness) = (event.watcher().to_bits(), c_uint::from(event.readiness().bits()));
         // SAFETY: whoever watched has promised that the callback may be called with its data while the watch lasts.
         unsafe { callback(name, watcher, fd, readiness, *data) };
     }
@@ -152,4 +140,18 @@ pub extern "C" fn ms_reactor_is_watching(reactor: Name, watcher: u64) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn ms_reactor_watcher_count(reactor: Name) -> c_int {
     enter(|| Ok(count(find(reactor)?.handle.watcher_count())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_headers_bits_are_those_of_the_loop() {
+        let header = include_str!("../include/mainspring_reactor.h");
+        for (name, readiness) in Readiness::all().iter_names() {
+            let line = format!("    MS_REACTOR_{name} = {:#x}", readiness.bits());
+            assert!(header.contains(&line), "{line}");
+        }
+    }
 }

@@ -95,6 +95,15 @@ fn the_shared_library_knows_its_own_name() {
 }
 
 #[test]
+fn the_program_in_the_readme_compiles() {
+    let readme = fs::read_to_string(crate_folder().join("README.md")).expect("the readme");
+    let program = readme.split("```c\n").nth(1).and_then(|rest| rest.split("```").next());
+    let source = scratch("headers").join("readme.c");
+    fs::write(&source, program.expect("a program")).expect("a source file");
+    succeed(compiler("cc", "c99").arg("-fsyntax-only").arg(&source));
+}
+
+#[test]
 fn the_headers_version_is_the_crates() {
     let text = header("mainspring_reactor.h");
     let part = |name: &str| {
