@@ -96,6 +96,15 @@ pub(crate) enum Lookup {
     Stale,
 }
 
+/// What should be in the kernel's set.
+pub(crate) struct Wanted {
+    pub(crate) fd: RawFd,
+    pub(crate) token: u64,
+    pub(crate) interest: Interest,
+    pub(crate) mode: Mode,
+    pub(crate) certain: bool,
+}
+
 /// What the kernel must be told about a number, as far as the table knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
@@ -402,12 +411,18 @@ impl FdTable {
         true
     }
 
-    /// Everything the kernel should know, for a set that starts empty: descriptor, token, interest, mode.
-    pub(crate) fn registrations(&self) -> Vec<(RawFd, u64, Interest, Mode)> {
+    /// Everything the kernel should know, for a set that starts empty.
+    pub(crate) fn registrations(&self) -> Vec<Wanted> {
         let armed = |details: &Details| details.live && matches!(details.kernel, Kernel::Armed(_));
         let entry = |(index, details): (usize, &Details)| {
             let fd = index as RawFd;
-            (fd, token(fd, self.slots[index].registration), details.interest, details.mode)
+            Wanted {
+                fd,
+                token: token(fd, self.slots[index].registration),
+                interest: details.interest,
+                mode: details.mode,
+                certain: details.certain,
+            }
         };
         self.details.iter().enumerate().filter(|(_, details)| armed(details)).map(entry).collect()
     }

@@ -19,6 +19,7 @@ impl Core {
         if request.interest.is_empty() {
             // Nothing is asked of the kernel, which would otherwise notice a closed number.
             rustix::io::fcntl_getfd(crate::sys::borrow(fd)).map_err(|_| Error::BadFd { fd })?;
+            self.poller.borrow().check_mode(request.mode)?;
         }
         let (change, tokens) = self.fds.borrow().plan(fd, request);
         let (kernel, token) = self.apply(change, fd, tokens, request)?;
@@ -120,20 +121,22 @@ impl Core {
     /// report any more (decision R1).
     pub(crate) fn rebuild(&self) -> Result<()> {
         let mut poller = self.poller.borrow_mut();
+        let mut wanted = self.fds.borrow().registrations();
+        // A raw number that was closed behind our back is not what was watched, even if it is open again.
+        let mut gone: Vec<RawFd> = Vec::new();
+        gone.extend(
+            wanted.extract_if(.., |entry| !entry.certain && !poller.has(entry.fd)).map(|entry| entry.fd),
+        );
         poller.reset()?;
         poller.add(self.mailbox.wake_fd.raw_fd(), WAKE, Interest::READ, Mode::Level)?;
-        let mut gone = Vec::new();
-        {
-            let mut fds = self.fds.borrow_mut();
-            fds.kernel_forgot();
-            for (fd, token, interest, mode) in fds.registrations() {
-                // A raw number that was closed behind our back is not there any more.
-                if poller.add(fd, token, interest, mode).is_err() {
-                    gone.extend(fds.watcher_of(fd));
-                }
+        self.fds.borrow_mut().kernel_forgot();
+        for entry in wanted {
+            if poller.add(entry.fd, entry.token, entry.interest, entry.mode).is_err() {
+                gone.push(entry.fd);
             }
         }
         drop(poller);
+        let gone: Vec<Watcher> = gone.into_iter().filter_map(|fd| self.watcher_of(fd)).collect();
         for watcher in gone {
             self.unwatch(watcher);
         }

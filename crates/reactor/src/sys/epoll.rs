@@ -11,7 +11,7 @@
 
 use super::event::{Event, event};
 use super::wake_fd::duplicate_onto;
-use super::{ALARM, Registration, Tokens, Wait, borrow};
+use super::{ALARM, PROBE, Registration, Tokens, Wait, borrow};
 use crate::{Error, Instant, Interest, Mode, Readiness, Result};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
@@ -115,6 +115,20 @@ impl Epoll {
             self.always.swap_remove(index);
         } else {
             let _ = epoll::delete(&self.set, borrow(fd));
+        }
+    }
+
+    /// Whether the set holds what the number refers to now. The kernel tells when it is asked to take it in again.
+    pub(crate) fn has(&self, fd: RawFd) -> bool {
+        if self.always.iter().any(|entry| entry.fd == fd) {
+            return true;
+        }
+        match epoll::add(&self.set, borrow(fd), EventData::new_u64(PROBE), EventFlags::ONESHOT) {
+            Err(errno) => errno == Errno::EXIST,
+            Ok(()) => {
+                let _ = epoll::delete(&self.set, borrow(fd));
+                false
+            }
         }
     }
 

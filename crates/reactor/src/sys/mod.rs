@@ -25,6 +25,10 @@ pub(crate) const WAKE: u64 = u64::MAX;
 /// Token of the backend's alarm clock.
 pub(crate) const ALARM: u64 = u64::MAX - 1;
 
+/// Token of a registration that is gone at once. No slot has it.
+#[cfg(target_os = "linux")]
+pub(crate) const PROBE: u64 = u64::MAX - 2;
+
 /// Most events that one wait delivers, so that descriptors cannot starve timers (and the other way round).
 pub(crate) const EVENTS_PER_TURN_MAX: usize = 1024;
 
@@ -130,6 +134,24 @@ impl Poller {
         deadline: Option<Instant>,
     ) -> Result<()> {
         each!(self, poller => poller.wait(events, wait, deadline))
+    }
+
+    /// Whether the backend knows the mode.
+    pub(crate) fn check_mode(&self, mode: Mode) -> Result<()> {
+        match self {
+            #[cfg(target_os = "linux")]
+            Poller::Epoll(_) => Ok(()),
+            Poller::Poll(_) => poll::check_mode(mode),
+        }
+    }
+
+    /// Whether the set holds what the number refers to now. A backend that knows numbers only says yes.
+    pub(crate) fn has(&self, fd: RawFd) -> bool {
+        match self {
+            #[cfg(target_os = "linux")]
+            Poller::Epoll(epoll) => epoll.has(fd),
+            Poller::Poll(_) => true,
+        }
     }
 
     /// Whether a wait would find something without asking the kernel.

@@ -146,7 +146,7 @@ impl PollSet {
     }
 }
 
-fn check_mode(mode: Mode) -> Result<()> {
+pub(crate) fn check_mode(mode: Mode) -> Result<()> {
     if mode.is_edge() {
         return Err(Error::Unsupported { what: "in edge mode", backend: Backend::Poll });
     }
