@@ -713,9 +713,11 @@ mod edge {
 #[test]
 fn m1_2_5_edge_modes_are_refused_by_poll_with_a_clear_error() {
     let reactor = reactor(Backend::Poll);
-    for mode in [Mode::Edge, Mode::EdgeOneshot] {
+    for (mode, interest) in
+        [(Mode::Edge, Interest::READ), (Mode::EdgeOneshot, Interest::WRITE), (Mode::Edge, Interest::empty())]
+    {
         let (left, _right) = sockets();
-        let error = reactor.watch(left).mode(mode).on_read(|_, _| ()).start().unwrap_err();
+        let error = reactor.watch(left).mode(mode).start_with(interest, |_, _| ()).unwrap_err();
         assert!(matches!(error, Error::Unsupported { backend: Backend::Poll, .. }), "{error:?}");
         assert_eq!(
             error.to_string(),

@@ -491,6 +491,26 @@ fn r2_watching_a_shared_source_again_with_the_same_interest_keeps_its_registrati
     assert_eq!(reactor.watcher_count(), 1);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn r1_a_rebuild_gives_a_reused_number_to_nobody() {
+    // A number is closed behind the loop's back and taken by a source that nobody watches. When the set is rebuilt for
+    // another reason, the old watch must not get hold of the new source.
+    let mut reactor = reactor(Backend::Epoll);
+    let (old, _old_peer) = sockets();
+    let (new, _new_peer) = readable_socket();
+    let number = ReservedNumber::new();
+    number.open(&old);
+    drop(old);
+    let watcher = reactor.watch_raw(number.0, ()).on_read(|(), _| panic!("not its source")).start().unwrap();
+    number.open(&new);
+    haunt(&mut reactor);
+    assert_eq!(settle(&mut reactor, 5), 0);
+    assert!(!reactor.is_watching(watcher), "what it watched is gone, so it is gone");
+    assert_eq!(reactor.watcher_count(), 0);
+    number.close();
+}
+
 #[test]
 fn m1_1_3_a_pipe_that_replaces_a_closed_one_under_its_number_gets_only_its_own_events() {
     // The kernel forgets a closed description; the new one under the number was never taken in.
