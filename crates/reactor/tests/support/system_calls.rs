@@ -91,7 +91,7 @@ fn entered(pid: libc::pid_t) -> Option<i64> {
         let mut info: libc::ptrace_syscall_info = std::mem::zeroed();
         let size = size_of::<libc::ptrace_syscall_info>();
         libc::ptrace(libc::PTRACE_GET_SYSCALL_INFO, pid, size, &raw mut info);
-        (info.op == libc::PTRACE_SYSCALL_INFO_ENTRY).then(|| info.u.entry.nr as i64)
+        if info.op == libc::PTRACE_SYSCALL_INFO_ENTRY { Some(info.u.entry.nr as i64) } else { None }
     }
 }
 
