@@ -65,7 +65,7 @@ pub fn measure(command: &mut Command, time_limit: Duration) -> Result<Vec<Measur
     let status = child.wait()?;
     let output = output?;
     if !status.success() {
-        return Err(Failure::Ended(format!("{status}: {}", last_line_of_stderr(&mut child))));
+        return Err(Failure::Ended(format!("{status}: {}", complaint(&mut child))));
     }
     output.lines().map(parse).collect()
 }
@@ -92,12 +92,14 @@ fn read_until_end(child: &mut Child, time_limit: Duration) -> Result<String, Fai
     }
 }
 
-fn last_line_of_stderr(child: &mut Child) -> String {
+/// The first two lines on standard error: where a panic happened, and why.
+fn complaint(child: &mut Child) -> String {
     let mut text = String::new();
     if let Some(mut stderr) = child.stderr.take() {
         let _ = stderr.read_to_string(&mut text);
     }
-    text.lines().last().unwrap_or("nothing on standard error").to_string()
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).take(2).collect();
+    if lines.is_empty() { "nothing on standard error".into() } else { lines.join(" ") }
 }
 
 fn parse(line: &str) -> Result<Measurement, Failure> {
@@ -131,8 +133,9 @@ mod tests {
 
     #[test]
     fn a_subject_that_fails_is_quoted() {
-        let failure = measure(&mut shell("echo no loop here >&2; exit 3"), 30 * SECOND).unwrap_err();
-        assert!(failure.to_string().contains("no loop here"), "{failure}");
+        let failure = measure(&mut shell("echo subject:  >&2; echo no loop here >&2; exit 3"), 30 * SECOND)
+            .unwrap_err();
+        assert!(failure.to_string().ends_with("subject:  no loop here"), "{failure}");
     }
 
     #[test]
