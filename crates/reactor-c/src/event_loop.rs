@@ -168,3 +168,33 @@ impl<T> Default for Numbered<T> {
         Numbered { next: Cell::new(1), names: RefCell::default() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::SharedWakeup;
+
+    #[test]
+    fn wake_ups_that_have_ended_are_forgotten() {
+        let name = EventLoop::create(Backend::best(), None).expect("a loop");
+        let event_loop = registry::find(name).expect("the loop");
+        for _ in 0..1000 {
+            let wakeup = event_loop.handle.wakeup(|_| ()).expect("a wake-up");
+            let shared = SharedWakeup { wakeup, ended: Arc::default() };
+            let key = registry::announce_wakeup(shared).expect("a name");
+            event_loop.remember_wakeup(key);
+            registry::retract_wakeup(key);
+        }
+        assert!(event_loop.wakeups.borrow().capacity() < 100);
+        event_loop.end();
+    }
+
+    #[test]
+    fn numbers_are_not_reused() {
+        let names = Numbered::default();
+        let (first, second) = (names.reserve(), names.reserve());
+        names.enter(first, "first");
+        assert_eq!((names.take(first), names.take(first), names.take(second)), (Some("first"), None, None));
+        assert!(names.reserve() > second);
+    }
+}

@@ -306,4 +306,20 @@ mod tests {
         assert_eq!(originals.next_timer_id(), 1);
         assert_eq!(originals.next_timer_id(), 2);
     }
+
+    unsafe extern "C-unwind" fn ignore(_: *mut c_void) {}
+
+    #[test]
+    fn a_fired_timer_leaves_nothing_behind() {
+        let arena = std::ptr::without_provenance_mut(1);
+        let reactor = reactor_creare(arena);
+        for _ in 0..1000 {
+            // SAFETY: the callback ignores its data.
+            unsafe { reactor_timer_adicere(reactor, 0, FALSUM, Some(ignore), std::ptr::null_mut()) };
+            assert_eq!(reactor_poll(reactor, 0), 1);
+        }
+        let event_loop = find(reactor).expect("the loop");
+        assert!(event_loop.originals.borrow().timers.is_empty());
+        reactor_destruere(reactor);
+    }
 }
