@@ -2,7 +2,7 @@
 
 mod support;
 
-use mainspring_reactor::{Backend, Error, Event, Interest, Mode, Reactor, Shared};
+use mainspring_reactor::{Backend, Error, Event, Interest, Mode, Reactor, Shared, Timer, Watcher};
 use std::cell::RefCell;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
@@ -489,6 +489,61 @@ fn r2_watching_a_shared_source_again_with_the_same_interest_keeps_its_registrati
         assert_eq!(log.take(), [round]);
     }
     assert_eq!(reactor.watcher_count(), 1);
+}
+
+#[test]
+fn r11_on_poll_a_raw_number_that_changed_hands_unseen_is_followed() {
+    // `poll` knows numbers only. That is what is documented for bare numbers, and why the other two kinds of source exist.
+    let mut reactor = reactor(Backend::Poll);
+    let (old, _old_peer) = sockets();
+    let (new, _new_peer) = readable_socket();
+    let number = ReservedNumber::new();
+    number.open(&old);
+    let log = Log::new();
+    let calls = log.clone();
+    let watcher = reactor.watch_raw(number.0, ()).on_read(move |(), _| calls.note("called")).start().unwrap();
+    number.open(&new);
+    assert_eq!(reactor.poll(NOW).unwrap(), 1);
+    assert_eq!(log.take(), ["called"]);
+    reactor.unwatch(watcher);
+    number.close();
+}
+
+#[test]
+fn spec_gotcha_7_a_number_that_names_no_watcher_or_timer_does_nothing() {
+    let reactor = Reactor::new().unwrap();
+    let (left, _right) = sockets();
+    let watcher = reactor.watch(left).on_read(|_, _| ()).start().unwrap();
+    let timer = reactor.after(Duration::from_secs(1), |_| ()).unwrap();
+    assert_eq!((Watcher::from_bits(watcher.to_bits()), Timer::from_bits(timer.to_bits())), (watcher, timer));
+    assert!(watcher.to_bits() != 0 && timer.to_bits() != 0, "zero names nothing");
+    for bits in [0, 1, u64::from(u32::MAX), u64::MAX, u64::MAX << 32, 1 << 63] {
+        assert!(!reactor.unwatch(Watcher::from_bits(bits)), "{bits:#x}");
+        assert!(!reactor.is_watching(Watcher::from_bits(bits)));
+        assert!(!reactor.cancel(Timer::from_bits(bits)), "{bits:#x}");
+        assert!(!reactor.has_timer(Timer::from_bits(bits)));
+        assert!(!reactor.reschedule_at(Timer::from_bits(bits), reactor.now()));
+    }
+    assert_eq!((reactor.watcher_count(), reactor.timer_count()), (1, 1));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn m1_1_4_on_epoll_a_duplicate_keeps_a_bare_number_reporting_until_it_is_unwatched() {
+    // The one exception: the description that was asked for is still there, so it is still reported, to the one who asked.
+    let mut reactor = reactor(Backend::Epoll);
+    let (source, peer) = sockets();
+    let number = ReservedNumber::new();
+    number.open(&source);
+    let log = Log::new();
+    let calls = log.clone();
+    let watcher = reactor.watch_raw(number.0, ()).on_read(move |(), _| calls.note("called")).start().unwrap();
+    number.close();
+    write_byte(&peer);
+    assert_eq!(reactor.poll(NOW).unwrap(), 1);
+    assert_eq!(log.take(), ["called"]);
+    reactor.unwatch(watcher);
+    assert_eq!(settle(&mut reactor, 5), 0);
 }
 
 #[cfg(target_os = "linux")]
