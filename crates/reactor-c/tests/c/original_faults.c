@@ -333,11 +333,12 @@ static void fault_an_interrupted_poll_returned_early(void)
     int64_t start;
     Reactor *reactor = reactor_creare(PISCINA);
     begin_interruptions(&interruptions);
-    start = monotonic_ns();
-    CHECK(reactor_poll(reactor, 50) == 0, "nothing happens");
-    CHECK(monotonic_ns() - start >= 50 * 1000000, "for as long as was asked, whatever signals arrive");
+    do {
+        start = monotonic_ns();
+        CHECK(reactor_poll(reactor, 20) == 0, "nothing happens");
+        CHECK(monotonic_ns() - start >= 20 * 1000000, "for as long as was asked, whatever signals arrive");
+    } while (interruptions_seen < 3);
     end_interruptions(&interruptions);
-    CHECK(interruptions_seen > 0, "signals did arrive");
     reactor_destruere(reactor);
 }
 

@@ -229,11 +229,12 @@ static void a_signal_handler_does_not_end_the_wait(int backend)
     int seen_before = interruptions_seen;
     ms_reactor *reactor = new_reactor(backend);
     begin_interruptions(&interruptions);
-    start = monotonic_ns();
-    CHECK(ms_reactor_poll(reactor, 30) == 0, "nothing happens");
-    CHECK(monotonic_ns() - start >= 30 * MS_REACTOR_MILLISECOND, "for as long as was asked");
+    do {
+        start = monotonic_ns();
+        CHECK(ms_reactor_poll(reactor, 20) == 0, "nothing happens");
+        CHECK(monotonic_ns() - start >= 20 * MS_REACTOR_MILLISECOND, "for as long as was asked");
+    } while (interruptions_seen < seen_before + 3);
     end_interruptions(&interruptions);
-    CHECK(interruptions_seen > seen_before, "signals did arrive");
     ms_reactor_destroy(reactor);
 }
 
