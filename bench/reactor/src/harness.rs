@@ -13,6 +13,9 @@ use crate::{c_subjects, subjects, system_calls, targets};
 /// A subject that takes longer than this for one measurement hangs.
 const SUBJECT_TIME_LIMIT: Duration = Duration::from_secs(120);
 
+/// In a quick run no further round begins after this, so that a busy machine gets fewer rounds rather than a longer run.
+const QUICK_TIME_LIMIT: Duration = Duration::from_secs(40);
+
 /// How to start each subject: its program and the words that come before the case.
 struct Programs(BTreeMap<&'static str, (PathBuf, Vec<String>)>);
 
@@ -48,6 +51,10 @@ pub(crate) fn run(options: &Options) {
     let rounds = |case: &Case| options.rounds.unwrap_or(case.rounds);
     let last = cases.iter().map(rounds).max().unwrap_or(0);
     for round in 0..last {
+        if options.quick && round > 0 && started.elapsed() > QUICK_TIME_LIMIT {
+            eprintln!("the machine is busy: {round} of {last} rounds in the time of a quick run");
+            break;
+        }
         eprintln!("round {} of {last}, after {:.0} s", round + 1, started.elapsed().as_secs_f64());
         for case in cases.iter().filter(|case| round < rounds(case)) {
             run_case(case, round as usize, &programs, &mut results);

@@ -133,9 +133,9 @@ mod tests {
 
     #[test]
     fn a_subject_that_fails_is_quoted() {
-        let failure = measure(&mut shell("echo subject:  >&2; echo no loop here >&2; exit 3"), 30 * SECOND)
-            .unwrap_err();
-        assert!(failure.to_string().ends_with("subject:  no loop here"), "{failure}");
+        let failure =
+            measure(&mut shell("echo subject: >&2; echo no loop here >&2; exit 3"), 30 * SECOND).unwrap_err();
+        assert!(failure.to_string().ends_with("subject: no loop here"), "{failure}");
     }
 
     #[test]
