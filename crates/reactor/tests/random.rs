@@ -15,10 +15,11 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::time::Duration;
 use support::descriptors::{Borrowed, ReservedNumber, drain_number, sockets, write_byte};
-use support::{NOW, frozen_reactor};
+use support::{NOW, frozen_reactor, quiet_panics_of};
 
 const PORTS: usize = 5;
 const CASES: u32 = 300;
@@ -79,6 +80,8 @@ enum Operation {
         millis: u64,
     },
     Defer,
+    /// Only in callbacks.
+    Panic,
     Turn,
 }
 
@@ -110,6 +113,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => (0usize..8, 0u64..4).prop_map(|(which, millis)| Operation::MoveTimer { which, millis }),
         2 => (0u64..3).prop_map(|millis| Operation::Advance { millis }),
         2 => Just(Operation::Defer),
+        1 => Just(Operation::Panic),
         8 => Just(Operation::Turn),
     ]
 }
@@ -154,6 +158,9 @@ struct TimerModel {
 
 const OUTSIDE: u64 = u64::MAX;
 
+/// What a callback panics with because the script says so.
+struct Scripted;
+
 struct World {
     handle: Handle,
     clock: mainspring_reactor::VirtualClock,
@@ -166,6 +173,8 @@ struct World {
     next_id: Cell<u64>,
     turn: Cell<u64>,
     inside: Cell<bool>,
+    /// Whether the last turn ended by a panic: this one is its second half, and something of both.
+    broken: Cell<bool>,
     /// What fired last: turn, deadline, order.
     last_fired: Cell<(u64, u64, u64)>,
 }
@@ -195,6 +204,7 @@ impl World {
             next_id: Cell::new(0),
             turn: Cell::new(0),
             inside: Cell::new(false),
+            broken: Cell::new(false),
             last_fired: Cell::new((OUTSIDE, 0, 0)),
         })
     }
@@ -247,6 +257,8 @@ impl World {
             Operation::MoveTimer { which, millis } => self.move_timer(which, millis),
             Operation::Advance { millis } => self.clock.advance(Duration::from_millis(millis)),
             Operation::Defer => self.defer(),
+            Operation::Panic if self.inside.get() => std::panic::panic_any(Scripted),
+            Operation::Panic => {}
             Operation::Turn => unreachable!("turns are made by the driver"),
         }
         self.check_counts();
@@ -392,7 +404,10 @@ impl World {
             let watch = port.watch.as_mut().expect("called although nothing is watched");
             assert_eq!(watch.id, id, "called although it was replaced");
             assert_eq!(event.watcher(), watch.watcher);
-            assert_ne!(watch.born_in, self.turn.get(), "called in the turn in which it began");
+            assert!(
+                self.broken.get() || watch.born_in != self.turn.get(),
+                "called in the turn in which it began"
+            );
             assert!(watch.armed, "called although it is disarmed");
             watch.armed = !watch.mode.is_oneshot();
             let asked = |readiness, interest| {
@@ -401,11 +416,11 @@ impl World {
             assert!(asked(Readiness::READ, Interest::READ) && asked(Readiness::WRITE, Interest::WRITE));
             // On `poll` a number is all that is known, so a watch follows its number.
             let source = if self.is_poll() { current } else { Some(watch.incarnation) };
-            let stale = self.is_poll() && changed;
+            let stale = self.is_poll() && (changed || self.broken.get());
             let incarnations = self.incarnations.borrow();
             match source.map(|source| &incarnations[source]) {
                 Some(source) => {
-                    let drained = source.drained_in == self.turn.get();
+                    let drained = self.broken.get() || source.drained_in == self.turn.get();
                     let gone = source.peer.is_none();
                     let readable = source.unread > 0 || gone || drained || stale;
                     assert!(readable || !event.readiness().contains(Readiness::READ), "not readable");
@@ -452,10 +467,14 @@ impl World {
     fn fired(self: &Rc<Self>, id: u64) {
         let model = self.timers.borrow_mut().remove(&id).expect("fired although it was cancelled");
         assert!(model.due_millis <= self.now_millis(), "early");
-        assert_ne!(model.set_in, self.turn.get(), "fired in the turn in which it was set");
+        assert!(
+            self.broken.get() || model.set_in != self.turn.get(),
+            "fired in the turn in which it was set"
+        );
         let this = (self.turn.get(), model.due_millis, model.order);
         let last = self.last_fired.replace(this);
-        assert!(last.0 != this.0 || last < this, "out of order: {this:?} after {last:?}");
+        let in_order = self.broken.get() || last.0 != this.0 || last < this;
+        assert!(in_order, "out of order: {this:?} after {last:?}");
         self.meddle();
     }
 
@@ -481,19 +500,27 @@ impl World {
                 .collect()
         };
         self.inside.set(true);
-        reactor.poll(NOW).unwrap();
+        let outcome = catch_unwind(AssertUnwindSafe(|| reactor.poll(NOW).map(drop).unwrap()));
         self.inside.set(false);
-        for (id, order) in due {
-            let left = self.timers.borrow().get(&id).is_some_and(|model| model.order == order);
-            assert!(!left, "a timer that was due did not fire");
+        let was_broken = self.broken.replace(outcome.is_err());
+        match outcome {
+            Err(panic) if !panic.is::<Scripted>() => resume_unwind(panic),
+            Ok(()) if !was_broken => {
+                for (id, order) in due {
+                    let left = self.timers.borrow().get(&id).is_some_and(|model| model.order == order);
+                    assert!(!left, "a timer that was due did not fire");
+                }
+            }
+            _ => {}
         }
         self.check_counts();
     }
 
     /// Everything that should be heard is heard, and what should be silent is silent.
     fn check_that_all_is_well(self: &Rc<Self>, reactor: &mut Reactor) {
-        self.turn(reactor);
-        self.turn(reactor);
+        for _ in 0..3 {
+            self.turn(reactor);
+        }
         let mut expected = BTreeSet::new();
         for port in 0..PORTS {
             self.write(port);
@@ -529,6 +556,7 @@ impl World {
 }
 
 fn run_script(backend: Backend, numbers: &[Rc<ReservedNumber>], script: Vec<Operation>) {
+    quiet_panics_of::<Scripted>();
     let (mut reactor, clock) = frozen_reactor(backend);
     let world = World::new(reactor.handle(), clock, numbers, script);
     (0..PORTS).for_each(|port| world.open(port));

@@ -118,6 +118,20 @@ pub(crate) fn panic_of(turn: impl FnOnce()) -> String {
     }
 }
 
+/// Keeps panics with a value of this type out of the output.
+pub(crate) fn quiet_panics_of<T: 'static>() {
+    use std::sync::Once;
+    static INSTALL: Once = Once::new();
+    INSTALL.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !panic.payload().is::<T>() {
+                usual(panic);
+            }
+        }));
+    });
+}
+
 /// Keeps expected panics out of the output of the tests that run on this thread.
 fn quiet_panics() -> impl Drop {
     use std::cell::Cell;
