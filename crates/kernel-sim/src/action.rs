@@ -355,6 +355,7 @@ impl Act {
             (1, Act::Emit(a % 64)),
             (10, Act::Ask(b)),
             (2, Act::AskBuiltin),
+            (4, Act::SpeakFromTheGrave),
         ])
     }
 }

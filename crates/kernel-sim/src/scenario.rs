@@ -90,7 +90,7 @@ fn tight_limits(random: &mut Random) -> Limits {
         peer_timers_max: 4,
         timers_max: 6,
         dead_letters_max: 8,
-        dead_letter_bytes_max: 3_000,
+        dead_letter_bytes_max: 900,
         recent_events_max: 4,
         system_per_turn: 2,
         completions_per_turn: 2,

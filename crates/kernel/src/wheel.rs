@@ -85,6 +85,8 @@ pub struct Wheel<T> {
     nodes_free: u32,
     /// The node that took the last timer: the next one usually belongs there too.
     finger: u32,
+    /// The earliest key, when it is known: it is asked for far more often than it changes.
+    first: Option<u64>,
     len: usize,
 }
 
@@ -180,6 +182,7 @@ impl<T> Wheel<T> {
             nodes: vec![root],
             nodes_free: NONE,
             finger: ROOT,
+            first: None,
             len: 0,
         }
     }
@@ -205,6 +208,7 @@ impl<T> Wheel<T> {
         let key = key_of(deadline_ns);
         let entry = self.new_entry(key, value);
         self.place(entry, key);
+        self.note_placed(key);
         self.len += 1;
         TimerKey { slot: entry, generation: self.entries[entry as usize].generation }
     }
@@ -226,6 +230,10 @@ impl<T> Wheel<T> {
         self.unlink(key.slot);
         self.entries[key.slot as usize].key = moved;
         self.place(key.slot, moved);
+        // The timer itself counts as pending here, so the earliest of the others may not be known.
+        if self.first.is_some_and(|first| moved < first) {
+            self.first = Some(moved);
+        }
         true
     }
 
@@ -244,15 +252,23 @@ impl<T> Wheel<T> {
     /// The earliest deadline, exactly, or nothing if no timer is pending.
     #[must_use]
     pub fn next_deadline(&self) -> Option<i64> {
-        Some(deadline_of(self.entries[self.earliest()? as usize].key))
+        match self.first {
+            Some(first) => Some(deadline_of(first)),
+            None => Some(deadline_of(self.entries[self.earliest()? as usize].key)),
+        }
     }
 
     /// Takes the earliest timer if its deadline is not later than `now_ns`: called until it returns nothing, it
     /// yields everything that is due in deadline order, first in first out among equals.
     pub fn pop_due(&mut self, now_ns: i64) -> Option<(i64, T)> {
+        if self.first.is_some_and(|first| deadline_of(first) > now_ns) {
+            return None;
+        }
         let entry = self.earliest()?;
-        let deadline_ns = deadline_of(self.entries[entry as usize].key);
+        let key = self.entries[entry as usize].key;
+        let deadline_ns = deadline_of(key);
         if deadline_ns > now_ns {
+            self.first = Some(key);
             return None;
         }
         self.unlink(entry);
@@ -276,6 +292,15 @@ impl<T> Wheel<T> {
                 return Some(self.buckets[child as usize].head);
             }
             node = &self.nodes[child as usize];
+        }
+    }
+
+    /// Keeps the earliest key up to date after a timer was added.
+    fn note_placed(&mut self, key: u64) {
+        match self.first {
+            Some(first) if key < first => self.first = Some(key),
+            None if self.len == 0 => self.first = Some(key),
+            _ => {}
         }
     }
 
@@ -375,7 +400,10 @@ impl<T> Wheel<T> {
 
     /// Takes an entry out of its bucket, and gives back the bucket and the wheels that are empty then.
     fn unlink(&mut self, entry: u32) {
-        let Entry { previous, next, bucket, .. } = self.entries[entry as usize];
+        let Entry { key, previous, next, bucket, .. } = self.entries[entry as usize];
+        if self.first == Some(key) {
+            self.first = None;
+        }
         let list = &mut self.buckets[bucket as usize];
         list.len -= 1;
         if previous == NONE {
@@ -405,6 +433,9 @@ impl<T> Wheel<T> {
                 return;
             }
             let (parent, prefix) = (node.parent, node.prefix);
+            if self.finger == at {
+                self.finger = parent;
+            }
             self.free_node(at);
             // The last bits of a wheel's prefix are its slot in the coarser wheel.
             slot = (prefix & (SLOTS as u64 - 1)) as u32;

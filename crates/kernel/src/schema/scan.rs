@@ -313,10 +313,14 @@ fn check_string(shape: &Shape, text: &Text<'_>) -> Option<()> {
         return None;
     }
     if let Some((least, most)) = shape.length {
-        // Characters are counted by the bytes that begin one.
-        let length = text.bytes.iter().filter(|&&byte| byte & 0xc0 != 0x80).count() as u64;
-        if length < least || length > most {
-            return None;
+        // A character has one to four bytes: most lengths need no counting.
+        let bytes = text.bytes.len() as u64;
+        if bytes.div_ceil(4) < least || bytes > most {
+            // Characters are counted by the bytes that begin one.
+            let length = text.bytes.iter().filter(|&&byte| byte & 0xc0 != 0x80).count() as u64;
+            if length < least || length > most {
+                return None;
+            }
         }
     }
     match &shape.literals {
