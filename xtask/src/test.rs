@@ -33,6 +33,10 @@ struct Count {
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let start = Instant::now();
     let mut count = Count::default();
+    ensure(&[
+        Need { program: "c++", package: "g++", purpose: "the C header in C++ programs" },
+        Need { program: "nm", package: "binutils", purpose: "the symbols of the C library" },
+    ]);
     let valgrind = ensure(&[Need { program: "valgrind", package: "valgrind", purpose: "C tests for leaks" }]);
     let strace =
         ensure(&[Need { program: "strace", package: "strace", purpose: "tests that count system calls" }]);
