@@ -139,12 +139,12 @@ fn stats() -> Vec<u8> {
     payload.extend_from_slice(&realtime_ns().to_le_bytes());
     for load in system.loads {
         // The kernel's loads are in 1/65,536.
-        let thousandths = (load as u64).saturating_mul(1000) >> 16;
+        let thousandths = load.saturating_mul(1000) >> 16;
         payload.extend_from_slice(&u32::try_from(thousandths).unwrap_or(u32::MAX).to_le_bytes());
     }
     let unit = u64::from(system.mem_unit.max(1));
-    let total = (system.totalram as u64).saturating_mul(unit);
-    let available = (system.freeram as u64 + system.bufferram as u64).saturating_mul(unit);
+    let total = system.totalram.saturating_mul(unit);
+    let available = (system.freeram + system.bufferram).saturating_mul(unit);
     let pressure = 1000 - (u128::from(available) * 1000 / u128::from(total.max(1))).min(1000) as u32;
     payload.extend_from_slice(&total.to_le_bytes());
     payload.extend_from_slice(&available.to_le_bytes());

@@ -102,6 +102,11 @@ impl Registration {
                 keep = Interest::empty();
             } else if !edge {
                 keep.remove(interest_for(bits));
+                // A full hang-up is reported to whoever is there at all.
+                keep.set(
+                    Interest::ERROR,
+                    signal.interest().contains(Readiness::HANGUP) || keep.contains(Interest::ERROR),
+                );
             }
             if keep != armed.get() && event.reactor().modify(event.watcher(), keep).is_ok() {
                 armed.set(keep);

@@ -286,10 +286,10 @@ fn p3_7_blocks_of_memory_are_limited() {
 
 #[test]
 fn p3_8_guests_are_limited_and_a_place_is_free_again_when_one_has_ended() {
-    let mut config = HostConfig::default();
-    config.guests_max = 2;
-    let host = config.build().unwrap();
     run(async |handle| {
+        let mut config = HostConfig::default();
+        config.guests_max = 2;
+        let host = config.build().unwrap();
         let bytes = wat::parse_str(r#"(module (memory 1) (func (export "_start") (loop $spin (br $spin))))"#)
             .unwrap();
         let program = host.compile(&bytes).unwrap();

@@ -3,7 +3,7 @@
 mod support;
 
 use mainspring_host::GuestPhase;
-use mainspring_reactor::Handle;
+use mainspring_reactor::{Backend, Handle};
 use mainspring_zcl::Header;
 use mainspring_zcl::sys_loop::{Event, Poll, Readiness, TIMEOUT_FOREVER, Watch};
 use std::io::Write;
@@ -554,7 +554,10 @@ fn l6_4_a_watch_for_hup_alone_hears_of_a_half_close() {
         let target = puppet.open_loop().await;
         let (connection, mut peer) = puppet.connect(&handle).await;
         assert!(puppet.watch(target, connection, HANGUP, 1).await.is_ok());
-        peer.write_all(b"data alone is no hang-up").unwrap();
+        if handle.backend() == Backend::Epoll {
+            // poll(2) hears of the half close only once the data before it has been read.
+            peer.write_all(b"data alone is no hang-up").unwrap();
+        }
         assert_eq!(puppet.poll(target, 8, 1).await.events, []);
         peer.shutdown(std::net::Shutdown::Write).unwrap();
         assert_eq!(puppet.poll(target, 8, TIMEOUT_FOREVER).await.ready(1), HANGUP);

@@ -4,7 +4,7 @@
 use mainspring_host::{
     Exit, GuestConfig, GuestHandle, Host, HostConfig, PipeReader, PipeWriter, Program, Stdin, Stdout, pipe,
 };
-use mainspring_reactor::{Async, Builder, Handle, Reactor, VirtualClock};
+use mainspring_reactor::{Async, Backend, Builder, Handle, VirtualClock};
 use mainspring_zcl::cap::{CapOpen, TcpOpen};
 use mainspring_zcl::sys_loop::{
     Event, Poll, PollResponse, Readiness, TIMEOUT_FOREVER, TimerArm, TimerCancel, Unwatch, Watch,
@@ -83,12 +83,15 @@ pub fn escaped(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("\\{byte:02x}")).collect()
 }
 
-/// Runs a test on a loop of its own, in real time.
-pub fn run(test: impl AsyncFnOnce(Handle)) {
-    let mut reactor = Reactor::new().expect("a reactor");
-    let handle = reactor.handle();
-    let outcome = reactor.block_on(handle.clone().timeout(PATIENCE, test(handle))).expect("the loop works");
-    outcome.expect("the test ends in time");
+/// Runs a test on a loop of its own, in real time: once on each backend.
+pub fn run(test: impl AsyncFn(Handle)) {
+    for backend in [Backend::Epoll, Backend::Poll] {
+        let mut reactor = Builder::new().backend(backend).build().expect("a reactor");
+        let handle = reactor.handle();
+        let outcome =
+            reactor.block_on(handle.clone().timeout(PATIENCE, test(handle))).expect("the loop works");
+        outcome.unwrap_or_else(|_| panic!("the test ends in time on {backend}"));
+    }
 }
 
 /// Runs a test on a loop whose time is virtual: it jumps to the next deadline whenever nothing else is to be done.
