@@ -171,6 +171,19 @@ impl World {
         self.carry_out()
     }
 
+    /// Where a request is tried again, the life that failed over it answers as well: the worst moment to be heard.
+    pub(crate) fn haunt(&mut self) -> Checked {
+        for capability in 0..self.actors.len() {
+            let it = &self.actors[capability];
+            let tried_again = |relic: &Envelope| it.hands.iter().any(|held| held.id() == relic.id());
+            if it.life == Life::Up && it.relic.as_ref().is_some_and(tried_again) {
+                self.speak_from_the_grave(capability)?;
+                self.actors[capability].relic = None;
+            }
+        }
+        Ok(())
+    }
+
     /// An earlier life answers what it had in its hands; nobody may hear it.
     fn speak_from_the_grave(&mut self, capability: usize) -> Checked {
         let it = &self.actors[capability];

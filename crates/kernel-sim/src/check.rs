@@ -1,6 +1,7 @@
 //! The promises that can be checked at any time.
 
 use mainspring_kernel::{Census, Counters};
+use mainspring_message::{Envelope, Kind};
 
 use crate::client::Client;
 use crate::world::{Checked, World, must};
@@ -12,6 +13,29 @@ const THOROUGH_EVERY: u64 = 8;
 pub(crate) struct Lanes {
     pub(crate) census: Census,
     pub(crate) counters: Counters,
+}
+
+/// Where a message that was written during a turn came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Lane {
+    System,
+    Completions,
+    User,
+}
+
+impl Lane {
+    /// The lane of what a turn writes to a client, where its type tells.
+    fn of(message: &Envelope) -> Option<Lane> {
+        let by_the_loop =
+            ["Sys.", "Syscall.", "Timer."].iter().any(|name| message.type_name().starts_with(name));
+        match message.kind() {
+            Kind::Event if message.type_name() == "Sys.EventsDropped" => None,
+            Kind::Event => Some(if by_the_loop { Lane::System } else { Lane::User }),
+            Kind::Reply => Some(if by_the_loop { Lane::User } else { Lane::Completions }),
+            // Errors come from every lane.
+            Kind::Command | Kind::Query | Kind::Error => None,
+        }
+    }
 }
 
 /// Outcomes that are owed to one client.
@@ -65,6 +89,15 @@ impl World {
         must!(completions >= completions_due, "{completions} of {completions_due} Completions served");
         must!(completions <= limits.completions_per_turn as u64, "{completions} Completions in one turn");
         must!(user == 1 || before.census.user_lane == 0, "a User message waits though it is its turn");
+        Ok(())
+    }
+
+    /// Within a turn, System comes before Completions before User.
+    pub(crate) fn check_lane(&mut self, message: &Envelope) -> Checked {
+        if let (Some(before), Some(lane)) = (self.lane, Lane::of(message)) {
+            must!(lane >= before, "{lane:?} was served after {before:?} in one turn: {message:?}");
+            self.lane = Some(lane);
+        }
         Ok(())
     }
 

@@ -267,6 +267,8 @@ impl World {
         };
         let client = &mut self.clients[at];
         client.unread_bytes += message.line().len() + 1;
+        self.check_lane(message)?;
+        let client = &self.clients[at];
         match message.kind() {
             Kind::Command | Kind::Query => Err(Violation(format!("a client was asked: {message:?}"))),
             Kind::Event => {

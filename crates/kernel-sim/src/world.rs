@@ -8,7 +8,7 @@ use mainspring_kernel::{ActorExit, ConnectionId, Effect, Kernel, Mode, Now, Turn
 
 use crate::action::{Action, Pass};
 use crate::actor::{Actor, Life};
-use crate::check::Lanes;
+use crate::check::{Lane, Lanes};
 use crate::client::Client;
 use crate::scenario::Scenario;
 use crate::tokens::Tokens;
@@ -62,6 +62,8 @@ pub struct World {
     pub(crate) schedules: Vec<String>,
     /// Resets that were asked for and not answered: one of them does not wait for the backoff.
     pub(crate) resets_pending: u64,
+    /// While the effects of a turn are carried out: the lane that the last of them came from.
+    pub(crate) lane: Option<Lane>,
     pub(crate) counts: Counts,
     pub(crate) booted: bool,
     pub(crate) adapter_stopped: bool,
@@ -115,6 +117,7 @@ impl World {
             sent_lines: Vec::new(),
             schedules: Vec::new(),
             resets_pending: 0,
+            lane: None,
             counts: Counts::default(),
             booted: false,
             adapter_stopped: false,
@@ -187,6 +190,7 @@ impl World {
             Action::Settle => self.settle()?,
             Action::Shutdown => self.shutdown()?,
         }
+        self.haunt()?;
         self.check_bounds()
     }
 
@@ -390,8 +394,10 @@ impl World {
         {
             must!(deadline > self.now.mono_ns, "idle though a deadline has passed: the daemon would spin");
         }
-        self.carry_out()?;
-        Ok(turn)
+        self.lane = Some(Lane::System);
+        let carried_out = self.carry_out();
+        self.lane = None;
+        carried_out.map(|()| turn)
     }
 
     fn lanes(&self) -> Lanes {
