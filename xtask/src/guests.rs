@@ -4,6 +4,7 @@
 //! needs no toolchain at all.
 
 mod c;
+mod component;
 mod fingerprint;
 mod rust;
 mod toolchain;
@@ -64,6 +65,7 @@ fn build(force: bool, choice: Choice) -> Result<()> {
     }
     rust::build(&folder, choice)?;
     c::build(&folder)?;
+    component::build(&folder)?;
     fs::write(&kept, fingerprint)?;
     report(&folder)
 }

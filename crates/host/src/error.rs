@@ -61,6 +61,10 @@ pub enum Error {
     /// The loop refused.
     #[error(transparent)]
     Reactor(#[from] mainspring_reactor::Error),
+    /// A folder could not be opened for a guest.
+    #[cfg(feature = "wasi")]
+    #[error(transparent)]
+    Folder(#[from] crate::wasi::FolderError),
     /// A standard stream could not be set up.
     #[error("cannot set up a standard stream: {0}")]
     Stdio(std::io::Error),

@@ -42,6 +42,9 @@ pub struct GuestConfig {
     pub stdout: Stdout,
     /// Handle 2.
     pub stderr: Stdout,
+    /// What it gets if it imports WASI.
+    #[cfg(feature = "wasi")]
+    pub wasi: crate::wasi::WasiConfig,
     pub(crate) telemetry: Option<crate::context::Telemetry>,
     pub(crate) extension: Option<Box<dyn Any + Send>>,
 }

@@ -6,7 +6,7 @@ use crate::guest::{ExitSlot, GuestConfig, GuestHandle};
 use crate::limits::Limits;
 use crate::program::Program;
 use crate::run::Run;
-use crate::state::GuestState;
+use crate::state::{Extras, GuestState};
 use crate::stats::{Counters, HostCounters, HostStats};
 use crate::table::{Entry, Table};
 use crate::ticker::Ticker;
@@ -32,6 +32,10 @@ const MEMORY_RESERVATION_BYTES: u64 = 4 << 30;
 /// Address space that all guests together may set aside.
 const ADDRESS_SPACE_BYTES: u64 = 64 << 40;
 
+/// Modules that one component may be made of: its own, the adapter of preview 1, and the two that tie them together.
+#[cfg(feature = "wasi")]
+const MODULES_PER_COMPONENT: u32 = 4;
+
 type Link = Box<dyn FnOnce(&mut Linker<GuestState>) -> wasmtime::Result<()>>;
 
 /// How a host is made.
@@ -40,7 +44,9 @@ type Link = Box<dyn FnOnce(&mut Linker<GuestState>) -> wasmtime::Result<()>>;
 /// ```
 /// use mainspring_host::HostConfig;
 ///
-/// let host = HostConfig { guests_max: 10, ..HostConfig::default() }.build()?;
+/// let mut config = HostConfig::default();
+/// config.guests_max = 10;
+/// let host = config.build()?;
 /// assert_eq!(host.stats().guests, 0);
 /// # Ok::<(), mainspring_host::Error>(())
 /// ```
@@ -74,6 +80,9 @@ impl Default for HostConfig {
                 Arc::new(sys_loop::SysLoop),
             ],
             links: Vec::new(),
+            #[cfg(feature = "wasi")]
+            exit_code: Some(crate::wasi::exit_code),
+            #[cfg(not(feature = "wasi"))]
             exit_code: None,
         }
     }
@@ -119,6 +128,8 @@ impl HostConfig {
         let ticker = Ticker::start(&engine).map_err(Error::Thread)?;
         let mut linker = Linker::new(&engine);
         imports::add_to(&mut linker).map_err(Error::Link)?;
+        #[cfg(feature = "wasi")]
+        crate::wasi::add_to_linker(&mut linker).map_err(Error::Link)?;
         for link in self.links {
             link(&mut linker).map_err(Error::Link)?;
         }
@@ -181,6 +192,11 @@ fn engine_config(host: &HostConfig) -> Config {
         .max_core_instance_size(1 << 20)
         .linear_memory_keep_resident(KEEP_RESIDENT_BYTES)
         .pagemap_scan(Enabled::Auto);
+    // A component is several modules that share one memory, and there are no others to share the places with.
+    #[cfg(feature = "wasi")]
+    pool.total_component_instances(guests)
+        .total_core_instances(guests.saturating_mul(MODULES_PER_COMPONENT))
+        .total_tables(guests.saturating_mul(MODULES_PER_COMPONENT));
     config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
     config
 }
@@ -214,7 +230,7 @@ pub(crate) struct Shared {
 #[derive(Clone)]
 pub struct Host {
     linker: Arc<Linker<GuestState>>,
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl Host {
@@ -261,12 +277,25 @@ impl Host {
     /// # Errors
     /// [`Error::TooManyGuests`], [`Error::Stdio`], [`Error::Reactor`].
     pub fn spawn(&self, reactor: &Handle, program: &Program, config: GuestConfig) -> Result<GuestHandle> {
+        self.start(reactor, config, |context, extras, exit| {
+            #[cfg(feature = "wasi")]
+            let extras = extras.with_wasi(program.imports_wasi(), context)?;
+            Ok(Run::new(&self.shared, program, context, extras.into_inner(), exit))
+        })
+    }
+
+    /// Admits a guest, makes what every guest has, and puts its task on the loop.
+    pub(crate) fn start(
+        &self,
+        reactor: &Handle,
+        mut config: GuestConfig,
+        run: impl FnOnce(&Rc<GuestContext>, Wanted, &Rc<ExitSlot>) -> Result<Run>,
+    ) -> Result<GuestHandle> {
         let admission = Admission::new(&self.shared)?;
-        let mut config = config;
-        let extension = config.extension.take();
+        let wanted = Wanted::take(&mut config);
         let context = Rc::new(self.context(reactor, config)?);
         let exit = Rc::new(ExitSlot::default());
-        let run = Run::new(&self.shared, program, &context, extension, &exit);
+        let run = run(&context, wanted, &exit)?;
         // From here on the guest takes itself off the count.
         admission.keep();
         self.shared.counters.started.fetch_add(1, Ordering::Relaxed);
@@ -319,6 +348,40 @@ impl Host {
             network: config.network,
             host_counters: self.shared.counters.clone(),
         })
+    }
+}
+
+/// What of a guest's configuration goes into its store.
+pub(crate) struct Wanted {
+    extras: Extras,
+    #[cfg(feature = "wasi")]
+    wasi: crate::wasi::WasiConfig,
+}
+
+impl Wanted {
+    fn take(config: &mut GuestConfig) -> Wanted {
+        Wanted {
+            extras: Extras {
+                extension: config.extension.take(),
+                #[cfg(feature = "wasi")]
+                wasi: None,
+            },
+            #[cfg(feature = "wasi")]
+            wasi: std::mem::take(&mut config.wasi),
+        }
+    }
+
+    pub(crate) fn into_inner(self) -> Extras {
+        self.extras
+    }
+
+    /// Opens what WASI needs, if the guest imports it.
+    #[cfg(feature = "wasi")]
+    pub(crate) fn with_wasi(mut self, imports_wasi: bool, context: &Rc<GuestContext>) -> Result<Wanted> {
+        if imports_wasi {
+            self.extras.wasi = Some(Box::new(crate::wasi::WasiState::new(context, &self.wasi)?));
+        }
+        Ok(self)
     }
 }
 

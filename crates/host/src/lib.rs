@@ -52,6 +52,8 @@ mod sys_loop;
 mod table;
 mod tcp;
 mod ticker;
+#[cfg(feature = "wasi")]
+mod wasi;
 
 pub use capability::{Capability, Opened, Params};
 pub use context::GuestContext;
@@ -72,4 +74,6 @@ pub use state::GuestState;
 pub use stats::{GuestPhase, GuestStats, HostStats};
 pub use stdio::{Stdin, Stdout};
 pub use sys_loop::EVENTS_PER_POLL_MAX;
+#[cfg(feature = "wasi")]
+pub use wasi::{Component, Folder, FolderError, WasiConfig};
 pub use wasmtime;

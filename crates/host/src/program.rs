@@ -11,6 +11,8 @@ pub struct Program {
     instance_pre: InstancePre<GuestState>,
     entry_point: EntryPoint,
     has_initialize: bool,
+    #[cfg(feature = "wasi")]
+    imports_wasi: bool,
 }
 
 /// How a guest is started.
@@ -30,7 +32,13 @@ impl Program {
         let instance_pre = linker.instantiate_pre(module).map_err(Error::Link)?;
         // Modules with `_start` initialise themselves.
         let has_initialize = entry_point != EntryPoint::Start && has_type(module, "_initialize", &[], &[]);
-        Ok(Program { instance_pre, entry_point, has_initialize })
+        Ok(Program {
+            instance_pre,
+            entry_point,
+            has_initialize,
+            #[cfg(feature = "wasi")]
+            imports_wasi: module.imports().any(|import| import.module() == crate::wasi::PREVIEW1),
+        })
     }
 
     /// The compiled module.
@@ -61,6 +69,12 @@ impl Program {
 
     pub(crate) fn has_initialize(&self) -> bool {
         self.has_initialize
+    }
+
+    /// Whether it needs WASI's state and runtime.
+    #[cfg(feature = "wasi")]
+    pub(crate) fn imports_wasi(&self) -> bool {
+        self.imports_wasi
     }
 }
 

@@ -6,11 +6,10 @@ use crate::guest::{Exit, ExitSlot, TrapReport};
 use crate::host::Shared;
 use crate::limits::Limit;
 use crate::program::{EntryPoint, Program};
-use crate::state::GuestState;
+use crate::state::{Extras, GuestState};
 use crate::stats::{GuestPhase, HostCounters, count};
 use crate::sys_loop::next_turn;
 use mainspring_zcl::abi::{STDIN, STDOUT};
-use std::any::Any;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -18,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Instant;
-use wasmtime::{Store, StoreContextMut, UpdateDeadline, WasmBacktrace};
+use wasmtime::{Engine, Store, StoreContextMut, UpdateDeadline, WasmBacktrace};
 
 /// Why a guest is stopped while it runs.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
@@ -29,7 +28,7 @@ enum Stop {
     CpuTotal,
 }
 
-type Life = Pin<Box<dyn Future<Output = wasmtime::Result<i32>>>>;
+pub(crate) type Life = Pin<Box<dyn Future<Output = wasmtime::Result<i32>>>>;
 
 /// The task. It wraps the guest's own future to measure it, and to end it from outside in whatever state it is.
 pub(crate) struct Run {
@@ -44,12 +43,25 @@ impl Run {
         host: &Arc<Shared>,
         program: &Program,
         context: &Rc<GuestContext>,
-        extension: Option<Box<dyn Any + Send>>,
+        extras: Extras,
         exit: &Rc<ExitSlot>,
     ) -> Run {
-        let life = live(program.clone(), context.clone(), extension);
-        let (context, host, exit) = (context.clone(), host.clone(), exit.clone());
-        Run { life: Some(Box::pin(life)), context, host, exit }
+        let life = live(program.clone(), context.clone(), extras);
+        #[cfg(feature = "wasi")]
+        if program.imports_wasi() {
+            return Run::with_life(host, context, exit, Box::pin(crate::wasi::WithTokio::new(life)));
+        }
+        Run::with_life(host, context, exit, Box::pin(life))
+    }
+
+    /// A guest whose life is lived elsewhere.
+    pub(crate) fn with_life(
+        host: &Arc<Shared>,
+        context: &Rc<GuestContext>,
+        exit: &Rc<ExitSlot>,
+        life: Life,
+    ) -> Run {
+        Run { life: Some(life), context: context.clone(), host: host.clone(), exit: exit.clone() }
     }
 
     /// Runs the guest until it waits, is preempted or ends.
@@ -144,18 +156,20 @@ impl Drop for Run {
     }
 }
 
-/// Runs a program from its first instruction to its last.
-async fn live(
-    program: Program,
-    context: Rc<GuestContext>,
-    extension: Option<Box<dyn Any + Send>>,
-) -> wasmtime::Result<i32> {
-    let mut store = Store::new(program.module().engine(), GuestState::new(context, extension));
+/// A store with its limits in place.
+pub(crate) fn store(engine: &Engine, context: Rc<GuestContext>, extras: Extras) -> Store<GuestState> {
+    let mut store = Store::new(engine, GuestState::new(context, extras));
     store.limiter(|state| &mut state.limiter);
     // Set before anything runs: a start function is code like any other.
     let ticks = store.data().slice_ticks();
     store.set_epoch_deadline(ticks);
     store.epoch_deadline_callback(preempt);
+    store
+}
+
+/// Runs a program from its first instruction to its last.
+async fn live(program: Program, context: Rc<GuestContext>, extras: Extras) -> wasmtime::Result<i32> {
+    let mut store = store(program.module().engine(), context, extras);
     let instance = program.instance_pre().instantiate_async(&mut store).await?;
     if program.has_initialize() {
         let initialize = instance.get_typed_func::<(), ()>(&mut store, "_initialize")?;

@@ -15,17 +15,26 @@ pub struct GuestState {
     pub(crate) memory: Option<Memory>,
     pub(crate) heap: Heap,
     pub(crate) limiter: Limiter,
-    extension: Option<Box<dyn Any + Send>>,
+    pub(crate) extras: Extras,
+}
+
+/// What a guest's store carries beside the host's own.
+pub(crate) struct Extras {
+    /// Put there by [`GuestConfig::extension`](crate::GuestConfig::extension).
+    pub(crate) extension: Option<Box<dyn Any + Send>>,
+    /// There if the guest imports WASI.
+    #[cfg(feature = "wasi")]
+    pub(crate) wasi: Option<Box<crate::wasi::WasiState>>,
 }
 
 impl GuestState {
-    pub(crate) fn new(context: Rc<GuestContext>, extension: Option<Box<dyn Any + Send>>) -> GuestState {
+    pub(crate) fn new(context: Rc<GuestContext>, extras: Extras) -> GuestState {
         GuestState {
             limiter: Limiter(Confined::new(context.clone())),
             context: Confined::new(context),
             memory: None,
             heap: Heap::default(),
-            extension,
+            extras,
         }
     }
 
@@ -36,7 +45,7 @@ impl GuestState {
 
     /// What [`GuestConfig::extension`](crate::GuestConfig::extension) put here, if it is a `T`.
     pub fn extension_mut<T: 'static>(&mut self) -> Option<&mut T> {
-        self.extension.as_mut()?.downcast_mut()
+        self.extras.extension.as_mut()?.downcast_mut()
     }
 
     /// How many ticks of the epoch the guest may run at a stretch.

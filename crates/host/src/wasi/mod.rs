@@ -4,11 +4,13 @@
 //! guest. Sockets are off by default, and then pass the same allow-list as `net/tcp@v1`. Whatever blocks does so on threads of its own;
 //! a guest that waits in `poll` costs nothing.
 
+mod component;
 mod network;
 mod runtime;
 mod streams;
 
 use crate::context::GuestContext;
+pub use component::Component;
 use mainspring_zcl::abi::{STDERR, STDIN, STDOUT};
 use network::{Lookups, Names, NamesView, Rules};
 pub(crate) use runtime::WithTokio;
@@ -16,14 +18,13 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use streams::Standard;
-use wasmtime::component;
-use wasmtime::{Linker, Module};
+use wasmtime::{Linker, component as wasm_component};
 use wasmtime_wasi::p1::{self, WasiP1Ctx};
 use wasmtime_wasi::sockets::WasiSocketsView;
 use wasmtime_wasi::{FsPerms, I32Exit, WasiCtxBuilder, WasiCtxView, WasiView};
 
 /// The module that preview 1 is imported from.
-const PREVIEW1: &str = "wasi_snapshot_preview1";
+pub(crate) const PREVIEW1: &str = "wasi_snapshot_preview1";
 
 /// What a guest that imports WASI gets beside its arguments, its environment and its standard streams.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -80,9 +81,9 @@ impl WasiState {
         });
         for folder in &config.folders {
             let permissions = if folder.writable { FsPerms::ReadWrite } else { FsPerms::ReadOnly };
-            builder.preopened_dir(&folder.path, &folder.guest_path, permissions).map_err(|reason| {
-                FolderError { path: folder.path.display().to_string(), reason }
-            })?;
+            builder
+                .preopened_dir(&folder.path, &folder.guest_path, permissions)
+                .map_err(|reason| FolderError { path: folder.path.display().to_string(), reason })?;
         }
         Ok(WasiState { preview1: builder.build_p1(), rules, lookups: Lookups::default() })
     }
@@ -102,11 +103,6 @@ pub(crate) fn view<T: HasWasi>(data: &mut T) -> WasiCtxView<'_> {
     data.wasi().preview1.ctx()
 }
 
-/// Whether a module imports preview 1.
-pub(crate) fn is_imported_by(module: &Module) -> bool {
-    module.imports().any(|import| import.module() == PREVIEW1)
-}
-
 /// Adds preview 1 to what modules can import.
 pub(crate) fn add_to_linker<T: HasWasi>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
     p1::add_to_linker_async(linker, |data| &mut data.wasi().preview1)
@@ -114,13 +110,14 @@ pub(crate) fn add_to_linker<T: HasWasi>(linker: &mut Linker<T>) -> wasmtime::Res
 
 /// Adds preview 2 to what components can import.
 pub(crate) fn add_to_component_linker<T: HasWasi + WasiView>(
-    linker: &mut component::Linker<T>,
+    linker: &mut wasm_component::Linker<T>,
 ) -> wasmtime::Result<()> {
     wasmtime_wasi::p2::add_to_linker_async(linker)?;
     linker.allow_shadowing(true);
-    let names = wasmtime_wasi::p2::bindings::sockets::ip_name_lookup::add_to_linker::<T, Names>(linker, |data| {
-        data.wasi().names()
-    });
+    let names =
+        wasmtime_wasi::p2::bindings::sockets::ip_name_lookup::add_to_linker::<T, Names>(linker, |data| {
+            data.wasi().names()
+        });
     linker.allow_shadowing(false);
     names
 }

@@ -5,13 +5,13 @@
 
 use crate::policy::NetworkPolicy;
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use wasmtime::component::{HasData, Resource};
 use wasmtime_wasi::p2::bindings::sockets::ip_name_lookup::{
     Host, HostResolveAddressStream, ResolveAddressStream,
 };
-use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddress, Network};
+use wasmtime_wasi::p2::bindings::sockets::network::{self, ErrorCode, IpAddress, Network};
 use wasmtime_wasi::p2::{DynPollable, SocketError};
 use wasmtime_wasi::sockets::{SocketAddrUse, WasiSocketsCtxView};
 
@@ -67,6 +67,13 @@ impl Rules {
     }
 }
 
+fn number_of(address: IpAddress) -> IpAddr {
+    match address {
+        IpAddress::Ipv4((a, b, c, d)) => Ipv4Addr::new(a, b, c, d).into(),
+        IpAddress::Ipv6((a, b, c, d, e, f, g, h)) => Ipv6Addr::new(a, b, c, d, e, f, g, h).into(),
+    }
+}
+
 /// The names being looked up, by resource.
 #[derive(Debug, Default)]
 pub(crate) struct Lookups(HashMap<u32, String>);
@@ -100,6 +107,26 @@ impl Host for NamesView<'_> {
     }
 }
 
+// Asked for by the linker, because lookups return these types; whatever concerns them is wasmtime-wasi's own.
+impl network::Host for NamesView<'_> {
+    fn convert_error_code(&mut self, error: SocketError) -> wasmtime::Result<ErrorCode> {
+        self.sockets.convert_error_code(error)
+    }
+
+    fn network_error_code(
+        &mut self,
+        error: Resource<wasmtime_wasi::p2::bindings::io::error::Error>,
+    ) -> wasmtime::Result<Option<ErrorCode>> {
+        self.sockets.network_error_code(error)
+    }
+}
+
+impl network::HostNetwork for NamesView<'_> {
+    fn drop(&mut self, network: Resource<Network>) -> wasmtime::Result<()> {
+        network::HostNetwork::drop(&mut self.sockets, network)
+    }
+}
+
 impl HostResolveAddressStream for NamesView<'_> {
     fn resolve_next_address(
         &mut self,
@@ -108,12 +135,15 @@ impl HostResolveAddressStream for NamesView<'_> {
         let name = self.lookups.0.get(&stream.rep());
         let address = self.sockets.resolve_next_address(stream)?;
         if let (Some(address), Some(name)) = (&address, name) {
-            self.rules.remember((*address).into(), name);
+            self.rules.remember(number_of(*address), name);
         }
         Ok(address)
     }
 
-    fn subscribe(&mut self, stream: Resource<ResolveAddressStream>) -> wasmtime::Result<Resource<DynPollable>> {
+    fn subscribe(
+        &mut self,
+        stream: Resource<ResolveAddressStream>,
+    ) -> wasmtime::Result<Resource<DynPollable>> {
         HostResolveAddressStream::subscribe(&mut self.sockets, stream)
     }
 
@@ -170,7 +200,7 @@ mod tests {
     fn what_is_remembered_of_names_is_bounded() {
         let rules = rules();
         for number in 0..10_000_u32 {
-            rules.remember(std::net::Ipv4Addr::from(number).into(), "db.example.com");
+            rules.remember(Ipv4Addr::from(number).into(), "db.example.com");
         }
         assert!(rules.resolved.lock().unwrap().len() <= RESOLVED_MAX);
     }
