@@ -33,9 +33,10 @@ impl Json {
     /// Checks `text`. Line breaks between tokens become spaces.
     ///
     /// # Errors
-    /// When `text` is not exactly one JSON value, or nests deeper than [`scan::DEPTH_MAX`].
+    /// When `text` is not exactly one JSON value, or nests so deeply that a message around it would go beyond
+    /// [`DEPTH_MAX`](crate::DEPTH_MAX).
     pub fn parse(text: &str) -> Result<Json, NotJson> {
-        match scan::check(text) {
+        match scan::check(text, 1) {
             Ok(false) => Ok(Json(Text::from(text))),
             Ok(true) => Ok(Json(Text::from(text.replace(['\n', '\r'], " ")))),
             Err(syntax) => Err(NotJson { at: syntax.at, expected: syntax.expected }),

@@ -58,6 +58,27 @@ pub(crate) struct Layout {
     pub(crate) timeout_ms: u64,
 }
 
+impl Layout {
+    /// The layout of the same line with so many bytes added at `at`, inside the metadata.
+    fn shifted(self, at: usize, added: usize) -> Layout {
+        let (at, added) = (at as u32, added as u32);
+        let shift = |span: Span| match span {
+            span if span.is_absent() || span.end & DECODED_BIT != 0 => span,
+            Span { start, end } if start >= at => Span { start: start + added, end: end + added },
+            span => span,
+        };
+        Layout {
+            type_name: shift(self.type_name),
+            data: shift(self.data),
+            id: shift(self.id),
+            causation: shift(self.causation),
+            correlation: shift(self.correlation),
+            metadata: Span { start: self.metadata.start, end: self.metadata.end + added },
+            ..self
+        }
+    }
+}
+
 /// A message: one JSON object on one line, checked once, with its fields found.
 ///
 /// It *is* its line, so writing it costs nothing and members that nobody here knows travel unchanged. Cloning it
@@ -207,15 +228,38 @@ impl Envelope {
     /// # Panics
     /// When the line would grow beyond [`LINE_BYTES_CEILING`].
     pub fn with_metadata_member(&self, name: &str, value: &str) -> Envelope {
-        let (head, tail) = self.line.split_at(self.layout.metadata.start as usize + 1);
+        let at = self.layout.metadata.start as usize + 1;
+        let (head, tail) = self.line.split_at(at);
         let mut line = String::with_capacity(self.line.len() + name.len() + value.len() + 8);
         line.push_str(head);
         write_string(name, &mut line);
         line.push(':');
+        let value_start = line.len();
         write_string(value, &mut line);
+        let value_end = line.len();
         line.push(',');
+        let added = line.len() - at;
         line.push_str(tail);
-        Envelope::parse(line.as_bytes()).expect("a member added to a valid envelope leaves it valid")
+        assert!(line.len() <= LINE_BYTES_CEILING, "a line is at most {LINE_BYTES_CEILING} bytes long");
+        let mut layout = self.layout.shifted(at, added);
+        let mut decoded = self.decoded.clone();
+        let place = match name {
+            "correlation" => Some(&mut layout.correlation),
+            "causation" => Some(&mut layout.causation),
+            _ => None,
+        };
+        if let Some(place) = place {
+            // Without its quotes; a value that had to be escaped is kept as plain text too.
+            *place = Span::plain(value_start + 1, value_end - 1);
+            if value_end - value_start - 2 != value.len() {
+                let mut plain = decoded.as_deref().unwrap_or("").to_owned();
+                let start = plain.len();
+                plain.push_str(value);
+                *place = Span::decoded(start, plain.len());
+                decoded = Some(Arc::from(plain.as_str()));
+            }
+        }
+        Envelope { line: Arc::from(line.as_str()), decoded, layout }
     }
 }
 

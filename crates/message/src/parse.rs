@@ -11,6 +11,9 @@ use std::sync::Arc;
 /// The longest id, causation, correlation or type, in bytes.
 pub const NAME_BYTES_MAX: usize = 256;
 
+/// The longest way to write one byte of text in a string literal: `\u0001`.
+const ESCAPED_BYTES_MAX: usize = 6;
+
 /// The largest timestamp and timeout: the integers that every JSON library can hold exactly.
 pub const INTEGER_MAX: u64 = (1 << 53) - 1;
 
@@ -254,15 +257,20 @@ impl Found {
         if start == end {
             return Err((field, Fault::schema("must not be empty")));
         }
-        if end - start > NAME_BYTES_MAX {
-            return Err((field, Fault::schema("must be at most 256 bytes long")));
-        }
+        let too_long = || (field, Fault::schema("must be at most 256 bytes long"));
         if !span.escaped {
-            return Ok(Span::plain(start, end));
+            return if end - start <= NAME_BYTES_MAX { Ok(Span::plain(start, end)) } else { Err(too_long()) };
+        }
+        // The text counts, not how it is spelt: whoever writes it again may spell it otherwise.
+        if end - start > NAME_BYTES_MAX * ESCAPED_BYTES_MAX {
+            return Err(too_long());
         }
         let Some(plain) = decode(&text[start - 1..=end]) else {
             return Err((field, Fault::schema("must be a string of Unicode characters")));
         };
+        if plain.len() > NAME_BYTES_MAX {
+            return Err(too_long());
+        }
         let start = self.decoded.len();
         self.decoded.push_str(&plain);
         Ok(Span::decoded(start, self.decoded.len()))

@@ -99,6 +99,38 @@ fn a_member_is_added_without_touching_any_other_byte() {
     assert_eq!(with.line().replace(r#""correlation":"q\"","#, ""), envelope.line());
 }
 
+#[test]
+fn every_field_is_still_in_place_after_a_member_was_added() {
+    let reordered = r#"{"metadata":{"timestamp":17,"causation":"\u0001a","id":"c-1"},"data":[1],"type":"Memory.Set","kind":"reply"}"#;
+    for line in [LINE.replace(r#""correlation":"w","#, "").as_str(), reordered] {
+        for value in ["w", "q\"\u{1}"] {
+            let with = Envelope::parse(line.as_bytes()).unwrap().with_metadata_member("correlation", value);
+            let read = Envelope::parse(with.line().as_bytes()).unwrap();
+            for envelope in [&with, &read, &with.with_metadata_member("timerId", "t")] {
+                assert_eq!(envelope.correlation(), Some(value));
+                assert_eq!((envelope.kind(), envelope.type_name()), (read.kind(), "Memory.Set"));
+                assert_eq!((envelope.id(), envelope.data()), ("c-1", read.data()));
+                assert_eq!((envelope.causation(), envelope.timestamp_ms()), (read.causation(), 17));
+                assert_eq!(envelope.timeout_ms(), read.timeout_ms());
+                assert!(envelope.metadata().starts_with('{') && envelope.metadata().ends_with('}'));
+                assert!(serde_json::from_str::<serde_json::Value>(envelope.metadata()).is_ok());
+            }
+        }
+    }
+}
+
+#[test]
+fn an_id_is_as_long_as_its_text_however_it_is_spelt() {
+    let with_id = |id: &str| Envelope::parse(LINE.replace("c-1", id).as_bytes());
+    // Two bytes each as it comes, six when it is written again.
+    let read = with_id(&"\\b".repeat(NAME_BYTES_MAX)).unwrap();
+    let reply = Draft::reply(&read, Json::null()).compose("r", 1, &mut String::new());
+    assert_eq!(Envelope::parse(reply.line().as_bytes()).unwrap().causation(), Some(read.id()));
+    for id in ["\\b".repeat(NAME_BYTES_MAX + 1), "x".repeat(NAME_BYTES_MAX + 1), "\\u0001".repeat(100_000)] {
+        assert_eq!(with_id(&id).unwrap_err().field, "metadata.id");
+    }
+}
+
 proptest! {
     #[test]
     fn what_is_composed_is_read_back_the_same(
