@@ -85,8 +85,10 @@ pub(crate) struct Actor {
     /// Messages in the mailbox that are still alive, and their bytes.
     pub(crate) mail_len: usize,
     pub(crate) mail_bytes: usize,
-    /// Outcomes of requests that the actor made, which pass its concurrency.
+    /// Outcomes of requests that the actor made, which pass its concurrency, while it takes nothing. Beyond as many as
+    /// a peer may have requests, or the bytes of a mailbox, the actor is at fault.
     pub(crate) answers: VecDeque<Envelope>,
+    pub(crate) answers_bytes: usize,
     pub(crate) in_flight: Vec<RequestKey>,
     pub(crate) overdue: Vec<Overdue>,
     pub(crate) recent: VecDeque<Taken>,
@@ -118,6 +120,7 @@ impl Actor {
             mail_len: 0,
             mail_bytes: 0,
             answers: VecDeque::new(),
+            answers_bytes: 0,
             in_flight: Vec::new(),
             overdue: Vec::new(),
             recent: VecDeque::new(),

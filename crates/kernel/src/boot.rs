@@ -6,7 +6,7 @@ use crate::effect::{Effect, Level};
 use crate::ids::{ActorRef, Now};
 use crate::ingest::is_reserved;
 use crate::input::BootPlan;
-use crate::kernel::{Job, Kernel, Life, MS};
+use crate::kernel::{Job, Kernel, Life, ns};
 use crate::lanes::Sender;
 use crate::manifest::Manifest;
 use crate::routes::{Handler, Outbound, Route};
@@ -76,7 +76,7 @@ impl Kernel {
         if std::mem::replace(&mut self.boot_state.begun, true) {
             return;
         }
-        let deadline = deadline_after(now.mono_ns, (self.config.boot_timeout_ms as i64).saturating_mul(MS));
+        let deadline = deadline_after(now.mono_ns, ns(self.config.boot_timeout_ms));
         self.boot_state.timer = Some(self.wheel.schedule(deadline, Job::Boot));
         if let Err(text) = self.load_discover_build(plan) {
             return self.boot_failed_in_phase(&text, now);
@@ -311,15 +311,21 @@ impl Kernel {
         let report = self.loop_message(Kind::Error, failure.type_name(), &data, Some(&cause), None, now);
         self.log(Level::Error, format!("boot failed in {words}"));
         self.effects.push(Effect::BootFailed { report });
+        // What came in through the adapters that had started is answered like everything else.
+        for key in self.requests.live_keys() {
+            self.fail(key, Failure::ShuttingDown, "the boot failed before the request was routed", now);
+        }
         self.undo_boot();
+        self.close_all_connections(now);
         self.life = Life::Ended;
         self.effects.push(Effect::Exit { code: 1 });
     }
 
     /// Undoes ADAPT, ATTACH and SPAWN, in that order.
     fn undo_boot(&mut self) {
+        let began = self.boot_state.phase == BootPhase::Adapt;
         for (at, adapter) in self.boot_state.adapters.iter_mut().enumerate().rev() {
-            if matches!(adapter.state, AdapterState::Started { .. }) {
+            if began && adapter.state != AdapterState::Ended {
                 self.effects.push(Effect::StopAdapter { adapter: at as u32 });
             }
             adapter.state = AdapterState::Ended;

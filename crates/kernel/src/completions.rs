@@ -3,9 +3,10 @@
 use crate::actors::Overdue;
 use crate::dead_letters::Owner;
 use crate::ids::Now;
-use crate::kernel::{Job, Kernel, MS};
+use crate::kernel::{Job, Kernel, ns};
 use crate::requests::{Delegate, Live, Origin, Phase, Recipient, RequestKey};
 use crate::routes::Handler;
+use crate::shared::with_verbatim;
 use crate::wheel::deadline_after;
 use mainspring_message::{Envelope, Failure, Kind, Started};
 
@@ -36,7 +37,7 @@ impl Kernel {
     }
 
     /// A request in an actor's hands stays there past its deadline, until an outcome comes or the actor hangs.
-    fn keep_as_overdue(&mut self, key: RequestKey, now: Now) {
+    pub(crate) fn keep_as_overdue(&mut self, key: RequestKey, now: Now) {
         let Some(live) = self.requests.get(key) else { return };
         let Handler::Capability(capability) = self.requests.entry(key.slot).handler else { return };
         if !matches!(live.phase, Phase::InFlight(_)) {
@@ -46,7 +47,7 @@ impl Kernel {
         let correlation = live.message.correlation().map(Into::into);
         self.leave_hands(capability, key);
         let incarnation = self.actors[capability as usize].incarnation;
-        let deadline = deadline_after(now.mono_ns, (self.config.hang_ms as i64).saturating_mul(MS));
+        let deadline = deadline_after(now.mono_ns, ns(self.config.hang_ms));
         let hang_timer = self.wheel.schedule(deadline, Job::Hang { capability, incarnation });
         self.actors[capability as usize].overdue.push(Overdue { id, type_name, correlation, hang_timer });
     }
@@ -92,7 +93,7 @@ impl Kernel {
             self.bound_window(peer);
         }
         self.peers.release(peer);
-        self.deliver_outcome(live, answer, now);
+        self.deliver_outcome(peer, live, answer, now);
     }
 
     /// Cancels the timers of an ended request and corrects the account of its mailbox.
@@ -113,38 +114,41 @@ impl Kernel {
         }
     }
 
-    fn deliver_outcome(&mut self, live: Live, answer: Envelope, now: Now) {
+    fn deliver_outcome(&mut self, peer: u32, live: Live, answer: Envelope, now: Now) {
         for waiter in live.waiters {
             if let Err(answer) = self.write(waiter, answer.clone(), now) {
-                self.unclaimed(answer, now);
+                self.unclaimed(Owner::Peer(peer), answer, now);
             }
         }
         match live.origin {
             Origin::Connection(connection) => {
                 if let Err(answer) = self.write(connection, answer, now) {
-                    self.unclaimed(answer, now);
+                    self.unclaimed(Owner::Peer(peer), answer, now);
                 }
             }
             Origin::Actor(actor) => self.hand_answer(actor, answer, now),
             Origin::Delegate(delegate) => {
-                let Delegate { to, timer_id } = *delegate;
-                self.deliver_delegated(to, timer_id.as_deref(), &live.message, answer, now);
+                let attempts = live.attempts;
+                self.deliver_delegated(peer, &delegate, &live.message, attempts, answer, now);
             }
         }
     }
 
     /// The outcome of a scheduled or requeued request: to whoever asked for it if it lives, else an event. An error is
     /// a dead letter as well.
-    fn deliver_delegated(
+    pub(crate) fn deliver_delegated(
         &mut self,
-        to: Recipient,
-        timer_id: Option<&str>,
+        peer: u32,
+        delegate: &Delegate,
         message: &Envelope,
+        attempts: u32,
         answer: Envelope,
         now: Now,
     ) {
+        let timer_id = delegate.timer_id.as_deref();
         if answer.kind() == Kind::Error {
-            self.bury(Owner::Loop, message.clone(), &format!("ended in an error: {}", answer.data()), 1, now);
+            let reason = format!("ended in an error: {}", answer.data());
+            self.bury(Owner::Peer(peer), message.clone(), &reason, attempts, now);
         }
         let answer = match timer_id {
             Some(timer_id) if !answer.metadata().contains("\"timerId\"") => {
@@ -152,7 +156,7 @@ impl Kernel {
             }
             _ => answer,
         };
-        let answer = match to {
+        let answer = match delegate.to {
             Recipient::Connection(connection) => match self.write(connection, answer, now) {
                 Ok(()) => return,
                 Err(answer) => answer,
@@ -167,22 +171,21 @@ impl Kernel {
             "originalId": answer.causation(),
             "kind": answer.kind().as_str(),
             "type": answer.type_name(),
-            "data": serde_json::from_str::<serde_json::Value>(answer.data()).unwrap_or_default(),
         });
-        self.announce("Sys.TimerOutcome", data, now);
+        self.announce("Sys.TimerOutcome", with_verbatim(&data, "data", answer.data()), now);
     }
 
     /// Nobody is there for an outcome. A reply is remembered for the same id; an error becomes a dead letter.
-    pub(crate) fn unclaimed(&mut self, answer: Envelope, now: Now) {
+    pub(crate) fn unclaimed(&mut self, owner: Owner, answer: Envelope, now: Now) {
         self.counters.unclaimed += 1;
         if answer.kind() == Kind::Error {
-            self.bury(Owner::Loop, answer, "its requester is gone", 0, now);
+            self.bury(owner, answer, "its requester is gone", 0, now);
         }
     }
 
     /// Forgets answers whose time is over.
     pub(crate) fn forget_old_answers(&mut self, now: Now) {
-        let window_ns = (self.config.window_ms as i64).saturating_mul(MS);
+        let window_ns = ns(self.config.window_ms);
         while let Some((slot, peer, finished_ns)) = self.requests.oldest() {
             if finished_ns.saturating_add(window_ns) > now.mono_ns {
                 return;

@@ -97,11 +97,15 @@ pub struct Limits {
     pub window_peer_bytes_max: usize,
     /// Scheduled messages of one peer. Beyond: refused (429).
     pub peer_timers_max: usize,
+    /// Bytes of scheduled messages of one peer (of the commands that made them). Beyond: refused (429).
+    pub peer_timer_bytes_max: usize,
     /// Scheduled messages in all. Beyond: refused (503).
     pub timers_max: usize,
+    /// Bytes of scheduled messages in all. Beyond: refused (503).
+    pub timer_bytes_max: usize,
     /// Dead letters. Beyond: the oldest of whoever has most is dropped, and counted.
     pub dead_letters_max: usize,
-    /// Bytes of dead letters; same policy.
+    /// Bytes of dead letters, with their reasons; the oldest of whoever has most bytes is dropped, and counted.
     pub dead_letter_bytes_max: usize,
     /// Events that an actor took and that are remembered as possible causes of what it says.
     pub recent_events_max: usize,
@@ -134,7 +138,9 @@ impl Default for Limits {
             window_bytes_max: 64 << 20,
             window_peer_bytes_max: 8 << 20,
             peer_timers_max: 1024,
+            peer_timer_bytes_max: 8 << 20,
             timers_max: 65_536,
+            timer_bytes_max: 64 << 20,
             dead_letters_max: 1024,
             dead_letter_bytes_max: 16 << 20,
             recent_events_max: 64,

@@ -3,12 +3,14 @@
 use mainspring_message::Envelope;
 use std::collections::{BTreeMap, VecDeque};
 
+/// The longest reason, in bytes: reasons quote what actors said.
+const REASON_BYTES_MAX: usize = 1024;
+
 /// On whose account a dead letter is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Owner {
     Capability(u32),
     Peer(u32),
-    Loop,
 }
 
 /// A message that ended here.
@@ -23,9 +25,32 @@ pub(crate) struct DeadLetter {
     pub(crate) message: Envelope,
 }
 
+impl DeadLetter {
+    /// `number` is given when it is added.
+    pub(crate) fn new(message: Envelope, reason: &str, attempts: u32, unix_ms: u64) -> DeadLetter {
+        let mut reason = reason.to_owned();
+        if reason.len() > REASON_BYTES_MAX {
+            reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
+            reason.push_str(" ...");
+        }
+        DeadLetter { number: 0, unix_ms, reason, attempts, message }
+    }
+
+    fn bytes(&self) -> usize {
+        self.message.line().len() + self.reason.len()
+    }
+}
+
+/// The letters of one owner, oldest first.
+#[derive(Debug, Default)]
+struct Account {
+    letters: VecDeque<DeadLetter>,
+    bytes: usize,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct DeadLetters {
-    by_owner: BTreeMap<Owner, VecDeque<DeadLetter>>,
+    by_owner: BTreeMap<Owner, Account>,
     len: usize,
     bytes: usize,
     last_number: u64,
@@ -34,7 +59,7 @@ pub(crate) struct DeadLetters {
 }
 
 impl DeadLetters {
-    /// Keeps a letter. At the bound, the oldest letter of whoever has most makes room.
+    /// Keeps a letter. At the bound, the oldest letter of whoever has most (letters, or bytes) makes room.
     pub(crate) fn add(
         &mut self,
         owner: Owner,
@@ -44,26 +69,29 @@ impl DeadLetters {
     ) -> u64 {
         self.last_number += 1;
         letter.number = self.last_number;
+        let bytes = letter.bytes();
         self.len += 1;
-        self.bytes += letter.message.line().len();
-        self.by_owner.entry(owner).or_default().push_back(letter);
-        while self.len > letters_max || (self.bytes > bytes_max && self.len > 0) {
-            self.drop_oldest_of_the_fullest();
+        self.bytes += bytes;
+        let account = self.by_owner.entry(owner).or_default();
+        account.bytes += bytes;
+        account.letters.push_back(letter);
+        while self.len > letters_max {
+            self.drop_oldest_of_the_first_by(|account| account.letters.len());
+        }
+        while self.bytes > bytes_max {
+            self.drop_oldest_of_the_first_by(|account| account.bytes);
         }
         self.last_number
     }
 
-    fn drop_oldest_of_the_fullest(&mut self) {
+    fn drop_oldest_of_the_first_by(&mut self, measure: impl Fn(&Account) -> usize) {
         // The first of equals, so that the choice is the same in every run.
-        let fullest =
-            self.by_owner.iter().rev().max_by_key(|(_, letters)| letters.len()).map(|(owner, _)| *owner);
-        let Some(letters) = fullest.and_then(|owner| self.by_owner.get_mut(&owner)) else { return };
-        if let Some(letter) = letters.pop_front() {
-            self.len -= 1;
-            self.bytes -= letter.message.line().len();
-            self.dropped += 1;
-        }
-        self.by_owner.retain(|_, letters| !letters.is_empty());
+        let most = self.by_owner.iter().rev().max_by_key(|(_, account)| measure(account));
+        let Some(number) = most.and_then(|(_, account)| Some(account.letters.front()?.number)) else {
+            return;
+        };
+        self.take(number);
+        self.dropped += 1;
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -76,22 +104,27 @@ impl DeadLetters {
 
     /// All letters, oldest first.
     pub(crate) fn in_order(&self) -> Vec<&DeadLetter> {
-        let mut all: Vec<&DeadLetter> = self.by_owner.values().flatten().collect();
+        let mut all: Vec<&DeadLetter> = self.letters().collect();
         all.sort_by_key(|letter| letter.number);
         all
     }
 
     pub(crate) fn get(&self, number: u64) -> Option<&DeadLetter> {
-        self.by_owner.values().flatten().find(|letter| letter.number == number)
+        self.letters().find(|letter| letter.number == number)
+    }
+
+    fn letters(&self) -> impl Iterator<Item = &DeadLetter> {
+        self.by_owner.values().flat_map(|account| &account.letters)
     }
 
     pub(crate) fn take(&mut self, number: u64) -> Option<DeadLetter> {
-        for letters in self.by_owner.values_mut() {
-            if let Some(at) = letters.iter().position(|letter| letter.number == number) {
-                let letter = letters.remove(at)?;
+        for account in self.by_owner.values_mut() {
+            if let Some(at) = account.letters.iter().position(|letter| letter.number == number) {
+                let letter = account.letters.remove(at)?;
+                account.bytes -= letter.bytes();
                 self.len -= 1;
-                self.bytes -= letter.message.line().len();
-                self.by_owner.retain(|_, letters| !letters.is_empty());
+                self.bytes -= letter.bytes();
+                self.by_owner.retain(|_, account| !account.letters.is_empty());
                 return Some(letter);
             }
         }
@@ -111,27 +144,41 @@ impl DeadLetters {
 mod tests {
     use super::*;
 
-    fn letter(id: u64) -> DeadLetter {
+    fn letter(id: u64, data_bytes: usize) -> DeadLetter {
+        let data = "x".repeat(data_bytes);
         let line = format!(
-            r#"{{"kind":"event","type":"Test.Lost","data":1,"metadata":{{"id":"{id}","timestamp":0}}}}"#
+            r#"{{"kind":"event","type":"Test.Lost","data":"{data}","metadata":{{"id":"{id}","timestamp":0}}}}"#
         );
-        let message = Envelope::parse(line.as_bytes()).unwrap();
-        DeadLetter { number: 0, unix_ms: 0, reason: "test".into(), attempts: 0, message }
+        DeadLetter::new(Envelope::parse(line.as_bytes()).unwrap(), "test", 0, 0)
+    }
+
+    fn ids(dead: &DeadLetters) -> Vec<&str> {
+        dead.in_order().iter().map(|letter| letter.message.id()).collect()
     }
 
     #[test]
     fn whoever_has_most_makes_room_and_the_neighbour_keeps_its_letter() {
         let mut dead = DeadLetters::default();
-        dead.add(Owner::Peer(7), letter(0), 4, usize::MAX);
+        dead.add(Owner::Peer(7), letter(0, 1), 4, usize::MAX);
         for id in 1..10 {
-            dead.add(Owner::Capability(1), letter(id), 4, usize::MAX);
+            dead.add(Owner::Capability(1), letter(id, 1), 4, usize::MAX);
         }
-        let kept: Vec<&str> = dead.in_order().iter().map(|letter| letter.message.id()).collect();
-        assert_eq!(kept, ["0", "7", "8", "9"]);
+        assert_eq!(ids(&dead), ["0", "7", "8", "9"]);
         assert_eq!((dead.len(), dead.dropped), (4, 6));
-        assert_eq!(
-            dead.bytes(),
-            dead.in_order().iter().map(|letter| letter.message.line().len()).sum::<usize>()
-        );
+        assert_eq!(dead.bytes(), dead.letters().map(DeadLetter::bytes).sum::<usize>());
+    }
+
+    #[test]
+    fn whoever_has_most_bytes_makes_room_for_bytes_even_if_its_neighbour_has_more_letters() {
+        let mut dead = DeadLetters::default();
+        for id in 0..5 {
+            dead.add(Owner::Peer(7), letter(id, 1), usize::MAX, 3000);
+        }
+        for id in 5..9 {
+            dead.add(Owner::Capability(1), letter(id, 1000), usize::MAX, 3000);
+        }
+        assert_eq!(ids(&dead), ["0", "1", "2", "3", "4", "7", "8"]);
+        dead.add(Owner::Capability(1), letter(9, 4000), usize::MAX, 3000);
+        assert_eq!(ids(&dead), ["0", "1", "2", "3", "4"], "what is larger than the bound is not kept");
     }
 }

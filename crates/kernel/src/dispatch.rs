@@ -195,6 +195,7 @@ impl Kernel {
         let Some(it) = self.living(actor) else { return };
         it.blocked = false;
         let answers = std::mem::take(&mut it.answers);
+        it.answers_bytes = 0;
         for answer in answers {
             self.hand_answer(actor, answer, now);
         }

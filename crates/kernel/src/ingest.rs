@@ -4,7 +4,7 @@ use crate::actors::ActorState;
 use crate::dead_letters::Owner;
 use crate::effect::{CloseReason, Effect};
 use crate::ids::{ConnectionId, Now, Source};
-use crate::kernel::{Job, Kernel, Life, MS};
+use crate::kernel::{Job, Kernel, ns};
 use crate::lanes::{Item, Sender};
 use crate::requests::{Live, Origin, Phase, RequestKey, State};
 use crate::routes::Handler;
@@ -16,11 +16,13 @@ use mainspring_message::{Envelope, ErrorData, Failure, Kind, Rejection, Started}
 pub(crate) struct Refusal {
     pub(crate) failure: Failure,
     pub(crate) text: String,
+    /// Whether an actor has what was asked: only of a repetition can that be said.
+    pub(crate) started: Started,
 }
 
 impl Refusal {
     pub(crate) fn new(failure: Failure, text: impl Into<String>) -> Refusal {
-        Refusal { failure, text: text.into() }
+        Refusal { failure, text: text.into(), started: Started::No }
     }
 }
 
@@ -115,8 +117,9 @@ impl Kernel {
         // An error about a bad error would be an error about an error.
         if rejection.kind != Some(Kind::Error) {
             let type_name = rejection.failure.type_name();
-            let causation = rejection.id.as_deref();
-            let answer = self.loop_message(Kind::Error, type_name, &data, causation, None, now);
+            // An error names its cause; one that could not be read gets a name here.
+            let causation = rejection.id.clone().unwrap_or_else(|| self.fresh_id());
+            let answer = self.loop_message(Kind::Error, type_name, &data, Some(&causation), None, now);
             let _ = self.write(connection, answer, now);
         }
         if too_many {
@@ -126,7 +129,7 @@ impl Kernel {
 
     fn refuse(&mut self, connection: ConnectionId, message: &Envelope, refusal: Refusal, now: Now) {
         self.counters.refused += 1;
-        let answer = self.failure(message, refusal.failure, &refusal.text, Started::No, now);
+        let answer = self.failure(message, refusal.failure, &refusal.text, refusal.started, now);
         let _ = self.write(connection, answer, now);
     }
 
@@ -152,9 +155,6 @@ impl Kernel {
         message: &Envelope,
         now: Now,
     ) -> Result<(), Refusal> {
-        if matches!(self.life, Life::Draining | Life::Flushing | Life::Ended) {
-            return Err(Refusal::new(Failure::ShuttingDown, "the loop is shutting down"));
-        }
         let origin = Origin::Connection(connection);
         let applicant = Applicant { message, origin, peer, queue, cause: None };
         if let Admission::Answered(answer) = self.admit(applicant, now)? {
@@ -168,9 +168,16 @@ impl Kernel {
         let Applicant { message, origin, peer, queue, cause } = applicant;
         let handler = self.route_request(message)?;
         let hash = self.hash_id(message.id());
-        let fingerprint = self.fingerprint(message);
+        let mut fingerprint = self.fingerprint(message);
+        if let (true, Origin::Connection(connection)) = (handler.is_for_one_connection(), &origin) {
+            // The same words on another connection ask for something else.
+            fingerprint ^= self.hash_id(&connection.to_string());
+        }
         if let Some(earlier) = self.repetition(hash, peer, message, fingerprint, &origin, now)? {
             return Ok(earlier);
+        }
+        if self.is_ending() && matches!(origin, Origin::Connection(_)) {
+            return Err(Refusal::new(Failure::ShuttingDown, "the loop is shutting down"));
         }
         self.check_lane(queue)?;
         self.check_request_limits(peer)?;
@@ -234,13 +241,19 @@ impl Kernel {
             return Ok(Some(Admission::Answered(answer.clone())));
         }
         let duplicates_max = self.config.limits.duplicates_max;
-        // An actor is told once, however often it asked: it listens to one place.
-        if let (Some(live), Origin::Connection(connection)) = (self.requests.get_mut(key), origin) {
-            if live.waiters.len() >= duplicates_max {
-                let text = format!("metadata.id: more than {duplicates_max} repetitions wait for one answer");
-                return Err(Refusal::new(Failure::LimitExceeded, text));
+        let Some(live) = self.requests.get_mut(key) else { return Ok(Some(Admission::Joined)) };
+        match origin {
+            Origin::Connection(connection) if live.waiters.len() < duplicates_max => {
+                live.waiters.push(*connection);
             }
-            live.waiters.push(*connection);
+            Origin::Connection(_) => {
+                let text = format!("metadata.id: more than {duplicates_max} repetitions wait for one answer");
+                let started = if live.attempts > 0 { Started::Yes } else { Started::No };
+                return Err(Refusal { started, ..Refusal::new(Failure::LimitExceeded, text) });
+            }
+            // An actor is told once, however often it asked: it listens to one place. That is its latest life.
+            Origin::Actor(_) => live.origin = origin.clone(),
+            Origin::Delegate(_) => {}
         }
         Ok(Some(Admission::Joined))
     }
@@ -273,7 +286,7 @@ impl Kernel {
                 format!("metadata.timeout: must be at most {} milliseconds", self.config.timeout_ms_max);
             return Err(Refusal::new(Failure::Schema, text));
         }
-        let deadline_ns = deadline_after(now.mono_ns, (timeout_ms as i64).saturating_mul(MS));
+        let deadline_ns = deadline_after(now.mono_ns, ns(timeout_ms));
         let Some(cause) = cause.and_then(|cause| self.requests.get(cause)) else {
             return Ok((deadline_ns, 0));
         };
@@ -286,14 +299,11 @@ impl Kernel {
     }
 
     /// Refuses what would go beyond twice the bound of a sender's queue.
-    ///
-    /// The loop's own queue is bounded by the number of schedules and dead letters.
     pub(crate) fn check_lane(&self, queue: u32) -> Result<(), Refusal> {
-        if queue == self.loop_queue {
-            return Ok(());
-        }
         let (queue, limits) = (self.lanes.queue(queue), &self.config.limits);
-        if queue.len() >= 2 * limits.lane_messages_max || queue.bytes() >= 2 * limits.lane_bytes_max {
+        if queue.len() >= limits.lane_messages_max.saturating_mul(2)
+            || queue.bytes() >= limits.lane_bytes_max.saturating_mul(2)
+        {
             let text = format!("{} messages of this sender are waiting already", queue.len());
             return Err(Refusal::new(Failure::LimitExceeded, text));
         }

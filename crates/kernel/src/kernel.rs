@@ -20,6 +20,11 @@ use hashbrown::HashMap;
 /// Nanoseconds in a millisecond.
 pub(crate) const MS: i64 = 1_000_000;
 
+/// Milliseconds as nanoseconds; what lies beyond the range lasts for ever.
+pub(crate) fn ns(ms: u64) -> i64 {
+    i64::try_from(ms).unwrap_or(i64::MAX).saturating_mul(MS)
+}
+
 /// The CQRS event loop: inputs go in by methods, effects come out by [`Kernel::drain_effects`].
 ///
 /// See the [crate's documentation](crate) for an example.
@@ -42,7 +47,7 @@ pub struct Kernel {
     pub(crate) counters: Counters,
     /// Bytes handed out to connections and not yet written.
     pub(crate) egress_bytes: usize,
-    /// The queue of the loop itself in the User lane.
+    /// The queue of dead letters put back in the User lane.
     pub(crate) loop_queue: u32,
     /// `Sys.Stats` requests that wait for the floors below.
     pub(crate) stats_asked: Vec<(u64, RequestKey)>,
@@ -183,7 +188,7 @@ impl Kernel {
     }
 
     fn fire_timers(&mut self, now: Now) {
-        for _ in 0..self.config.limits.timers_per_turn {
+        for _ in 0..self.config.limits.timers_per_turn.max(1) {
             let Some((deadline_ns, job)) = self.wheel.pop_due(now.mono_ns) else { return };
             match job {
                 Job::Timeout(key) => self.lanes.completions.push_back(Completion::Timeout(key)),
@@ -199,7 +204,7 @@ impl Kernel {
     }
 
     fn drain_system(&mut self, now: Now) {
-        for _ in 0..self.config.limits.system_per_turn {
+        for _ in 0..self.config.limits.system_per_turn.max(1) {
             match self.lanes.system.pop_front() {
                 Some(Signal::Fault { capability, incarnation, failure, reason }) => {
                     self.handle_fault(capability, incarnation, failure, &reason, now);
@@ -212,7 +217,7 @@ impl Kernel {
     }
 
     fn drain_completions(&mut self, now: Now) {
-        for _ in 0..self.config.limits.completions_per_turn {
+        for _ in 0..self.config.limits.completions_per_turn.max(1) {
             match self.lanes.completions.pop_front() {
                 Some(Completion::Outcome(key, answer)) => self.complete(key, answer, now),
                 Some(Completion::Timeout(key)) => self.time_out(key, now),

@@ -42,7 +42,7 @@ pub(crate) enum Item {
 pub(crate) enum Sender {
     Connection(ConnectionId),
     Actor(u32),
-    /// The loop: schedules and dead letters put back.
+    /// The loop: the schedules of one peer, or dead letters put back.
     Loop,
 }
 

@@ -1,12 +1,14 @@
 //! What actors say: checked against the laws of lineage and their own schema before it goes anywhere.
 
 use crate::actors::ActorState;
+use crate::dead_letters::Owner;
 use crate::effect::Effect;
 use crate::ids::{ActorRef, Now};
 use crate::ingest::{Admission, Applicant, Refusal, is_reserved};
 use crate::kernel::{Kernel, Life};
 use crate::lanes::{Completion, Item};
 use crate::requests::{Origin, Phase, RequestKey, State};
+use crate::shared::with_verbatim;
 use mainspring_message::{Draft, Envelope, Failure, Kind, Started};
 
 /// What made an actor speak.
@@ -119,9 +121,8 @@ impl Kernel {
                 "originalType": &*overdue.type_name,
                 "kind": answer.kind().as_str(),
                 "type": answer.type_name(),
-                "data": serde_json::from_str::<serde_json::Value>(answer.data()).unwrap_or_default(),
             });
-            self.announce("Sys.LateReply", data, now);
+            self.announce("Sys.LateReply", with_verbatim(&data, "data", answer.data()), now);
             self.pump(actor.capability, now);
             return Ok(());
         }
@@ -251,15 +252,28 @@ impl Kernel {
         let recent_max = self.config.limits.recent_events_max;
         let it = &mut self.actors[actor.capability as usize];
         if it.incarnation != actor.incarnation || it.state != ActorState::Up || self.life == Life::Flushing {
-            return self.unclaimed(answer, now);
+            return self.unclaimed(Owner::Capability(actor.capability), answer, now);
         }
         if it.blocked {
-            it.answers.push_back(answer);
-            return;
+            return self.keep_answer(actor, answer, now);
         }
         it.remember(&answer, false, recent_max);
         self.counters.deliveries += 1;
         self.effects.push(Effect::Deliver { actor, message: answer });
+    }
+
+    /// Keeps an outcome for an actor that takes nothing for now. One that goes on asking without ever taking the
+    /// answers is at fault.
+    fn keep_answer(&mut self, actor: ActorRef, answer: Envelope, now: Now) {
+        let answers_max = self.config.limits.peer_requests_max;
+        let it = &mut self.actors[actor.capability as usize];
+        let bytes = it.answers_bytes.saturating_add(answer.line().len());
+        if it.answers.len() >= answers_max || bytes > it.manifest.limits.mailbox_bytes {
+            self.unclaimed(Owner::Capability(actor.capability), answer, now);
+            return self.fault(actor, "it asks and does not take the answers".to_owned());
+        }
+        it.answers_bytes = bytes;
+        it.answers.push_back(answer);
     }
 }
 

@@ -10,7 +10,11 @@ pub(crate) struct Peer {
     pub(crate) name: Option<Box<str>>,
     pub(crate) connections: usize,
     pub(crate) requests: usize,
+    /// Its scheduled messages, and their bytes.
     pub(crate) timers: usize,
+    pub(crate) timer_bytes: usize,
+    /// Where they wait in the User lane when they are due; there while there are any.
+    pub(crate) timer_queue: Option<u32>,
     pub(crate) window: Window,
 }
 
@@ -68,6 +72,14 @@ impl Peers {
 
 impl Peer {
     fn new(name: Option<Box<str>>, connections: usize) -> Peer {
-        Peer { name, connections, requests: 0, timers: 0, window: Window::default() }
+        Peer {
+            name,
+            connections,
+            requests: 0,
+            timers: 0,
+            timer_bytes: 0,
+            timer_queue: None,
+            window: Window::default(),
+        }
     }
 }

@@ -14,6 +14,13 @@ pub(crate) enum Handler {
     Builtin(Builtin),
 }
 
+impl Handler {
+    /// Whether what is asked concerns the connection that asks, and no other of the same peer.
+    pub(crate) fn is_for_one_connection(self) -> bool {
+        matches!(self, Handler::Builtin(Builtin::Subscribe | Builtin::Unsubscribe))
+    }
+}
+
 /// The way of one kind and type.
 #[derive(Debug)]
 pub(crate) struct Route {

@@ -3,11 +3,11 @@
 use crate::builtins::{Answer, Caller};
 use crate::ids::Now;
 use crate::ingest::{Applicant, Refusal, is_reserved};
-use crate::kernel::{Job, Kernel, MS};
-use crate::lanes::Item;
+use crate::kernel::{Job, Kernel, MS, ns};
+use crate::lanes::{Item, Sender};
 use crate::requests::{Delegate, Origin, Recipient};
 use crate::wheel::{TimerKey, deadline_after};
-use mainspring_message::{Draft, Envelope, Failure, Json, Kind, Text};
+use mainspring_message::{Draft, Envelope, Failure, Json, Kind, Started, Text};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -28,6 +28,8 @@ pub(crate) struct Schedule {
     /// How often it may still be sent.
     left: Option<u64>,
     fired: u64,
+    /// What it counts for: the bytes of the command that made it.
+    bytes: usize,
 }
 
 #[derive(Debug, Default)]
@@ -35,6 +37,7 @@ pub(crate) struct Schedules {
     slots: Slab<Schedule>,
     /// By peer and timer id, in order.
     by_id: BTreeMap<(u32, Box<str>), u32>,
+    bytes: usize,
 }
 
 impl Schedules {
@@ -111,24 +114,20 @@ impl Kernel {
             Some(id) => id,
             None => self.fresh_id(),
         };
-        let limits = &self.config.limits;
         if self.schedules.by_id.contains_key(&(caller.peer, timer_id.as_str().into())) {
             return Err(Refusal::new(Failure::Conflict, format!("data.timerId: {timer_id:?} is taken")));
         }
-        if self.peers.get(caller.peer).timers >= limits.peer_timers_max {
-            let text = format!("more than {} scheduled messages of one peer", limits.peer_timers_max);
-            return Err(Refusal::new(Failure::LimitExceeded, text));
-        }
-        if self.schedules.len() >= limits.timers_max {
-            let text = format!("more than {} scheduled messages in all", limits.timers_max);
-            return Err(Refusal::new(Failure::Overloaded, text));
-        }
-        let deadline_ns =
-            deadline_after(now.mono_ns, i64::try_from(delay_ms).unwrap_or(i64::MAX).saturating_mul(MS));
+        let bytes = request.line().len();
+        self.check_schedule_limits(caller.peer, bytes)?;
+        let deadline_ns = deadline_after(now.mono_ns, ns(delay_ms));
         let slot = self.schedules.slots.vacant_key() as u32;
         let timer = self.wheel.schedule(deadline_ns, Job::Schedule(slot));
         self.schedules.by_id.insert((caller.peer, timer_id.as_str().into()), slot);
-        self.peers.get_mut(caller.peer).timers += 1;
+        self.schedules.bytes += bytes;
+        let peer = self.peers.get_mut(caller.peer);
+        peer.timers += 1;
+        peer.timer_bytes += bytes;
+        peer.timer_queue.get_or_insert_with(|| self.lanes.open(Sender::Loop));
         self.schedules.slots.insert(Schedule {
             timer_id: timer_id.as_str().into(),
             draft,
@@ -139,8 +138,31 @@ impl Kernel {
             repeat_ms: data.repeat,
             left: data.count.or(if data.repeat.is_none() { Some(1) } else { None }),
             fired: 0,
+            bytes,
         });
-        Ok(json!({ "timerId": timer_id }))
+        Ok(json!({ "timerId": timer_id }).to_string())
+    }
+
+    fn check_schedule_limits(&self, peer: u32, bytes: usize) -> Result<(), Refusal> {
+        let (limits, own) = (&self.config.limits, self.peers.get(peer));
+        if own.timers >= limits.peer_timers_max {
+            let text = format!("more than {} scheduled messages of one peer", limits.peer_timers_max);
+            return Err(Refusal::new(Failure::LimitExceeded, text));
+        }
+        if own.timer_bytes.saturating_add(bytes) > limits.peer_timer_bytes_max {
+            let text =
+                format!("more than {} bytes of scheduled messages of one peer", limits.peer_timer_bytes_max);
+            return Err(Refusal::new(Failure::LimitExceeded, text));
+        }
+        if self.schedules.len() >= limits.timers_max {
+            let text = format!("more than {} scheduled messages in all", limits.timers_max);
+            return Err(Refusal::new(Failure::Overloaded, text));
+        }
+        if self.schedules.bytes.saturating_add(bytes) > limits.timer_bytes_max {
+            let text = format!("more than {} bytes of scheduled messages in all", limits.timer_bytes_max);
+            return Err(Refusal::new(Failure::Overloaded, text));
+        }
+        Ok(())
     }
 
     /// Checks the message to be sent as if it were sent now, so that mistakes show while somebody listens.
@@ -167,10 +189,8 @@ impl Kernel {
         }
         if kind.is_request() {
             let sample = self.compose(&draft, now);
-            self.route_request(&sample).map_err(|refusal| Refusal {
-                failure: refusal.failure,
-                text: format!("data.message: {}", refusal.text),
-            })?;
+            self.route_request(&sample)
+                .map_err(|refusal| Refusal { text: format!("data.message: {}", refusal.text), ..refusal })?;
         }
         Ok(draft)
     }
@@ -181,7 +201,7 @@ impl Kernel {
         if let Some(slot) = slot {
             self.remove_schedule(slot);
         }
-        Ok(json!({ "cancelled": slot.is_some() }))
+        Ok(json!({ "cancelled": slot.is_some() }).to_string())
     }
 
     pub(crate) fn timer_list(&self, caller: Caller, now: Now) -> Answer {
@@ -206,7 +226,7 @@ impl Kernel {
                 })
             })
             .collect();
-        Ok(json!({ "timers": timers }))
+        Ok(json!({ "timers": timers }).to_string())
     }
 
     /// A scheduled message is due: it is sent as if it had come in, with a fresh id.
@@ -215,7 +235,9 @@ impl Kernel {
         schedule.fired += 1;
         schedule.left = schedule.left.map(|left| left - 1);
         let (repeat_ms, left) = (schedule.repeat_ms, schedule.left);
-        let crowded = self.lanes.queue(self.loop_queue).len() >= self.config.limits.lane_messages_max;
+        // Each peer's schedules have a queue of their own, so that they wait behind themselves only.
+        let queue = self.peers.get(schedule.peer).timer_queue.unwrap_or(self.loop_queue);
+        let crowded = self.lanes.queue(queue).len() >= self.config.limits.lane_messages_max;
         if crowded && repeat_ms.is_some() {
             // A tick that would only lengthen the queue is a missed tick.
             self.counters.timer_ticks_missed += 1;
@@ -225,7 +247,7 @@ impl Kernel {
             let (draft, peer, to) = (schedule.draft.clone(), schedule.peer, schedule.to);
             let timer_id = schedule.timer_id.clone();
             let message = self.compose(&draft, now);
-            self.send_for(message, peer, to, Some(timer_id), now);
+            self.send_for(message, peer, queue, Delegate { to, timer_id: Some(timer_id) }, now);
         }
         match (repeat_ms, left) {
             (None, _) | (_, Some(0)) => self.remove_schedule(slot),
@@ -235,7 +257,7 @@ impl Kernel {
 
     /// The next tick at a fixed rate from the first; ticks that are already past fold into it.
     fn rearm(&mut self, slot: u32, deadline_ns: i64, repeat_ms: u64, now: Now) {
-        let period_ns = i64::try_from(repeat_ms).unwrap_or(i64::MAX).saturating_mul(MS);
+        let period_ns = ns(repeat_ms);
         let late_ns = now.mono_ns.saturating_sub(deadline_ns).max(0);
         let missed = late_ns / period_ns;
         self.counters.timer_ticks_missed += missed as u64;
@@ -246,31 +268,31 @@ impl Kernel {
         schedule.deadline_ns = next_ns;
     }
 
-    /// Sends a message on behalf of somebody, from the loop's own queue: a schedule, or a dead letter put back.
+    /// Sends a message on behalf of somebody, from a queue of the loop's: a schedule, or a dead letter put back.
+    ///
+    /// What is refused ends in an error all the same, because whoever asked for it was told that it would be sent.
     pub(crate) fn send_for(
         &mut self,
         message: Envelope,
         peer: u32,
-        to: Recipient,
-        timer_id: Option<Text>,
+        queue: u32,
+        delegate: Delegate,
         now: Now,
     ) {
-        // Each message of this queue was paid for by one of another; all the same it has an end.
-        if self.lanes.queue(self.loop_queue).len() >= self.config.limits.timers_max {
-            let owner = crate::dead_letters::Owner::Peer(peer);
-            return self.bury(owner, message, "too many scheduled messages wait in the lane", 0, now);
-        }
-        if message.kind() == Kind::Event {
-            self.counters.events_accepted += 1;
-            let bytes = message.line().len();
-            return self.lanes.push(self.loop_queue, Item::Event(message), bytes);
-        }
-        let origin = Origin::Delegate(Box::new(Delegate { to, timer_id }));
-        let queue = self.loop_queue;
-        let applicant = Applicant { message: &message, origin, peer, queue, cause: None };
-        if let Err(refusal) = self.admit(applicant, now) {
-            let owner = crate::dead_letters::Owner::Peer(peer);
-            self.bury(owner, message, &format!("could not be sent: {}", refusal.text), 0, now);
+        let sent = if message.kind() == Kind::Event {
+            self.check_lane(queue).map(|()| {
+                self.counters.events_accepted += 1;
+                self.enqueue(queue, Item::Event(message.clone()), message.line().len());
+            })
+        } else {
+            let origin = Origin::Delegate(Box::new(delegate.clone()));
+            let applicant = Applicant { message: &message, origin, peer, queue, cause: None };
+            self.admit(applicant, now).map(|_| ())
+        };
+        if let Err(refusal) = sent {
+            self.counters.refused += 1;
+            let answer = self.failure(&message, refusal.failure, &refusal.text, Started::No, now);
+            self.deliver_delegated(peer, &delegate, &message, 0, answer, now);
         }
     }
 
@@ -278,7 +300,15 @@ impl Kernel {
         let schedule = self.schedules.slots.remove(slot as usize);
         self.wheel.cancel(schedule.timer);
         self.schedules.by_id.remove(&(schedule.peer, schedule.timer_id.as_str().into()));
-        self.peers.get_mut(schedule.peer).timers -= 1;
+        self.schedules.bytes -= schedule.bytes;
+        let peer = self.peers.get_mut(schedule.peer);
+        peer.timers -= 1;
+        peer.timer_bytes -= schedule.bytes;
+        if peer.timers == 0
+            && let Some(queue) = peer.timer_queue.take()
+        {
+            self.lanes.close(queue);
+        }
         self.peers.release(schedule.peer);
     }
 

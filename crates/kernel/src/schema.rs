@@ -18,6 +18,7 @@
 
 mod discover;
 mod document;
+mod one_type;
 mod residual;
 mod scan;
 mod shape;
@@ -27,6 +28,7 @@ mod validate;
 mod tests;
 
 pub use discover::{Discovery, PAIRS_MAX, Pair, discover};
+pub use one_type::TypeSchema;
 pub use validate::{EnvelopeValidator, Validator, Violation};
 
 /// Why a schema cannot be used, and where.

@@ -5,7 +5,7 @@ use crate::effect::{Effect, Level};
 use crate::ids::Now;
 use crate::kernel::Kernel;
 use crate::lanes::{SYSTEM_SIGNALS_MAX, Signal};
-use mainspring_message::{Draft, Envelope, ErrorData, Failure, Kind, Parts, Started};
+use mainspring_message::{Draft, Envelope, ErrorData, Failure, Json, Kind, Parts, Started};
 use std::hash::{BuildHasher, Hasher};
 
 impl Kernel {
@@ -110,8 +110,8 @@ impl Kernel {
         answer
     }
 
-    /// Puts an event of the loop's own into the System lane.
-    pub(crate) fn announce(&mut self, type_name: &str, data: serde_json::Value, now: Now) {
+    /// Puts an event of the loop's own into the System lane. `data` writes itself as JSON.
+    pub(crate) fn announce(&mut self, type_name: &str, data: impl std::fmt::Display, now: Now) {
         if self.lanes.system.len() >= SYSTEM_SIGNALS_MAX {
             self.counters.signals_dropped += 1;
             return;
@@ -127,9 +127,26 @@ impl Kernel {
     /// Keeps a message that ended badly.
     pub(crate) fn bury(&mut self, owner: Owner, message: Envelope, reason: &str, attempts: u32, now: Now) {
         self.counters.dead_letters += 1;
-        let letter =
-            DeadLetter { number: 0, unix_ms: now.unix_ms, reason: reason.to_owned(), attempts, message };
+        let letter = DeadLetter::new(message, reason, attempts, now.unix_ms);
         let limits = &self.config.limits;
         self.dead.add(owner, letter, limits.dead_letters_max, limits.dead_letter_bytes_max);
     }
+}
+
+/// The object with one more member, whose value is JSON that came from outside and is passed on as it was written.
+///
+/// Where that would nest too deeply for a message, the value is a string with the same text.
+pub(crate) fn with_verbatim(object: &serde_json::Value, name: &str, value: &str) -> String {
+    let mut text = object.to_string();
+    text.pop();
+    text.push_str(&format!(",\"{name}\":"));
+    let head = text.len();
+    text.push_str(value);
+    text.push('}');
+    if Json::parse(&text).is_err() {
+        text.truncate(head);
+        mainspring_message::write_json_string(value, &mut text);
+        text.push('}');
+    }
+    text
 }

@@ -4,7 +4,7 @@ use crate::actors::ActorState;
 use crate::boot::AdapterState;
 use crate::effect::{CloseReason, Effect, Level};
 use crate::ids::{ConnectionId, Now};
-use crate::kernel::{Job, Kernel, Life, MS};
+use crate::kernel::{Job, Kernel, Life, ns};
 use crate::requests::Phase;
 use crate::wheel::deadline_after;
 use mainspring_message::Failure;
@@ -32,7 +32,7 @@ impl Kernel {
             }
         }
         self.announce("Sys.ShutdownStarted", serde_json::json!({ "reason": reason }), now);
-        let deadline = deadline_after(now.mono_ns, (self.config.drain_ms as i64).saturating_mul(MS));
+        let deadline = deadline_after(now.mono_ns, ns(self.config.drain_ms));
         self.wheel.schedule(deadline, Job::Drain);
     }
 
@@ -41,7 +41,11 @@ impl Kernel {
         if self.life == Life::Running && self.is_quiescent() {
             self.shutdown("nothing is left to do", now);
         }
-        if self.life == Life::Draining && self.requests.live() == 0 && self.lanes.is_empty() {
+        if self.life == Life::Draining
+            && self.requests.live() == 0
+            && self.lanes.is_empty()
+            && !self.mail_waits()
+        {
             self.begin_flush(now);
         }
         if self.life == Life::Flushing
@@ -65,10 +69,9 @@ impl Kernel {
             if self.requests.get(key).is_some_and(|live| live.phase == Phase::Answering) {
                 continue;
             }
+            // Its actor may still finish it; that is late then, and no fault.
+            self.keep_as_overdue(key, now);
             self.fail(key, Failure::ShuttingDown, "the loop shut down before the request was finished", now);
-        }
-        for actor in &mut self.actors {
-            actor.in_flight.clear();
         }
         self.begin_flush(now);
     }
@@ -96,8 +99,15 @@ impl Kernel {
         for capability in 0..self.actors.len() {
             self.empty_mailbox(capability as u32, now);
         }
-        let deadline = deadline_after(now.mono_ns, (self.config.drain_ms as i64).saturating_mul(MS));
+        let deadline = deadline_after(now.mono_ns, ns(self.config.drain_ms));
         self.wheel.schedule(deadline, Job::Flush);
+    }
+
+    /// Whether events wait for an actor that may still take them.
+    fn mail_waits(&self) -> bool {
+        self.actors.iter().any(|actor| {
+            actor.mail_len > 0 && !matches!(actor.state, ActorState::Unhealthy(_) | ActorState::Stopped)
+        })
     }
 
     fn actors_are_gone(&self) -> bool {
@@ -115,13 +125,17 @@ impl Kernel {
             }
             actor.state = ActorState::Stopped;
         }
+        self.close_all_connections(now);
+        self.life = Life::Ended;
+        self.effects.push(Effect::Exit { code: 0 });
+    }
+
+    pub(crate) fn close_all_connections(&mut self, now: Now) {
         let mut open: Vec<ConnectionId> = self.connections.keys().copied().collect();
         open.sort_unstable();
         for connection in open {
             self.effects.push(Effect::Close { connection, reason: CloseReason::Shutdown });
             self.connection_closed(connection, now);
         }
-        self.life = Life::Ended;
-        self.effects.push(Effect::Exit { code: 0 });
     }
 }

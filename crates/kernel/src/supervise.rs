@@ -5,7 +5,7 @@ use crate::dead_letters::Owner;
 use crate::effect::{Effect, Level};
 use crate::ids::{ActorRef, Now};
 use crate::input::ActorExit;
-use crate::kernel::{Job, Kernel, Life, MS};
+use crate::kernel::{Job, Kernel, Life, ns};
 use crate::lanes::Signal;
 use crate::manifest::RestartWhen;
 use crate::requests::{Phase, RequestKey};
@@ -116,6 +116,7 @@ impl Kernel {
         let overdue = std::mem::take(&mut it.overdue);
         let recent = std::mem::take(&mut it.recent);
         let answers = std::mem::take(&mut it.answers);
+        it.answers_bytes = 0;
         it.at_risk = 0;
         it.blocked = false;
         for request in overdue {
@@ -129,7 +130,7 @@ impl Kernel {
             self.bury(Owner::Capability(capability), taken.message, &reason, 1, now);
         }
         for answer in answers {
-            self.unclaimed(answer, now);
+            self.unclaimed(Owner::Capability(capability), answer, now);
         }
     }
 
@@ -138,7 +139,7 @@ impl Kernel {
         let Some(live) = self.requests.get_mut(key) else { return };
         if live.attempts < policy.attempts && self.life != Life::Flushing {
             let pause_ms = doubled(policy.backoff_ms, live.attempts - 1);
-            let deadline = deadline_after(now.mono_ns, (pause_ms as i64).saturating_mul(MS));
+            let deadline = deadline_after(now.mono_ns, ns(pause_ms));
             live.phase = Phase::Retrying(self.wheel.schedule(deadline, Job::Retry(key)));
             return;
         }
@@ -157,7 +158,7 @@ impl Kernel {
         }
         let it = &mut self.actors[capability as usize];
         let policy = &it.manifest.restart;
-        let window_ns = (policy.window_ms as i64).saturating_mul(MS);
+        let window_ns = ns(policy.window_ms);
         if now.mono_ns.saturating_sub(it.since_ns) >= window_ns {
             it.on_probation = false;
             it.probes = 0;
@@ -170,7 +171,7 @@ impl Kernel {
             return self.rest(capability, now);
         }
         let pause_ms = doubled(policy.backoff_ms, spent).min(policy.backoff_max_ms);
-        let deadline = deadline_after(now.mono_ns, (pause_ms as i64).saturating_mul(MS));
+        let deadline = deadline_after(now.mono_ns, ns(pause_ms));
         it.state = ActorState::Backoff(self.wheel.schedule(deadline, Job::Restart(capability)));
     }
 
@@ -180,7 +181,7 @@ impl Kernel {
         let policy = &it.manifest.restart;
         let probe = (policy.when != RestartWhen::Never).then(|| {
             let pause_ms = doubled(policy.probe_ms, it.probes.min(PROBE_DOUBLINGS_MAX));
-            let deadline = deadline_after(now.mono_ns, (pause_ms as i64).saturating_mul(MS));
+            let deadline = deadline_after(now.mono_ns, ns(pause_ms));
             (pause_ms, self.wheel.schedule(deadline, Job::Restart(capability)))
         });
         it.state = ActorState::Unhealthy(probe.map(|(_, timer)| timer));

@@ -5,6 +5,8 @@ use crate::dead_letters::DeadLetter;
 use crate::ids::Now;
 use crate::ingest::Refusal;
 use crate::kernel::Kernel;
+use crate::requests::Delegate;
+use crate::shared::with_verbatim;
 use mainspring_message::{Draft, Envelope, Failure, Kind};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -56,7 +58,7 @@ impl Kernel {
         }
         match (data.action, data.number) {
             (Action::List, _) => Ok(self.list_dead_letters(&data)),
-            (Action::Drop, None) => Ok(json!({ "dropped": self.dead.clear() })),
+            (Action::Drop, None) => Ok(json!({ "dropped": self.dead.clear() }).to_string()),
             (_, None) => Err(Refusal::new(Failure::Schema, "data.number: is missing")),
             (action, Some(number)) => {
                 let Some(letter) = self.dead.get(number).cloned() else {
@@ -68,14 +70,14 @@ impl Kernel {
                     Action::Requeue => self.requeue(&letter, request, caller, now),
                     Action::Drop => {
                         self.dead.take(number);
-                        Ok(json!({ "dropped": 1 }))
+                        Ok(json!({ "dropped": 1 }).to_string())
                     }
                 }
             }
         }
     }
 
-    fn list_dead_letters(&self, data: &DeadLettersData) -> Value {
+    fn list_dead_letters(&self, data: &DeadLettersData) -> String {
         let limit = data.limit.unwrap_or(LIST_LIMIT).clamp(1, LIST_LIMIT_MAX);
         let letters: Vec<Value> = self
             .dead
@@ -85,7 +87,7 @@ impl Kernel {
             .take(limit)
             .map(headline)
             .collect();
-        json!({ "letters": letters, "total": self.dead.len(), "dropped": self.dead.dropped })
+        json!({ "letters": letters, "total": self.dead.len(), "dropped": self.dead.dropped }).to_string()
     }
 
     /// Puts a message back under a fresh id, caused by the request that does so.
@@ -104,13 +106,12 @@ impl Kernel {
         }
         self.dead.take(letter.number);
         let id = message.id().to_owned();
-        self.send_for(message, caller.peer, caller.recipient, None, now);
-        Ok(json!({ "requeued": letter.number, "id": id }))
+        let delegate = Delegate { to: caller.recipient, timer_id: None };
+        self.send_for(message, caller.peer, self.loop_queue, delegate, now);
+        Ok(json!({ "requeued": letter.number, "id": id }).to_string())
     }
 }
 
-fn show(letter: &DeadLetter) -> Value {
-    let mut shown = headline(letter);
-    shown["message"] = serde_json::from_str(letter.message.line()).unwrap_or_default();
-    shown
+fn show(letter: &DeadLetter) -> String {
+    with_verbatim(&headline(letter), "message", letter.message.line())
 }

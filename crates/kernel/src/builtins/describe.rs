@@ -5,6 +5,7 @@ use crate::actors::Actor;
 use crate::ingest::Refusal;
 use crate::kernel::Kernel;
 use crate::routes::Handler;
+use crate::schema::TypeSchema;
 use mainspring_message::{Envelope, Failure, Kind};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -38,10 +39,10 @@ impl Kernel {
     pub(super) fn describe(&self, request: &Envelope) -> Answer {
         let data: DescribeData = read(request)?;
         match (data.capability, data.type_name) {
-            (None, None) => Ok(self.describe_all()),
+            (None, None) => Ok(self.describe_all().to_string()),
             (Some(id), None) => {
                 let found = self.actors.iter().find(|actor| actor.manifest.id == id);
-                found.map(describe_capability).ok_or_else(|| {
+                found.map(|actor| describe_capability(actor).to_string()).ok_or_else(|| {
                     Refusal::new(Failure::Routing, format!("data.capability: there is no capability {id:?}"))
                 })
             }
@@ -75,39 +76,53 @@ impl Kernel {
         let mut found = Vec::new();
         for entry in BUILTINS.iter().filter(|entry| entry.type_name == name) {
             for kind in entry.kinds {
-                found.push(json!({
-                    "name": name,
-                    "kind": kind.as_str(),
-                    "description": entry.description,
-                    "input": schema(entry.input),
-                    "output": schema(entry.output),
-                }));
+                let takes = TypeSchema::of_data(*kind, name, schema(entry.input));
+                let mut handle = describe_handle(name, *kind, entry.description, takes);
+                handle["output"] = schema(entry.output);
+                found.push(handle);
             }
         }
         for kind in [Kind::Command, Kind::Query] {
             let Some(route) = self.routes.route(kind, name) else { continue };
             let Handler::Capability(capability) = route.handler else { continue };
-            found.push(self.describe_handle(capability, kind, name));
+            found.push(self.describe_capability_handle(capability, kind, name));
         }
         for subscriber in self.routes.subscribers(name) {
-            found.push(self.describe_handle(subscriber.capability, Kind::Event, name));
+            found.push(self.describe_capability_handle(subscriber.capability, Kind::Event, name));
         }
         if found.is_empty() {
             let text = format!("data.type: nothing here is called {name:?}");
             return Err(Refusal::new(Failure::Routing, text));
         }
-        Ok(json!({ "name": name, "handlers": found }))
+        Ok(json!({ "name": name, "handlers": found }).to_string())
     }
 
-    fn describe_handle(&self, capability: u32, kind: Kind, name: &str) -> Value {
+    fn describe_capability_handle(&self, capability: u32, kind: Kind, name: &str) -> Value {
         let manifest = &self.actors[capability as usize].manifest;
-        json!({
-            "name": name,
-            "kind": kind.as_str(),
-            "capability": manifest.id,
-            "description": manifest.description,
-            "input": manifest.inbound,
-            "output": manifest.outbound,
-        })
+        // What a capability only subscribes to, it takes as it comes.
+        let takes = TypeSchema::find(&manifest.inbound, kind, name)
+            .unwrap_or_else(|| TypeSchema::of_data(kind, name, json!({})));
+        let mut handle = describe_handle(name, kind, &manifest.description, takes);
+        handle["capability"] = json!(manifest.id);
+        if kind.is_request() {
+            let says = manifest.outbound.as_ref();
+            handle["output"] = json!(
+                says.and_then(|says| TypeSchema::find(says, Kind::Reply, name)).map(|reply| reply.data)
+            );
+        }
+        handle
     }
+}
+
+/// One kind and type: `input` and `output` are what `data` looks like in the request and in its reply (null where
+/// nothing is said), `message` is the whole message to send.
+fn describe_handle(name: &str, kind: Kind, description: &str, takes: TypeSchema) -> Value {
+    json!({
+        "name": name,
+        "kind": kind.as_str(),
+        "description": description,
+        "input": takes.data,
+        "message": takes.message,
+        "output": null,
+    })
 }

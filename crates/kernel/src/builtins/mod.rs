@@ -19,8 +19,8 @@ use mainspring_message::{Envelope, Failure, Kind, Started};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The data of the reply, or why there is none.
-pub(crate) type Answer = Result<Value, Refusal>;
+/// The data of the reply, as JSON text, or why there is none.
+pub(crate) type Answer = Result<String, Refusal>;
 
 /// Who asks.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +75,7 @@ impl Kernel {
             Builtin::TimerList => self.timer_list(caller, now),
         };
         match answer {
-            Ok(data) => self.answer_builtin(key, &request, &data.to_string(), now),
+            Ok(data) => self.answer_builtin(key, &request, &data, now),
             Err(refusal) => {
                 let answer = self.failure(&request, refusal.failure, &refusal.text, Started::No, now);
                 self.finish(key, answer, false, now);
@@ -89,12 +89,14 @@ impl Kernel {
     pub(crate) fn answer_builtin(&mut self, key: RequestKey, request: &Envelope, data: &str, now: Now) {
         let (causation, correlation) = (Some(request.id()), request.correlation());
         let answer = self.loop_message(Kind::Reply, request.type_name(), data, causation, correlation, now);
-        self.finish(key, answer, true, now);
+        // A subscription ends with its connection, so its answer means nothing to the next one.
+        let remember = !self.requests.entry(key.slot).handler.is_for_one_connection();
+        self.finish(key, answer, remember, now);
     }
 
     fn syscall_shutdown(&mut self, request: &Envelope) -> Answer {
         let _: serde_json::Map<String, Value> = read(request)?;
-        Ok(json!({ "message": "shutting down" }))
+        Ok(json!({ "message": "shutting down" }).to_string())
     }
 
     fn reset_by_name(&mut self, request: &Envelope, now: Now) -> Answer {
@@ -105,7 +107,8 @@ impl Kernel {
             return Err(Refusal::new(Failure::Routing, text));
         };
         self.reset_actor(capability as u32, now);
-        Ok(json!({ "capabilityId": data.capability_id, "state": self.actors[capability].state.name() }))
+        Ok(json!({ "capabilityId": data.capability_id, "state": self.actors[capability].state.name() })
+            .to_string())
     }
 
     fn list_actors(&self, now: Now) -> Answer {
@@ -129,7 +132,7 @@ impl Kernel {
                 })
             })
             .collect();
-        Ok(json!({ "actors": actors }))
+        Ok(json!({ "actors": actors }).to_string())
     }
 }
 

@@ -91,7 +91,7 @@ impl Kernel {
         let (_, key) = self.stats_asked.swap_remove(at);
         let Some(request) = self.requests.get(key).map(|live| live.message.clone()) else { return };
         if let Ok(data) = self.stats_answer(Some(&numbers)) {
-            self.answer_builtin(key, &request, &data.to_string(), now);
+            self.answer_builtin(key, &request, &data, now);
         }
     }
 
@@ -123,6 +123,7 @@ impl Kernel {
                 "egressBytes": census.egress_bytes,
             },
             "floors": floors,
-        }))
+        })
+        .to_string())
     }
 }

@@ -26,6 +26,7 @@ impl Kernel {
     pub(super) fn subscribe(&mut self, request: &Envelope, caller: Caller) -> Answer {
         let connection = client(caller)?;
         let data: SubscribeData = read(request)?;
+        self.check_length(&data.types)?;
         for pattern in &data.types {
             check_pattern(pattern).map_err(|reason| {
                 Refusal::new(Failure::Schema, format!("data.types: {pattern:?}: {reason}"))
@@ -51,12 +52,23 @@ impl Kernel {
         if let Some(slow) = data.slow {
             state.slow_policy = slow;
         }
-        Ok(json!({ "types": state.patterns }))
+        Ok(json!({ "types": state.patterns }).to_string())
+    }
+
+    /// A list longer than all that may be subscribed to is not worth comparing.
+    fn check_length(&self, types: &[String]) -> Result<(), Refusal> {
+        let subscriptions_max = self.config.limits.subscriptions_max;
+        if types.len() > subscriptions_max {
+            let text = format!("data.types: more than {subscriptions_max} subscriptions of one connection");
+            return Err(Refusal::new(Failure::LimitExceeded, text));
+        }
+        Ok(())
     }
 
     pub(super) fn unsubscribe(&mut self, request: &Envelope, caller: Caller) -> Answer {
         let connection = client(caller)?;
         let data: UnsubscribeData = read(request)?;
+        self.check_length(data.types.as_deref().unwrap_or_default())?;
         let gone = || Refusal::new(Failure::Routing, "the connection is gone");
         let state = self.connections.get_mut(&connection).ok_or_else(gone)?;
         let mut ended = Vec::new();
@@ -71,6 +83,6 @@ impl Kernel {
         for pattern in &ended {
             self.subscribers.remove(pattern, connection);
         }
-        Ok(json!({ "types": state.patterns }))
+        Ok(json!({ "types": state.patterns }).to_string())
     }
 }

@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use jsonschema::Draft;
 use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, VecDeque};
 
 use super::SchemaError;
 
@@ -21,8 +22,6 @@ const NAMED_SCHEMAS: [&str; 6] =
 /// Keywords that make references depend on more than the place they stand in.
 const UNSUPPORTED_REFERENCES: [&str; 4] =
     ["$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor"];
-/// Where a part's copy keeps the whole document, for its references.
-const WHOLE: &str = "#/$defs/document";
 
 /// What the members of an object are.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -156,58 +155,93 @@ impl<'a> Document<'a> {
         Ok(())
     }
 
-    /// A schema that means what `part` means inside this document, but stands alone.
+    /// A schema that means what `part` means inside this document, but stands alone: with what its references need, and
+    /// nothing else.
     pub(super) fn stand_alone(&self, part: &Value) -> Value {
-        if part.is_boolean() {
-            return part.clone();
-        }
+        let mut needed = Definitions::default();
+        let Value::Object(keywords) = needed.rebased(part, Members::Keywords) else { return part.clone() };
+        let definitions = needed.collect(self.root);
         let mut alone = Map::new();
         if let Some(draft) = self.root.get("$schema") {
             alone.insert("$schema".to_owned(), draft.clone());
         }
-        if has_reference(part, Members::Keywords) {
-            let mut document = rebased(self.root, Members::Keywords);
-            for keyword in ["$id", "id", "$schema"] {
-                document.as_object_mut().map(|keywords| keywords.remove(keyword));
-            }
-            alone.insert("$defs".to_owned(), json!({ "document": document }));
-            alone.insert("allOf".to_owned(), json!([rebased(part, Members::Keywords)]));
-        } else if let Value::Object(keywords) = part {
-            alone.extend(keywords.clone());
+        if definitions.is_empty() {
+            alone.extend(keywords);
+            return Value::Object(alone);
         }
+        // Up to draft 7 nothing counts beside a reference, and the part may have definitions of its own.
+        if keywords.contains_key("$ref") || keywords.contains_key("$defs") {
+            alone.insert("allOf".to_owned(), json!([keywords]));
+        } else {
+            alone.extend(keywords);
+        }
+        alone.insert("$defs".to_owned(), Value::Object(definitions));
         Value::Object(alone)
     }
 }
 
-/// A copy whose references lead into [`WHOLE`].
-fn rebased(node: &Value, members: Members) -> Value {
-    match node {
-        Value::Array(items) => items.iter().map(|item| rebased(item, members)).collect(),
-        Value::Object(object) => {
-            let rebase = |(member, value): (&String, &Value)| {
-                let rebased = match (value, members.below(member)) {
-                    (Value::String(reference), _) if members.is_reference(member, value) => {
-                        format!("{WHOLE}{}", reference.trim_start_matches('#')).into()
-                    }
-                    (value, Some(members)) => rebased(value, members),
-                    (plain, None) => plain.clone(),
-                };
-                (member.clone(), rebased)
-            };
-            object.iter().map(rebase).collect()
-        }
-        plain => plain.clone(),
-    }
+/// What the references of a part lead to, under new names.
+#[derive(Default)]
+struct Definitions {
+    /// By the pointer that names it in the document.
+    names: BTreeMap<String, String>,
+    waiting: VecDeque<(String, String)>,
 }
 
-fn has_reference(node: &Value, members: Members) -> bool {
-    match node {
-        Value::Array(items) => items.iter().any(|item| has_reference(item, members)),
-        Value::Object(object) => object.iter().any(|(member, value)| {
-            members.is_reference(member, value)
-                || members.below(member).is_some_and(|members| has_reference(value, members))
-        }),
-        _ => false,
+impl Definitions {
+    /// The name of what this pointer leads to: its last step, made unique.
+    fn name(&mut self, pointer: &str) -> String {
+        if let Some(name) = self.names.get(pointer) {
+            return name.clone();
+        }
+        let last = pointer.rsplit('/').next().unwrap_or_default();
+        let plain: String = last.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        let plain = if plain.is_empty() { "message".to_owned() } else { plain };
+        let mut name = plain.clone();
+        let mut number = 1;
+        while self.names.values().any(|taken| *taken == name) {
+            number += 1;
+            name = format!("{plain}_{number}");
+        }
+        self.names.insert(pointer.to_owned(), name.clone());
+        self.waiting.push_back((pointer.to_owned(), name.clone()));
+        name
+    }
+
+    /// A copy whose references lead to `#/$defs`.
+    fn rebased(&mut self, node: &Value, members: Members) -> Value {
+        match node {
+            Value::Array(items) => items.iter().map(|item| self.rebased(item, members)).collect(),
+            Value::Object(object) => {
+                let rebase = |(member, value): (&String, &Value)| {
+                    let rebased = match (value, members.below(member)) {
+                        (Value::String(reference), _) if members.is_reference(member, value) => {
+                            format!("#/$defs/{}", self.name(reference.trim_start_matches('#'))).into()
+                        }
+                        (value, Some(members)) => self.rebased(value, members),
+                        (plain, None) => plain.clone(),
+                    };
+                    (member.clone(), rebased)
+                };
+                object.iter().map(rebase).collect()
+            }
+            plain => plain.clone(),
+        }
+    }
+
+    /// Copies of everything that was named, and of what that needs in turn.
+    fn collect(mut self, root: &Value) -> Map<String, Value> {
+        let mut definitions = Map::new();
+        while let Some((pointer, name)) = self.waiting.pop_front() {
+            // That it is there was checked when the document was read.
+            let Some(target) = root.pointer(&pointer) else { continue };
+            let mut copy = self.rebased(target, Members::Keywords);
+            for keyword in ["$id", "id", "$schema"] {
+                copy.as_object_mut().map(|keywords| keywords.remove(keyword));
+            }
+            definitions.insert(name, copy);
+        }
+        definitions
     }
 }
 

@@ -238,3 +238,78 @@ fn the_same_inputs_give_the_same_effects() {
     };
     assert_eq!(run(), run());
 }
+
+#[test]
+fn a_list_of_subscriptions_beyond_the_bound_is_refused_before_it_is_compared() {
+    let mut world = World::booted_with(limited(|limits| limits.subscriptions_max = 3), vec![]);
+    let client = world.connect(1);
+    for command in ["Sys.Subscribe", "Sys.Unsubscribe"] {
+        let types = json!({ "types": ["A.B", "A.B", "A.B", "A.B"] });
+        assert_eq!(code(&world.call(client, "command", command, types)), 429);
+    }
+}
+
+#[test]
+fn an_actor_that_asks_and_never_reads_the_answers_is_at_fault() {
+    let config = limited(|limits| limits.peer_requests_max = 5);
+    let mut asker = manifest("asker", &["command:Ask.Do"]);
+    asker.uncaused = true;
+    let mut world = World::booted_with(config, vec![asker]);
+    let actor = ActorRef { capability: 0, incarnation: 1 };
+    world.kernel.actor_blocked(actor, world.now);
+    for _ in 0..20 {
+        world.says_draft(actor, Draft::new(Kind::Command, "No.One", Json::null()));
+    }
+    let counters = world.kernel.counters();
+    assert_eq!((counters.actor_faults, counters.stale_outputs), (1, 14));
+}
+
+#[test]
+fn one_peer_and_the_loop_have_so_many_bytes_of_schedules() {
+    let config = limited(|limits| {
+        limits.peer_timer_bytes_max = 2000;
+        limits.timer_bytes_max = 3000;
+    });
+    let mut world = World::booted_with(config, vec![]);
+    let (one, two) = (world.connect(1), world.connect(2));
+    let schedule = json!({ "delay": 10,
+        "message": { "kind": "event", "type": "A.B", "data": "x".repeat(800) } });
+    for (client, wanted) in [(one, None), (one, None), (one, Some(429)), (two, None), (two, Some(503))] {
+        let answer = world.call(client, "command", "Timer.Schedule", schedule.clone());
+        assert_eq!((answer.kind() == Kind::Error).then(|| code(&answer)), wanted);
+    }
+    world.pass_ms(10);
+    assert_eq!(world.call(one, "command", "Timer.Schedule", schedule).kind(), Kind::Reply);
+}
+
+#[test]
+fn a_peer_whose_schedules_flood_the_lane_delays_itself_alone() {
+    let mut world = World::booted_with(limited(|limits| limits.lane_messages_max = 8), vec![]);
+    let (flood, quiet) = (world.connect(1), world.connect(2));
+    world.call(quiet, "command", "Sys.Subscribe", json!({ "types": ["Quiet.Tick"] }));
+    let event = |name: &str| json!({ "kind": "event", "type": name, "data": 1 });
+    for _ in 0..50 {
+        let ask = json!({ "repeat": 1, "message": event("Flood.Tick") });
+        world.call(flood, "command", "Timer.Schedule", ask);
+    }
+    world.call(quiet, "command", "Timer.Schedule", json!({ "repeat": 1, "message": event("Quiet.Tick") }));
+    world.now.mono_ns += 1_000_000;
+    // One turn fires them all; two more serve one message of each sender.
+    for _ in 0..3 {
+        world.kernel.turn(world.now);
+    }
+    world.settle();
+    assert_eq!(world.only_written(quiet).type_name(), "Quiet.Tick");
+}
+
+#[test]
+fn the_reason_of_a_dead_letter_is_short_whatever_the_actor_said() {
+    let mut world = World::booted(vec![manifest("frail", &["command:Frail.Do"])]);
+    let client = world.connect(1);
+    world.ask(client, &line("command", "Frail.Do", "c-1", json!(1)));
+    let (actor, _) = world.only_delivered();
+    let exit = mainspring_kernel::ActorExit::Failed("\u{e9}".repeat(100_000));
+    world.kernel.actor_exited(actor, exit, world.now);
+    world.run();
+    assert!(world.dead_letters(client)[0]["reason"].as_str().unwrap().len() < 2000);
+}

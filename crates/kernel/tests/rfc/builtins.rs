@@ -194,3 +194,92 @@ fn stats_come_from_the_loop_and_from_the_floors_below() {
     world.run();
     assert_eq!(data(&world.only_written(client))["floors"]["reactor"]["turns"], 7);
 }
+
+#[test]
+fn describe_gives_one_type_the_schemas_of_that_type_alone() {
+    let memory: mainspring_kernel::Manifest = serde_json::from_value(json!({
+        "id": "memory",
+        "description": "Remembers.",
+        "inbound": {
+            "oneOf": [
+                { "properties": {
+                    "kind": { "const": "command" }, "type": { "const": "Memory.Set" },
+                    "data": { "type": "object", "required": ["key"], "properties": {
+                        "key": { "$ref": "#/$defs/key" }, "children": { "$ref": "#/$defs/tree" } } } } },
+                { "properties": {
+                    "kind": { "const": "query" }, "type": { "const": "Memory.Secret" },
+                    "data": { "$ref": "#/$defs/unrelated" } } },
+            ],
+            "$defs": {
+                "key": { "type": "string", "minLength": 1 },
+                "tree": { "type": "array", "items": { "$ref": "#/$defs/tree" } },
+                "unrelated": { "type": "integer" },
+            },
+        },
+        "outbound": { "properties": {
+            "kind": { "const": "reply" }, "type": { "enum": ["Memory.Set", "Memory.Secret"] },
+            "data": { "type": "boolean" } } },
+    }))
+    .unwrap();
+    let mut world = World::booted(vec![memory]);
+    let client = world.connect(1);
+    let answer = world.call(client, "query", "Syscall.Describe", json!({ "type": "Memory.Set" }));
+    assert!(!answer.data().contains("Secret") && !answer.data().contains("unrelated"), "{answer:?}");
+    let handler = data(&answer)["handlers"][0].clone();
+    assert_eq!(handler["output"], json!({ "type": "boolean" }));
+    let input = jsonschema::validator_for(&handler["input"]).unwrap();
+    assert!(input.is_valid(&json!({ "key": "a", "children": [[], [[]]] })));
+    assert!(
+        !input.is_valid(&json!({ "key": "" })) && !input.is_valid(&json!({ "key": "a", "children": [1] }))
+    );
+    // The whole message, as it is to be sent.
+    let message = jsonschema::validator_for(&handler["message"]).unwrap();
+    let good = json!({ "kind": "command", "type": "Memory.Set", "data": { "key": "a" },
+        "metadata": { "id": "c-1", "timestamp": 1 } });
+    assert!(message.is_valid(&good));
+    for (field, bad) in [("type", json!("Memory.Get")), ("data", json!({})), ("metadata", json!({}))] {
+        let mut wrong = good.clone();
+        wrong[field] = bad;
+        assert!(!message.is_valid(&wrong), "{wrong}");
+    }
+}
+
+#[test]
+fn describe_shows_what_one_type_asks_of_data_and_of_metadata() {
+    let mut strict = manifest("strict", &["command:Strict.Do"]);
+    strict.inbound = json!({ "properties": {
+        "kind": { "const": "command" }, "type": { "const": "Strict.Do" }, "data": { "type": "integer" },
+        "metadata": { "required": ["correlation"] } } });
+    let mut world = World::booted(vec![strict]);
+    let client = world.connect(1);
+    let answer = world.call(client, "query", "Syscall.Describe", json!({ "type": "Strict.Do" }));
+    let handler = data(&answer)["handlers"][0].clone();
+    assert_eq!(handler["input"], json!({ "type": "integer" }));
+    let message = jsonschema::validator_for(&handler["message"]).unwrap();
+    let mut sent = json!({ "kind": "command", "type": "Strict.Do", "data": 1,
+        "metadata": { "id": "c-1", "timestamp": 1 } });
+    assert!(!message.is_valid(&sent));
+    sent["metadata"]["correlation"] = json!("w");
+    assert!(message.is_valid(&sent));
+}
+
+#[test]
+fn a_dead_letter_is_shown_exactly_as_it_was_sent() {
+    let mut world = World::booted(vec![manifest("frail", &["command:Frail.Do"])]);
+    let client = world.connect(1);
+    let deep = format!("{}{}", "[".repeat(120), "]".repeat(120));
+    for (number, payload) in ["12345678901234567890123", "1e999", "1.0", &deep].into_iter().enumerate() {
+        let id = format!("c-{number}");
+        let sent = format!(
+            r#"{{"kind":"command","type":"Frail.Do","data":{payload},"metadata":{{"id":"{id}","timestamp":1}}}}"#
+        );
+        world.ask(client, &sent);
+        let (actor, _) = world.only_delivered();
+        world.crashes(actor);
+        world.take_written(client);
+        world.call(client, "command", "Sys.ResetActor", json!({ "capabilityId": "frail" }));
+        let ask = json!({ "action": "show", "number": number + 1 });
+        let shown = world.call(client, "query", "Sys.DeadLetters", ask);
+        assert!(shown.data().contains(&format!("\"message\":{sent}")), "{shown:?}");
+    }
+}

@@ -151,3 +151,46 @@ fn s7_3_an_outcome_that_came_before_the_deadline_of_the_drain_is_delivered() {
     world.run();
     assert_eq!(world.only_written(client).kind(), Kind::Reply);
 }
+
+#[test]
+fn s7_3_an_outcome_after_the_deadline_of_the_drain_is_late_and_no_fault() {
+    let mut world = World::booted(vec![manifest("echo", &["command:Echo.Say"])]);
+    world.auto_stop = false;
+    let client = world.connect(1);
+    world.ask(client, &line("command", "Echo.Say", "c-1", json!(1)));
+    let (actor, request) = world.only_delivered();
+    world.kernel.shutdown("test", world.now);
+    world.pass_ms(10_000);
+    assert_eq!(code(&world.only_written(client)), 503);
+    world.replies(actor, &request, json!(1));
+    let counters = world.kernel.counters();
+    assert_eq!((counters.late_outcomes, counters.actor_faults), (1, 0));
+    assert!(world.take_written(client).is_empty());
+}
+
+#[test]
+fn s7_3_a_drain_waits_for_events_in_the_mailbox_of_an_actor_that_comes_back() {
+    let mut world = World::booted_with(batch(), vec![manifest("heart", &["event:Heart.Beat"])]);
+    let client = world.connect(1);
+    world.crashes(mainspring_kernel::ActorRef { capability: 0, incarnation: 1 });
+    world.ask(client, &line("event", "Heart.Beat", "e-1", json!(1)));
+    world.kernel.adapter_ended(0, world.now);
+    assert_eq!(world.run(), Turn::Idle);
+    world.pass_ms(1000);
+    assert_eq!(world.only_delivered().1.id(), "e-1");
+    assert_eq!(world.run(), Turn::Ended);
+}
+
+#[test]
+fn s7_3_a_repetition_during_a_drain_still_shares_the_one_answer() {
+    let mut world = World::booted(vec![manifest("echo", &["command:Echo.Say"])]);
+    let (one, two) = (world.connect_as(1, "alice"), world.connect_as(2, "alice"));
+    let same = line("command", "Echo.Say", "c-1", json!(1));
+    world.ask(one, &same);
+    let (actor, request) = world.only_delivered();
+    world.kernel.shutdown("test", world.now);
+    world.run();
+    assert!(world.ask(two, &same).is_empty());
+    world.replies(actor, &request, json!(1));
+    assert_eq!(world.only_written(one), world.only_written(two));
+}

@@ -228,3 +228,46 @@ fn s8_5_a_step_of_the_wall_clock_moves_no_timer() {
     assert!(world.take_written(client).is_empty());
     assert_eq!(world.kernel.next_deadline(), Some(100_000_000));
 }
+
+#[test]
+fn s8_3_1_a_correlation_that_grows_when_it_is_written_harms_nobody() {
+    let mut world = memory();
+    let client = world.connect(1);
+    // Every character takes one byte here and six on the line.
+    let correlation = "\u{1}".repeat(200);
+    let mut message = tick();
+    message["metadata"] = json!({ "correlation": correlation, "timeout": 5 });
+    world.call(client, "command", "Timer.Schedule", json!({ "delay": 1, "message": message }));
+    world.pass_ms(10);
+    let outcome = world.only_written(client);
+    assert_eq!((code(&outcome), outcome.correlation()), (504, Some(correlation.as_str())));
+    let read = mainspring_message::Envelope::parse(outcome.line().as_bytes()).unwrap();
+    assert_eq!(read.correlation(), Some(correlation.as_str()));
+}
+
+#[test]
+fn s8_3_1_a_scheduled_request_that_is_refused_when_it_is_due_is_told_to_who_scheduled_it() {
+    let mut config = mainspring_kernel::Config::default();
+    config.limits.peer_requests_max = 1;
+    let mut world = World::booted_with(config, vec![manifest("memory", &["command:Memory.Cleanup"])]);
+    let client = world.connect(1);
+    let schedule = json!({ "delay": 10, "timerId": "t", "message": tick() });
+    world.call(client, "command", "Timer.Schedule", schedule);
+    world.ask(client, &line("command", "Memory.Cleanup", "c-1", json!(1)));
+    world.pass_ms(10);
+    let outcome = world.only_written(client);
+    assert_eq!(code(&outcome), 429);
+    assert!(outcome.metadata().contains(r#""timerId":"t""#));
+}
+
+#[test]
+fn s8_5_a_pause_beyond_the_range_never_ends_instead_of_at_once() {
+    let mut frail = manifest("frail", &["command:Frail.Do"]);
+    frail.restart.backoff_ms = u64::MAX;
+    frail.restart.backoff_max_ms = u64::MAX;
+    let mut world = World::booted(vec![frail]);
+    let client = world.connect(1);
+    world.crashes(mainspring_kernel::ActorRef { capability: 0, incarnation: 1 });
+    world.pass_ms(3_600_000);
+    assert_eq!(world.actor_state(client, "frail"), "backoff");
+}

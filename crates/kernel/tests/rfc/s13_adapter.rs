@@ -107,3 +107,12 @@ fn s13_3_replies_find_their_connection_in_one_table_however_many_there_are() {
         assert_eq!(world.only_written(ConnectionId(number)).data(), number.to_string());
     }
 }
+
+#[test]
+fn s13_1_the_error_about_a_line_that_is_no_message_is_itself_a_message() {
+    let mut world = World::booted(vec![]);
+    let client = world.connect(1);
+    let answer = world.ask(client, "nonsense").remove(0);
+    assert!(mainspring_message::Envelope::parse(answer.line().as_bytes()).is_ok(), "{answer:?}");
+    assert_eq!(data(&answer)["originalId"], json!(null));
+}

@@ -184,3 +184,44 @@ fn s14_3_a_manifest_with_mistakes_fails_the_boot_and_names_them() {
         assert!(logged, "{what}: {:?}", world.effects);
     }
 }
+
+#[test]
+fn s14_3_what_clients_asked_during_a_boot_that_fails_is_answered_and_they_are_closed() {
+    let mut world = by_hand();
+    for capability in [0, 1] {
+        world.kernel.actor_spawned(actor(capability), Ok(()), world.now);
+    }
+    for capability in [0, 1] {
+        world.kernel.actor_attached(actor(capability), Ok(()), world.now);
+    }
+    world.kernel.adapter_started(0, Ok("a".into()), world.now);
+    let client = world.connect(1);
+    world.send(client, &line("command", "Memory.Set", "c-1", json!(1)));
+    world.kernel.adapter_started(1, Err("address in use".into()), world.now);
+    world.settle();
+    let answer = world.only_written(client);
+    assert_eq!((code(&answer), answer.causation()), (503, Some("c-1")));
+    let places: Vec<usize> = [
+        world.effects.iter().position(|effect| matches!(effect, Effect::Write { .. })),
+        world.effects.iter().position(|effect| matches!(effect, Effect::Close { .. })),
+        world.effects.iter().position(|effect| matches!(effect, Effect::Exit { .. })),
+    ]
+    .map(|place| place.expect("it is there"))
+    .to_vec();
+    assert!(places.is_sorted(), "{places:?}");
+}
+
+#[test]
+fn s14_3_an_adapter_that_is_still_starting_is_stopped_too() {
+    let mut world = by_hand();
+    for capability in [0, 1] {
+        world.kernel.actor_spawned(actor(capability), Ok(()), world.now);
+    }
+    for capability in [0, 1] {
+        world.kernel.actor_attached(actor(capability), Ok(()), world.now);
+    }
+    world.kernel.adapter_started(0, Err("address in use".into()), world.now);
+    world.settle();
+    let stopped = |adapter| world.count(|effect| *effect == Effect::StopAdapter { adapter });
+    assert_eq!((stopped(0), stopped(1)), (0, 1));
+}

@@ -137,3 +137,44 @@ fn s18_2_an_idle_peer_is_forgotten_when_nothing_refers_to_it() {
     world.ask(client, &line("query", "Syscall.Ping", "p", json!(1)));
     assert_eq!(world.kernel.census().peers, before + 1);
 }
+
+#[test]
+fn s18_2_the_next_life_of_an_actor_that_repeats_its_request_gets_the_answer() {
+    let mut asker = manifest("asker", &["command:Ask.Do"]);
+    asker.retry.attempts = 2;
+    asker.retry.backoff_ms = 1;
+    let mut world = World::booted(vec![asker, manifest("echo", &["command:Echo.Say"])]);
+    let client = world.connect(1);
+    world.ask(client, &line("command", "Ask.Do", "c-1", json!(1)));
+    let (first_life, _) = world.only_delivered();
+    let ask = line_with("command", "Echo.Say", "c-1/ask", json!(1), json!({ "causation": "c-1" }));
+    world.says(first_life, &ask);
+    let (echo, asked) = world.only_delivered();
+    world.crashes(first_life);
+    world.pass_ms(1000);
+    let (second_life, again) = world.only_delivered();
+    assert_eq!((second_life.incarnation, again.id()), (2, "c-1"));
+    world.says(second_life, &ask);
+    assert!(world.delivered.is_empty(), "it is being worked on already");
+    world.replies(echo, &asked, json!("answer"));
+    let (to, answer) = world.only_delivered();
+    assert_eq!((to, answer.causation()), (second_life, Some("c-1/ask")));
+}
+
+#[test]
+fn s18_2_a_subscription_belongs_to_its_connection_whatever_its_id() {
+    let mut world = echo();
+    let (one, two) = (world.connect_as(1, "alice"), world.connect_as(2, "alice"));
+    let same = line("command", "Sys.Subscribe", "sub", json!({ "types": ["A.B"] }));
+    for client in [one, two] {
+        assert_eq!(world.ask(client, &same)[0].kind().as_str(), "reply");
+    }
+    world.ask(one, &line("event", "A.B", "e-1", json!(1)));
+    assert_eq!(world.only_written(two).id(), "e-1");
+    for client in [one, two] {
+        world.send(client, &line("command", "Sys.Unsubscribe", "unsub", json!({})));
+    }
+    world.run();
+    assert_eq!(world.take_written(one).last().unwrap().kind().as_str(), "reply");
+    assert_eq!(code(&world.only_written(two)), 409);
+}

@@ -57,6 +57,8 @@ pub struct World {
     pub clients_read: bool,
     /// Whether spawns and attaches succeed at once.
     pub auto_start: bool,
+    /// Whether actors end as soon as they are asked to.
+    pub auto_stop: bool,
     next_id: u64,
 }
 
@@ -70,6 +72,7 @@ impl World {
             delivered: Vec::new(),
             clients_read: true,
             auto_start: true,
+            auto_stop: true,
             next_id: 0,
         }
     }
@@ -122,7 +125,9 @@ impl World {
             Effect::StartAdapter { adapter } if self.auto_start => {
                 self.kernel.adapter_started(*adapter, Ok("/run/test.sock".into()), self.now);
             }
-            Effect::Stop { actor } => self.kernel.actor_exited(*actor, ActorExit::Done, self.now),
+            Effect::Stop { actor } if self.auto_stop => {
+                self.kernel.actor_exited(*actor, ActorExit::Done, self.now)
+            }
             Effect::Write { connection, message } => {
                 self.written.entry(*connection).or_default().push(message.clone());
                 if self.clients_read {
