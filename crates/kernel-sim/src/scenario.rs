@@ -95,6 +95,7 @@ fn tight_limits(random: &mut Random) -> Limits {
         system_per_turn: 2,
         completions_per_turn: 2,
         timers_per_turn: 3,
+        ..Limits::default()
     };
     // Not all of them at once, or only the tightest would ever be met.
     let usual = Limits::default();

@@ -134,6 +134,15 @@ impl World {
         self.request(at, kind, type_name, data.to_string(), how)
     }
 
+    /// The first client, if there is one, asks the loop to shut down.
+    pub(crate) fn ask_for_shutdown(&mut self) -> Checked {
+        if self.clients.is_empty() || self.adapter_stopped {
+            return Ok(());
+        }
+        let how = How { correlated: true, timeout: 0, common_id: false, ignore_pause: true };
+        self.request(0, Kind::Command, "Syscall.Shutdown", "{}".to_owned(), how)
+    }
+
     /// Sends a command or query, to which an outcome is owed from now on.
     fn request(&mut self, at: usize, kind: Kind, type_name: &str, data: String, how: How) -> Checked {
         let timeout_ms = (how.timeout > 0).then(|| TIMEOUTS_MS[how.timeout as usize % TIMEOUTS_MS.len()]);
@@ -262,11 +271,12 @@ impl World {
         // The schedule's own token, which `request` is about to use, is followed by the token of what is scheduled.
         let inner = self.tokens.next() + 1;
         let timer = format!("timer-{inner}");
-        let mut data = json!({
-            "delay": delay_ms,
-            "timerId": timer,
-            "message": { "kind": "command", "type": format!("Cap{capability}.Do"), "data": { "token": inner } },
-        });
+        let message = if inner.is_multiple_of(4) {
+            json!({ "kind": "event", "type": "World.Happened", "data": { "token": inner } })
+        } else {
+            json!({ "kind": "command", "type": format!("Cap{capability}.Do"), "data": { "token": inner } })
+        };
+        let mut data = json!({ "delay": delay_ms, "timerId": timer, "message": message });
         if repeat {
             data["repeat"] = json!(period_ms);
         }

@@ -235,10 +235,15 @@ impl World {
         {
             return self.run_out();
         }
+        let start_ns = self.now.mono_ns;
+        // A client may ask for it; the operator has the last word.
+        if self.ended.is_none() && self.scenario.nonce.is_multiple_of(2) {
+            self.ask_for_shutdown()?;
+            self.settle()?;
+        }
         if self.ended.is_none() {
             self.shutdown()?;
         }
-        let start_ns = self.now.mono_ns;
         for _ in 0..CALM_ROUNDS_MAX {
             if self.ended.is_some() {
                 break;
