@@ -57,7 +57,9 @@ impl Kernel {
         let Some(live) = self.requests.get(key) else { return };
         let started = if live.attempts > 0 { Started::Yes } else { Started::No };
         let (message, attempts) = (live.message.clone(), live.attempts);
-        let between_attempts = attempts > 0 && matches!(live.phase, Phase::Retrying(_) | Phase::Mailbox);
+        let between_attempts = attempts > 0
+            && !live.origin.is_delegate()
+            && matches!(live.phase, Phase::Retrying(_) | Phase::Mailbox);
         if let (true, Handler::Capability(capability)) =
             (between_attempts, self.requests.entry(key.slot).handler)
         {

@@ -28,6 +28,13 @@ pub(crate) enum Origin {
     Delegate(Box<Delegate>),
 }
 
+impl Origin {
+    /// Whether an error that ends the request becomes a dead letter in any case, so that nobody else need keep it.
+    pub(crate) fn is_delegate(&self) -> bool {
+        matches!(self, Origin::Delegate(_))
+    }
+}
+
 /// A requester that is not there itself.
 #[derive(Clone, Debug)]
 pub(crate) struct Delegate {

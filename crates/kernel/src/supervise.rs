@@ -144,9 +144,12 @@ impl Kernel {
             return;
         }
         let (message, attempts) = (live.message.clone(), live.attempts);
+        let kept_anyway = live.origin.is_delegate();
         live.phase = Phase::Answering;
         let words = format!("the actor failed over the request: {reason}");
-        self.bury(Owner::Capability(capability), message, &words, attempts, now);
+        if !kept_anyway {
+            self.bury(Owner::Capability(capability), message, &words, attempts, now);
+        }
         self.fail(key, failure, &words, now);
     }
 

@@ -271,3 +271,15 @@ fn s8_5_a_pause_beyond_the_range_never_ends_instead_of_at_once() {
     world.pass_ms(3_600_000);
     assert_eq!(world.actor_state(client, "frail"), "backoff");
 }
+
+#[test]
+fn s8_3_1_a_scheduled_request_that_its_actor_failed_over_is_one_dead_letter() {
+    let mut world = memory();
+    let client = world.connect(1);
+    world.call(client, "command", "Timer.Schedule", json!({ "delay": 1, "message": tick() }));
+    world.pass_ms(1);
+    let (actor, _) = world.only_delivered();
+    world.crashes(actor);
+    let letters = world.dead_letters(client);
+    assert_eq!((letters.len(), &letters[0]["attempts"]), (1, &json!(1)));
+}
