@@ -222,6 +222,9 @@ impl World {
             "{} schedules of one peer",
             audit.most_schedules
         );
+        let (most, all) = (audit.most_schedule_bytes, audit.schedule_bytes);
+        must!(most <= limits.peer_timer_bytes_max, "{most} bytes of schedules of one peer");
+        must!(all <= limits.timer_bytes_max, "{all} bytes of schedules");
         for (capability, mailbox) in audit.mailboxes.iter().enumerate() {
             let own = &self.scenario.plan.capabilities[capability].limits;
             must!(

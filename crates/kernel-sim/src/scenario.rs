@@ -88,14 +88,15 @@ fn tight_limits(random: &mut Random) -> Limits {
         window_bytes_max: 4_000,
         window_peer_bytes_max: 1_500,
         peer_timers_max: 4,
+        peer_timer_bytes_max: 900,
         timers_max: 6,
+        timer_bytes_max: 1_500,
         dead_letters_max: 8,
         dead_letter_bytes_max: 900,
         recent_events_max: 4,
         system_per_turn: 2,
         completions_per_turn: 2,
         timers_per_turn: 3,
-        ..Limits::default()
     };
     // Not all of them at once, or only the tightest would ever be met.
     let usual = Limits::default();

@@ -20,6 +20,10 @@ pub struct Audit {
     pub most_requests: usize,
     /// The most scheduled messages of one peer.
     pub most_schedules: usize,
+    /// The most bytes of scheduled messages of one peer.
+    pub most_schedule_bytes: usize,
+    /// The bytes of all scheduled messages.
+    pub schedule_bytes: usize,
     /// Messages and bytes in the mailbox of each capability.
     pub mailboxes: Vec<(usize, usize)>,
 }
@@ -133,6 +137,8 @@ impl Kernel {
         for peer in self.peers.each() {
             requests += peer.requests;
             schedules += peer.timers;
+            audit.schedule_bytes += peer.timer_bytes;
+            audit.most_schedule_bytes = audit.most_schedule_bytes.max(peer.timer_bytes);
             answers += peer.window.answers;
             bytes += peer.window.bytes;
             audit.most_requests = audit.most_requests.max(peer.requests);
@@ -140,6 +146,7 @@ impl Kernel {
         }
         agree("requests of all peers", requests, self.requests.live())?;
         agree("schedules of all peers", schedules, self.schedules.len())?;
+        agree("bytes of schedules of all peers", audit.schedule_bytes, self.schedules.bytes())?;
         agree("remembered answers of all peers", answers, self.requests.window.answers)?;
         agree("remembered bytes of all peers", bytes, self.requests.window.bytes)
     }

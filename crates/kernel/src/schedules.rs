@@ -48,6 +48,10 @@ impl Schedules {
     pub(crate) fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
 }
 
 #[derive(Deserialize)]
