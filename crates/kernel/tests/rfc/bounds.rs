@@ -313,3 +313,78 @@ fn the_reason_of_a_dead_letter_is_short_whatever_the_actor_said() {
     world.run();
     assert!(world.dead_letters(client)[0]["reason"].as_str().unwrap().len() < 2000);
 }
+
+#[test]
+fn inputs_as_values_do_what_the_methods_do() {
+    use mainspring_kernel::{ActorExit, BootPlan, ConnectionId, Input, Kernel, Now};
+    let now = Now { mono_ns: 0, unix_ms: START_UNIX_MS };
+    let (actor, client) = (ActorRef { capability: 0, incarnation: 1 }, ConnectionId(1));
+    let plan = || BootPlan {
+        capabilities: vec![manifest("echo", &["command:Echo.Say"])],
+        adapters: vec!["unix".into()],
+    };
+    let ask = line("command", "Echo.Say", "c-1", json!(1));
+    let reply = Draft::new(Kind::Reply, "Echo.Say", Json::null());
+    let (mut by_method, mut by_value) =
+        (Kernel::new(Config::default(), 7), Kernel::new(Config::default(), 7));
+    type Step<'a> = (Box<dyn Fn(&mut Kernel) + 'a>, Input);
+    let steps: Vec<Step<'_>> = vec![
+        (Box::new(|kernel| kernel.boot(plan(), now)), Input::Boot(plan())),
+        (Box::new(|kernel| kernel.actor_spawned(actor, Ok(()), now)), Input::ActorSpawned(actor, Ok(()))),
+        (Box::new(|kernel| kernel.actor_attached(actor, Ok(()), now)), Input::ActorAttached(actor, Ok(()))),
+        (
+            Box::new(|kernel| kernel.adapter_started(0, Ok("a".into()), now)),
+            Input::AdapterStarted(0, Ok("a".into())),
+        ),
+        (
+            Box::new(|kernel| kernel.connection_opened(client, "alice", now)),
+            Input::ConnectionOpened(client, "alice".into()),
+        ),
+        (
+            Box::new(|kernel| kernel.ingest(client, ask.as_bytes(), now)),
+            Input::Line(client, ask.clone().into_bytes()),
+        ),
+        (Box::new(|kernel| kernel.line_too_long(client, now)), Input::LineTooLong(client)),
+        (
+            Box::new(|kernel| {
+                kernel.turn(now);
+            }),
+            Input::Turn,
+        ),
+        (Box::new(|kernel| kernel.actor_blocked(actor, now)), Input::ActorBlocked(actor)),
+        (Box::new(|kernel| kernel.actor_ready(actor, now)), Input::ActorReady(actor)),
+        (
+            Box::new(|kernel| kernel.actor_message(actor, reply.clone(), now)),
+            Input::ActorMessage(actor, Box::new(reply.clone())),
+        ),
+        (Box::new(|kernel| kernel.actor_line(actor, b"{}", now)), Input::ActorLine(actor, b"{}".to_vec())),
+        (
+            Box::new(|kernel| kernel.actor_exited(actor, ActorExit::Done, now)),
+            Input::ActorExited(actor, ActorExit::Done),
+        ),
+        (Box::new(|kernel| kernel.written(client, 10, now)), Input::Written(client, 10)),
+        (
+            Box::new(|kernel| kernel.stats_collected(1, Json::null(), now)),
+            Input::StatsCollected(1, Json::null()),
+        ),
+        (Box::new(|kernel| kernel.adapter_ended(0, now)), Input::AdapterEnded(0)),
+        (Box::new(|kernel| kernel.connection_closed(client, now)), Input::ConnectionClosed(client)),
+        (Box::new(|kernel| kernel.shutdown("test", now)), Input::Shutdown("test".into())),
+        (
+            Box::new(|kernel| {
+                kernel.turn(now);
+            }),
+            Input::Turn,
+        ),
+    ];
+    for (method, input) in steps {
+        let what = format!("{input:?}");
+        method(&mut by_method);
+        by_value.apply(input, now);
+        let (mut wanted, mut given) = (Vec::new(), Vec::new());
+        by_method.drain_effects(&mut wanted);
+        by_value.drain_effects(&mut given);
+        assert_eq!(wanted, given, "{what}");
+        assert_eq!(by_method.counters(), by_value.counters(), "{what}");
+    }
+}

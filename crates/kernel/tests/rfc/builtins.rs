@@ -283,3 +283,20 @@ fn a_dead_letter_is_shown_exactly_as_it_was_sent() {
         assert!(shown.data().contains(&format!("\"message\":{sent}")), "{shown:?}");
     }
 }
+
+#[test]
+fn a_dead_letter_that_nests_too_deeply_for_a_reply_is_shown_as_text() {
+    let mut world = World::booted(vec![manifest("frail", &["command:Frail.Do"])]);
+    let client = world.connect(1);
+    let deep = format!("{}{}", "[".repeat(127), "]".repeat(127));
+    let sent = format!(
+        r#"{{"kind":"command","type":"Frail.Do","data":{deep},"metadata":{{"id":"c","timestamp":1}}}}"#
+    );
+    world.ask(client, &sent);
+    let (actor, _) = world.only_delivered();
+    world.crashes(actor);
+    world.take_written(client);
+    let shown = world.call(client, "query", "Sys.DeadLetters", json!({ "action": "show", "number": 1 }));
+    assert_eq!(data(&shown)["message"], sent);
+    assert!(mainspring_message::Envelope::parse(shown.line().as_bytes()).is_ok());
+}

@@ -283,3 +283,33 @@ fn s8_3_1_a_scheduled_request_that_its_actor_failed_over_is_one_dead_letter() {
     let letters = world.dead_letters(client);
     assert_eq!((letters.len(), &letters[0]["attempts"]), (1, &json!(1)));
 }
+
+#[test]
+fn s8_3_1_times_at_the_edges_of_the_range_are_at_once_or_never() {
+    let mut world = memory();
+    let client = world.connect(1);
+    world.call(client, "command", "Sys.Subscribe", json!({ "types": ["Test.Tick"] }));
+    let event = json!({ "kind": "event", "type": "Test.Tick", "data": 1 });
+    for time in [
+        json!({ "delay": u64::MAX }),
+        json!({ "at": u64::MAX }),
+        json!({ "repeat": u64::MAX, "count": u64::MAX }),
+    ] {
+        let mut ask = time;
+        ask["message"] = event.clone();
+        assert_eq!(world.call(client, "command", "Timer.Schedule", ask).kind().as_str(), "reply");
+    }
+    for time in [json!({ "delay": 0 }), json!({ "at": 0 }), json!({ "at": 0, "repeat": u64::MAX })] {
+        let mut ask = time;
+        ask["message"] = event.clone();
+        world.call(client, "command", "Timer.Schedule", ask);
+        world.run();
+        assert_eq!(world.only_written(client).type_name(), "Test.Tick");
+    }
+    world.pass_ms(1_000_000_000);
+    assert!(world.take_written(client).is_empty());
+    // A request at the end of time still has a deadline.
+    world.now.mono_ns = i64::MAX - 1;
+    world.ask(client, &line("command", "Memory.Cleanup", "c-1", json!(1)));
+    assert_eq!(world.kernel.next_deadline(), Some(i64::MAX));
+}
