@@ -246,7 +246,8 @@ impl Kernel {
         let summary = self.boot_summary();
         let event = self.loop_message(Kind::Event, "Sys.BootComplete", &summary.to_string(), None, None, now);
         self.effects.push(Effect::Ready { summary: event.clone() });
-        self.lanes.system.push_back(crate::lanes::Signal::Publish(event));
+        // The lane is empty but for this.
+        self.lanes.announce(event);
     }
 
     fn boot_summary(&self) -> serde_json::Value {

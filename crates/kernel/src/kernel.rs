@@ -205,7 +205,7 @@ impl Kernel {
 
     fn drain_system(&mut self, now: Now) {
         for _ in 0..self.config.limits.system_per_turn.max(1) {
-            match self.lanes.system.pop_front() {
+            match self.lanes.pop_signal() {
                 Some(Signal::Fault { capability, incarnation, failure, reason }) => {
                     self.handle_fault(capability, incarnation, failure, &reason, now);
                 }

@@ -10,7 +10,9 @@ use slab::Slab;
 use std::collections::VecDeque;
 
 /// Signals that wait in the System lane at most. Beyond: an event of the loop's own is dropped, and counted.
-pub(crate) const SYSTEM_SIGNALS_MAX: usize = 65_536;
+const SYSTEM_SIGNALS_MAX: usize = 65_536;
+/// Bytes of the loop's own events that wait in the System lane at most; same policy.
+const SYSTEM_BYTES_MAX: usize = 64 << 20;
 
 /// A signal of the control plane.
 #[derive(Debug)]
@@ -76,6 +78,7 @@ impl SenderQueue {
 #[derive(Debug, Default)]
 pub(crate) struct Lanes {
     pub(crate) system: VecDeque<Signal>,
+    system_bytes: usize,
     pub(crate) completions: VecDeque<Completion>,
     queues: Slab<SenderQueue>,
     /// The queues that hold something, in the order in which they are served.
@@ -84,6 +87,26 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
+    /// Puts an event of the loop's own into the System lane; returns whether there was room.
+    pub(crate) fn announce(&mut self, event: Envelope) -> bool {
+        let bytes = self.system_bytes + event.line().len();
+        if self.system.len() >= SYSTEM_SIGNALS_MAX || bytes > SYSTEM_BYTES_MAX {
+            return false;
+        }
+        self.system_bytes = bytes;
+        self.system.push_back(Signal::Publish(event));
+        true
+    }
+
+    /// The next signal of the System lane.
+    pub(crate) fn pop_signal(&mut self) -> Option<Signal> {
+        let signal = self.system.pop_front()?;
+        if let Signal::Publish(event) = &signal {
+            self.system_bytes -= event.line().len();
+        }
+        Some(signal)
+    }
+
     pub(crate) fn open(&mut self, sender: Sender) -> u32 {
         let queue = SenderQueue {
             sender,
@@ -165,6 +188,20 @@ mod tests {
             r#"{{"kind":"event","type":"Test.Happened","data":1,"metadata":{{"id":"{id}","timestamp":0}}}}"#
         );
         Item::Event(Envelope::parse(line.as_bytes()).unwrap())
+    }
+
+    #[test]
+    fn the_system_lane_is_bounded_in_bytes_and_has_room_again_when_it_is_served() {
+        let data = "x".repeat(1 << 20);
+        let line = format!(
+            r#"{{"kind":"event","type":"Sys.Test","data":"{data}","metadata":{{"id":"e","timestamp":0}}}}"#
+        );
+        let large = Envelope::parse(line.as_bytes()).unwrap();
+        let mut lanes = Lanes::default();
+        let taken = (0..100).filter(|_| lanes.announce(large.clone())).count();
+        assert_eq!(taken, SYSTEM_BYTES_MAX / line.len());
+        assert!(matches!(lanes.pop_signal(), Some(Signal::Publish(_))));
+        assert!(lanes.announce(large.clone()) && !lanes.announce(large));
     }
 
     fn pop_id(lanes: &mut Lanes) -> String {

@@ -4,7 +4,6 @@ use crate::dead_letters::{DeadLetter, Owner};
 use crate::effect::{Effect, Level};
 use crate::ids::Now;
 use crate::kernel::Kernel;
-use crate::lanes::{SYSTEM_SIGNALS_MAX, Signal};
 use mainspring_message::{Draft, Envelope, ErrorData, Failure, Json, Kind, Parts, Started};
 use std::hash::{BuildHasher, Hasher};
 
@@ -112,12 +111,10 @@ impl Kernel {
 
     /// Puts an event of the loop's own into the System lane. `data` writes itself as JSON.
     pub(crate) fn announce(&mut self, type_name: &str, data: impl std::fmt::Display, now: Now) {
-        if self.lanes.system.len() >= SYSTEM_SIGNALS_MAX {
-            self.counters.signals_dropped += 1;
-            return;
-        }
         let event = self.loop_message(Kind::Event, type_name, &data.to_string(), None, None, now);
-        self.lanes.system.push_back(Signal::Publish(event));
+        if !self.lanes.announce(event) {
+            self.counters.signals_dropped += 1;
+        }
     }
 
     pub(crate) fn log(&mut self, level: Level, text: String) {
