@@ -117,7 +117,10 @@ on_each_backend! {
         let receiver = Mutex::new(receiver);
         let call = reactor.blocking(move || receiver.lock().unwrap().recv().unwrap()).unwrap();
         reactor.after(Duration::from_secs(1), |_| ()).unwrap();
-        let opener = std::thread::spawn(move || sender.send(()).unwrap());
+        let opener = std::thread::spawn(move || {
+            std::thread::park_timeout(Duration::from_millis(20)); // how long the call blocks
+            sender.send(()).unwrap();
+        });
         reactor.block_on(call).unwrap();
         assert_eq!(clock.elapsed(), Duration::ZERO, "the call came first, however long it took");
         opener.join().unwrap();

@@ -127,6 +127,26 @@ fn r12_more_due_timers_than_one_turn_takes_keep_the_host_awake() {
 }
 
 #[test]
+fn r12_more_calls_and_tasks_than_one_turn_takes_keep_the_host_awake() {
+    let (mut reactor, fd) = embedded();
+    for _ in 0..1500 {
+        reactor.defer(|_| ()).unwrap();
+    }
+    assert_eq!(reactor.poll(NOW).unwrap(), 1024);
+    assert!(is_ready(fd));
+    assert_eq!(reactor.poll(NOW).unwrap(), 476);
+    for _ in 0..600 {
+        reactor.spawn(async {}).unwrap();
+    }
+    while reactor.task_count() > 0 {
+        assert!(is_ready(fd), "{} tasks are waiting", reactor.task_count());
+        reactor.poll(NOW).unwrap();
+    }
+    reactor.poll(NOW).unwrap();
+    assert!(!is_ready(fd));
+}
+
+#[test]
 fn r12_a_regular_file_keeps_the_host_awake() {
     let (mut reactor, fd) = embedded();
     let file = std::fs::File::open("/dev/null").unwrap();

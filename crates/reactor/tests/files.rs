@@ -167,6 +167,26 @@ fn h13_files_are_not_starved_by_more_busy_descriptors_than_a_turn_takes() {
 
 #[cfg(target_os = "linux")]
 #[test]
+fn h13_more_files_than_a_turn_takes_are_served_in_rotation() {
+    use std::cell::Cell;
+    use std::rc::Rc;
+    let _alone = support::descriptors::many_descriptors();
+    let mut reactor = reactor(Backend::Epoll);
+    let counts: Vec<Rc<Cell<u32>>> = (0..600).map(|_| Rc::default()).collect();
+    for count in &counts {
+        let count = count.clone();
+        reactor.watch(dev_null()).on_read(move |_, _| count.set(count.get() + 1)).start().unwrap();
+    }
+    for _ in 0..12 {
+        reactor.poll(PATIENCE).unwrap();
+    }
+    let least = counts.iter().map(|count| count.get()).min().unwrap();
+    let most = counts.iter().map(|count| count.get()).max().unwrap();
+    assert!(least >= 4 && most <= least + 1, "between {least} and {most} calls");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
 fn h13_an_edge_triggered_file_is_reported_once() {
     let mut reactor = reactor(Backend::Epoll);
     let log = Log::new();

@@ -271,6 +271,31 @@ fn h14_the_embedding_descriptor_of_the_parent_does_not_hear_the_child() {
     assert!(is_readable(fd));
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn h14_a_set_that_the_child_keeps_open_does_not_haunt_the_parents_host() {
+    let mut reactor = reactor(mainspring_reactor::Backend::Epoll);
+    let fd = reactor.embedding_fd().unwrap();
+    reactor.poll(NOW).unwrap();
+    let (mut done, end) = sockets();
+    end.set_nonblocking(false).unwrap();
+    // The child never uses its copy of the loop, but has the set open.
+    let child = fork(|| _ = std::io::Read::read(&mut &end, &mut [0]).unwrap());
+    let (ghost, _peer) = readable_socket();
+    let number = support::descriptors::ReservedNumber::new();
+    number.open(&ghost);
+    let watcher = reactor.watch_raw(number.0, ()).on_read(|(), _| ()).start().unwrap();
+    number.close();
+    reactor.unwatch(watcher);
+    for _ in 0..3 {
+        reactor.poll(NOW).unwrap();
+    }
+    assert_eq!(reactor.stats().rebuilds, 1);
+    assert!(!is_readable(fd), "the old set lives on in the child, with a source that is ready");
+    done.write_all(b"x").unwrap();
+    child.join();
+}
+
 /// Whether a foreign loop would wake up.
 fn is_readable(fd: std::os::fd::RawFd) -> bool {
     let source = support::descriptors::Borrowed(fd);

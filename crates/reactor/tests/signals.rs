@@ -112,6 +112,32 @@ on_each_backend! {
         assert_eq!(log.take(), ["first", "second"]);
     }
 
+    fn a_signal_watched_anew_is_not_called_for_the_one_in_hand(backend: Backend) {
+        let _alone = alone();
+        let mut reactor = reactor(backend);
+        let log = Log::new();
+        let second: Rc<Cell<Option<SignalWatcher>>> = Rc::default();
+        let (other, calls) = (second.clone(), log.clone());
+        reactor
+            .on_signal(Signal::USR1, move |event| {
+                calls.note("first");
+                if let Some(other) = other.take() {
+                    // The new watcher may get the place of the old one, for which a call is still to be made.
+                    assert!(event.reactor().unwatch_signal(other));
+                    let calls = calls.clone();
+                    event.reactor().on_signal(Signal::USR1, move |_| calls.note("new")).unwrap();
+                }
+            })
+            .unwrap();
+        second.set(Some(reactor.on_signal(Signal::USR1, |_| panic!("ended")).unwrap()));
+        raise(Signal::USR1);
+        settle(&mut reactor, 5);
+        assert_eq!(log.take(), ["first"]);
+        raise(Signal::USR1);
+        settle(&mut reactor, 5);
+        assert_eq!(log.take(), ["first", "new"]);
+    }
+
     fn the_end_of_the_last_watch_gives_the_signal_back(backend: Backend) {
         let _alone = alone();
         let reactor = reactor(backend);

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
-use support::descriptors::{drain, fill, peer_is_closed, readable_socket, sockets, write_byte};
+use support::descriptors::{drain, fill, peer_is_closed, pipe, readable_socket, sockets, write_byte};
 use support::{Log, NOW, NoteOnDrop, PATIENCE, on_each_backend, panic_of, reactor, virtual_reactor};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -551,6 +551,29 @@ on_each_backend! {
             matches!(failed.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset),
             "{failed}"
         );
+    }
+
+    fn async_a_pipe_whose_other_end_goes_ends_every_wait(backend: Backend) {
+        // A pipe reports its end by a hang-up, or an error, and nothing else.
+        let mut reactor = reactor(backend);
+        let (reader, writer) = pipe();
+        let reader = Async::new(&reactor, reader).unwrap();
+        let read = reactor
+            .spawn(async move { reader.read_with(|mut reader| reader.read(&mut [0; 1])).await })
+            .unwrap();
+        turns(&mut reactor, 5);
+        drop(writer);
+        assert_eq!(reactor.block_on(read).unwrap().unwrap().unwrap(), 0);
+
+        let (reader, writer) = pipe();
+        fill(&writer);
+        let writer = Async::new(&reactor, writer).unwrap();
+        let write =
+            reactor.spawn(async move { writer.write_with(|mut writer| writer.write(b"x")).await }).unwrap();
+        turns(&mut reactor, 5);
+        drop(reader);
+        let failed = reactor.block_on(write).unwrap().unwrap().unwrap_err();
+        assert_eq!(failed.kind(), io::ErrorKind::BrokenPipe);
     }
 
     fn async_dropped_while_a_task_waits_ends_the_watch_and_closes_the_source(backend: Backend) {
