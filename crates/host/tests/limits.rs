@@ -48,14 +48,18 @@ fn p1_2_a_preempted_guest_goes_on_where_it_was() {
 #[test]
 fn p1_3_waiting_is_not_charged_to_the_slice() {
     run(async |handle| {
-        let puppet = Puppet::start(&handle);
+        let slice = Duration::from_millis(200);
+        let puppet = Puppet::start_with(&handle, limited(Limits { cpu_slice: slice, ..Limits::default() }));
         let target = puppet.open_loop().await;
-        for _ in 0..5 {
-            assert_eq!(puppet.poll(target, 1, 12).await.events, []);
-        }
+        // A neighbour that runs keeps the clock of slices going.
+        let neighbour = host().spawn(&handle, &spinner(), GuestConfig::new()).unwrap();
+        assert_eq!(puppet.poll(target, 1, 300).await.events, []);
         let stats = puppet.guest.stats();
-        assert!(stats.cpu_time < Duration::from_millis(50), "{stats:?}");
-        assert_eq!(stats.empty_polls, 5);
+        assert_eq!(stats.preemptions, 0, "it waited for longer than its slice, and did not run");
+        assert!(stats.cpu_time < slice, "{stats:?}");
+        assert!(neighbour.stats().preemptions > 0);
+        neighbour.kill();
+        neighbour.exit().await;
     });
 }
 

@@ -2,7 +2,7 @@
 
 mod support;
 
-use mainspring_host::GuestPhase;
+use mainspring_host::{Exit, GuestConfig, GuestPhase, Stdout};
 use mainspring_reactor::{Backend, Handle};
 use mainspring_zcl::Header;
 use mainspring_zcl::sys_loop::{Event, Poll, Readiness, TIMEOUT_FOREVER, Watch};
@@ -331,6 +331,38 @@ fn l4_4_a_poll_with_timeout_zero_does_not_wait_but_passes_through_one_turn() {
 }
 
 #[test]
+fn l4_4_each_of_many_polls_with_timeout_zero_passes_through_a_turn() {
+    let open = Puppet::opening("sys", "loop", &[]);
+    let program = program(&format!(
+        r#"(module
+            (import "env" "zi_read" (func $read (param i32 i64 i32) (result i32)))
+            (import "env" "zi_write" (func $write (param i32 i64 i32) (result i32)))
+            (import "env" "zi_cap_open" (func $open (param i64) (result i32)))
+            (memory (export "memory") 3)
+            (data (i32.const {AT}) "{}")
+            (data (i32.const 0x100) "{}")
+            (func (export "main") (param $left i32) (param $loop i32) (result i32)
+                (local.set $loop (call $open (i64.const {AT})))
+                (local.set $left (i32.const 100))
+                (loop $again
+                    (drop (call $write (local.get $loop) (i64.const 0x100) (i32.const 32)))
+                    (drop (call $read (local.get $loop) (i64.const 0x200) (i32.const 64)))
+                    (local.set $left (i32.sub (local.get $left) (i32.const 1)))
+                    (br_if $again (local.get $left)))
+                (i32.const 0)))"#,
+        escaped(&open),
+        escaped(&Poll { max_events: 1, timeout_ms: 0 }.to_frame(1)),
+    ));
+    run(async |handle| {
+        let turns = handle.stats().turns;
+        let guest = host().spawn(&handle, &program, GuestConfig::new()).unwrap();
+        assert_eq!(guest.exit().await, Exit::Returned(0));
+        assert_eq!(guest.stats().zero_timeout_polls, 100);
+        assert!(handle.stats().turns - turns >= 100, "its neighbours had a hundred chances");
+    });
+}
+
+#[test]
 fn l4_5_a_poll_for_ever_waits_for_as_long_as_it_takes_and_costs_nothing() {
     run(async |handle| {
         let puppet = Puppet::start_with(&handle, with_loopback());
@@ -529,6 +561,25 @@ fn l6_2_a_dead_peer_makes_whatever_was_asked_for_true() {
         drop(peer);
         assert_eq!(readiness_of(&puppet, target, WRITABLE).await, WRITABLE);
         assert_eq!(puppet.write(connection, b"x").await, IO);
+    });
+}
+
+#[test]
+fn l6_2_an_error_without_a_hang_up_makes_writable_true_as_well() {
+    run(async |handle| {
+        // The writing end of a full pipe without a reader has an error and nothing else.
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let mut config = GuestConfig::new();
+        config.stderr = Stdout::Fd(writer.try_clone().unwrap().into());
+        let puppet = Puppet::start_with(&handle, config);
+        let target = puppet.open_loop().await;
+        writer.write_all(&vec![7; 65_536]).unwrap();
+        assert_eq!(puppet.write(2, b"x").await, AGAIN, "the pipe is full");
+        assert!(puppet.watch(target, 2, WRITABLE, 1).await.is_ok());
+        assert_eq!(puppet.poll(target, 8, 0).await.events, []);
+        drop(reader);
+        assert_eq!(puppet.poll(target, 8, TIMEOUT_FOREVER).await.ready(1), WRITABLE);
+        assert_eq!(puppet.write(2, b"x").await, IO);
     });
 }
 
