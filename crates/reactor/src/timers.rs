@@ -4,15 +4,11 @@
 //! moved during this turn for the next one; whatever a callback does to a timer of the batch takes effect before that
 //! timer runs.
 
-use crate::heap::{ABSENT, DeadlineHeap};
+use crate::heap::{ABSENT, DeadlineHeap, IN_BATCH};
 use crate::labels::Label;
 use crate::timer::{Once, Repeat};
 use crate::{Instant, Timer};
 use std::task::Waker;
-
-/// Position of a timer that is due and waits in the batch for its call.
-const IN_BATCH: u32 = u32::MAX - 1;
-const NO_SLOT: u32 = u32::MAX;
 
 /// What a timer does when it is due.
 pub(crate) enum Action {
@@ -24,8 +20,8 @@ pub(crate) enum Action {
     Wake(Waker),
     /// The callback is on the stack right now.
     Running,
-    /// The slot is free; the number of the next free one.
-    Vacant(u32),
+    /// The slot is free.
+    Vacant,
 }
 
 struct Slot {
@@ -44,7 +40,8 @@ pub(crate) struct Due {
 pub(crate) struct TimerTable {
     slots: Vec<Slot>,
     heap: DeadlineHeap,
-    free: u32,
+    /// Vacant slots, the latest first.
+    free: Vec<u32>,
     active: usize,
     /// The latest turn in which a timer was set or moved.
     newest_turn: u64,
@@ -55,7 +52,7 @@ impl Default for TimerTable {
         TimerTable {
             slots: Vec::new(),
             heap: DeadlineHeap::default(),
-            free: NO_SLOT,
+            free: Vec::new(),
             active: 0,
             newest_turn: u64::MAX,
         }
@@ -84,12 +81,9 @@ impl TimerTable {
 
     pub(crate) fn insert(&mut self, deadline: Instant, action: Action, label: Label, turn: u64) -> Timer {
         self.note_turn(turn);
-        let index = self.free;
-        let timer = match self.slots.get_mut(index as usize) {
-            Some(slot) => {
-                if let Action::Vacant(next) = slot.action {
-                    self.free = next;
-                }
+        let timer = match self.free.pop() {
+            Some(index) => {
+                let slot = &mut self.slots[index as usize];
                 slot.action = action;
                 slot.label = label;
                 Timer { slot: index, generation: slot.generation }
@@ -109,7 +103,7 @@ impl TimerTable {
     }
 
     pub(crate) fn contains(&self, timer: Timer) -> bool {
-        self.live(timer).is_some_and(|slot| !matches!(slot.action, Action::Vacant(_)))
+        self.live(timer).is_some_and(|slot| !matches!(slot.action, Action::Vacant))
     }
 
     /// Ends a timer and hands its action back, to be dropped where user code may run.
@@ -117,9 +111,8 @@ impl TimerTable {
         if !self.contains(timer) {
             return None;
         }
-        let position = self.heap.position(timer.slot);
-        if position < IN_BATCH {
-            self.heap.remove(position);
+        if self.heap.is_armed(timer.slot) {
+            self.heap.remove(timer.slot);
         }
         Some(self.vacate(timer))
     }
@@ -130,9 +123,8 @@ impl TimerTable {
             return false;
         }
         self.note_turn(turn);
-        let position = self.heap.position(timer.slot);
-        if position < IN_BATCH {
-            self.heap.reschedule(position, deadline.as_nanos());
+        if self.heap.is_armed(timer.slot) {
+            self.heap.reschedule(timer.slot, deadline.as_nanos());
         } else {
             self.heap.insert(timer.slot, deadline.as_nanos());
         }
@@ -183,7 +175,7 @@ impl TimerTable {
     /// repeating timer has its next deadline already.
     pub(crate) fn begin(&mut self, due: Due, now: Instant) -> Option<(Action, Label)> {
         let timer = due.timer;
-        if self.live(timer).is_none() || self.heap.position(timer.slot) != IN_BATCH {
+        if self.live(timer).is_none() || self.heap.marked(timer.slot) != IN_BATCH {
             return None;
         }
         let slot = &mut self.slots[timer.slot as usize];
@@ -216,8 +208,8 @@ impl TimerTable {
     fn vacate(&mut self, timer: Timer) -> Action {
         let slot = &mut self.slots[timer.slot as usize];
         slot.generation = slot.generation.wrapping_add(1);
-        let action = std::mem::replace(&mut slot.action, Action::Vacant(self.free));
-        self.free = timer.slot;
+        let action = std::mem::replace(&mut slot.action, Action::Vacant);
+        self.free.push(timer.slot);
         self.heap.mark(timer.slot, ABSENT);
         self.active -= 1;
         action

@@ -289,7 +289,7 @@ fn fire(handle: &Handle, due: Due) -> bool {
             waker.wake();
             return false;
         }
-        Action::Running | Action::Vacant(_) => return false,
+        Action::Running | Action::Vacant => return false,
     }
     true
 }
