@@ -2,6 +2,9 @@
 //!
 //! The child of a fork shares every kernel object with its parent. Whatever it does to its copy of the loop must not be
 //! felt by the parent's, and the other way round.
+//!
+//! Everything that forks is in this file, or in `steady.rs`: a child holds every descriptor of its parent open for a
+//! moment, which tests about closing would notice.
 
 mod support;
 
@@ -321,4 +324,29 @@ fn h14_a_source_that_the_child_closes_stays_open_and_watched_in_the_parent() {
     write_byte(&right);
     assert_eq!(reactor.poll(NOW).unwrap(), 1);
     assert_eq!(log.take(), [1]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn spec_gotcha_1_a_dropped_reactor_gives_back_every_descriptor() {
+    /// How many descriptors this process has open.
+    fn open_descriptors() -> usize {
+        std::fs::read_dir("/proc/self/fd").unwrap().count()
+    }
+    // In a process of its own, where nobody else opens and closes descriptors.
+    let child = fork(|| {
+        let before = open_descriptors();
+        for backend in [mainspring_reactor::Backend::Epoll, mainspring_reactor::Backend::Poll] {
+            let mut reactor = reactor(backend);
+            let (left, right) = readable_socket();
+            reactor.watch(left).on_read(|_, _| ()).start().unwrap();
+            reactor.on_signal(Signal::USR1, |_| ()).unwrap();
+            reactor.after(Duration::from_secs(1), |_| ()).unwrap();
+            let _ = reactor.embedding_fd();
+            reactor.poll(NOW).unwrap();
+            drop((reactor, right));
+        }
+        assert_eq!(open_descriptors(), before);
+    });
+    child.join();
 }

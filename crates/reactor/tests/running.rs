@@ -458,31 +458,6 @@ impl SignalStorm {
     }
 }
 
-#[cfg(target_os = "linux")]
-#[test]
-fn spec_gotcha_1_a_dropped_reactor_gives_back_every_descriptor() {
-    /// How many descriptors this process has open.
-    fn open_descriptors() -> usize {
-        std::fs::read_dir("/proc/self/fd").unwrap().count()
-    }
-    // In a process of its own, where nobody else opens and closes descriptors.
-    let child = support::processes::fork(|| {
-        let before = open_descriptors();
-        for backend in [Backend::Epoll, Backend::Poll] {
-            let mut reactor = reactor(backend);
-            let (left, right) = readable_socket();
-            reactor.watch(left).on_read(|_, _| ()).start().unwrap();
-            reactor.on_signal(Signal::USR1, |_| ()).unwrap();
-            reactor.after(Duration::from_secs(1), |_| ()).unwrap();
-            let _ = reactor.embedding_fd();
-            reactor.poll(NOW).unwrap();
-            drop((reactor, right));
-        }
-        assert_eq!(open_descriptors(), before);
-    });
-    child.join();
-}
-
 #[test]
 fn the_best_backend_is_the_default_and_every_backend_has_a_name() {
     let reactor = Reactor::new().unwrap();
