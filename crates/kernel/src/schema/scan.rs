@@ -4,7 +4,7 @@
 //! Every step returns nothing as soon as acceptance is not certain. Beyond plain disagreement that is the case for
 //! what the library's values could not hold: lone surrogates, numbers out of range, deep nesting.
 
-use super::shape::{ArrayShape, Literal, ObjectShape, Shape, types};
+use super::shape::{ArrayShape, Literal, ObjectShape, Property, Rules, Shape, types};
 
 /// How deep values may nest before the library is asked (its reader gives up at 128).
 const DEPTH_MAX: u32 = 100;
@@ -61,9 +61,11 @@ impl<'a> Scan<'a> {
         self.skip_space();
         let start = self.at;
         self.plain_value(shape, depth)?;
-        if !shape.also.is_empty() || !shape.any.is_empty() {
+        if let Some(rules) = &shape.rules
+            && (!rules.also.is_empty() || !rules.any.is_empty())
+        {
             let end = self.at;
-            self.combined(shape, start, depth)?;
+            self.combined(rules, start, depth)?;
             self.at = end;
         }
         Some(())
@@ -71,12 +73,12 @@ impl<'a> Scan<'a> {
 
     /// Looks at the same value again for each shape that it must have as well.
     #[cold]
-    fn combined(&mut self, shape: &Shape, start: usize, depth: u32) -> Option<()> {
-        for also in &shape.also {
+    fn combined(&mut self, rules: &Rules, start: usize, depth: u32) -> Option<()> {
+        for also in &rules.also {
             self.at = start;
             self.value(also, depth + 1)?;
         }
-        for branches in &shape.any {
+        for branches in &rules.any {
             let mut has_shape = |branch| {
                 self.at = start;
                 self.value(branch, depth + 1).is_some()
@@ -94,7 +96,10 @@ impl<'a> Scan<'a> {
             b'"' => {
                 admits(types::STRING)?;
                 let text = self.string()?;
-                check_string(shape, &text)
+                match &shape.rules {
+                    Some(rules) => check_string(rules, &text),
+                    None => Some(()),
+                }
             }
             b'{' => {
                 admits(types::OBJECT)?;
@@ -143,17 +148,14 @@ impl<'a> Scan<'a> {
         }
         loop {
             self.skip_space();
-            let name = self.string()?;
-            if name.escaped {
-                return None;
-            }
+            let found = self.name(&shape.properties, hint)?;
             self.skip_space();
             self.eat(b':')?;
-            match find(&shape.properties, name.bytes, hint) {
+            match found {
                 Some(at) => {
                     seen |= 1 << at;
                     hint = at + 1;
-                    self.value(&shape.properties[at].1, depth + 1)?;
+                    self.value(&shape.properties[at].shape, depth + 1)?;
                 }
                 None => self.value(shape.additional.as_ref()?, depth + 1)?,
             }
@@ -193,6 +195,42 @@ impl<'a> Scan<'a> {
         (shape.count.0 <= count && count <= shape.count.1).then_some(())
     }
 
+    /// Reads a name and finds the property of that name, tried first at `hint`.
+    #[inline]
+    fn name(&mut self, properties: &[Property], hint: usize) -> Option<Option<usize>> {
+        if let Some(packed) = self.short_name() {
+            if properties.get(hint).is_some_and(|known| known.packed == packed) {
+                return Some(Some(hint));
+            }
+            return Some(properties.iter().position(|known| known.packed == packed));
+        }
+        let name = self.string()?;
+        if name.escaped {
+            return None;
+        }
+        let same = |known: &Property| known.name.as_bytes() == name.bytes;
+        if properties.get(hint).is_some_and(same) {
+            return Some(Some(hint));
+        }
+        Some(properties.iter().position(same))
+    }
+
+    /// Reads a name of one to seven plain bytes as one word, or nothing (and stays) if it is another.
+    #[inline]
+    fn short_name(&mut self) -> Option<u64> {
+        if self.peek()? != b'"' {
+            return None;
+        }
+        let word = u64::from_le_bytes(*self.bytes.get(self.at + 1..)?.first_chunk::<8>()?);
+        let marks = marks(word);
+        let length = marks.trailing_zeros() / 8;
+        if marks == 0 || length == 0 || self.bytes.get(self.at + 1 + length as usize) != Some(&b'"') {
+            return None;
+        }
+        self.at += length as usize + 2;
+        Some(word & ((1 << (8 * length)) - 1))
+    }
+
     fn string(&mut self) -> Option<Text<'a>> {
         self.eat(b'"')?;
         let start = self.at;
@@ -217,16 +255,8 @@ impl<'a> Scan<'a> {
     /// Moves to the next quote or backslash, eight bytes at a time.
     #[inline]
     fn skip_plain(&mut self) {
-        const ONES: u64 = 0x0101_0101_0101_0101;
-        const HIGH: u64 = 0x8080_8080_8080_8080;
-        let has = |word: u64, byte: u8| {
-            let zeroes = word ^ (ONES * u64::from(byte));
-            zeroes.wrapping_sub(ONES) & !zeroes & HIGH
-        };
         while let Some(chunk) = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk::<8>()) {
-            let word = u64::from_le_bytes(*chunk);
-            // False marks can only stand above the first true one, so the first mark counts.
-            let marks = has(word, b'"') | has(word, b'\\');
+            let marks = marks(u64::from_le_bytes(*chunk));
             if marks != 0 {
                 self.at += (marks.trailing_zeros() / 8) as usize;
                 return;
@@ -283,7 +313,8 @@ impl<'a> Scan<'a> {
             self.at += 1;
         }
         let plain = !matches!(self.peek(), Some(b'e' | b'E')) && self.at - start <= NUMBER_BYTES_MAX;
-        let free = shape.types & types::FRACTION != 0 && shape.range.is_none() && shape.literals.is_none();
+        let asked = |rules: &Rules| rules.range.is_some() || rules.literals.is_some();
+        let free = shape.types & types::FRACTION != 0 && !shape.rules.as_deref().is_some_and(asked);
         (plain && free).then_some(())
     }
 
@@ -296,23 +327,27 @@ static ANY_OBJECT: ObjectShape =
     ObjectShape { properties: Vec::new(), required: 0, additional: Some(Shape::anything()) };
 static ANY_ARRAY: ArrayShape = ArrayShape { items: Shape::anything(), count: (0, u64::MAX) };
 
-/// The index of the property with this name, tried first at `hint`.
+/// Marks (in the high bit of each byte) the first quote or backslash of eight bytes. False marks can only stand above the
+/// first true one, so the first mark counts.
 #[inline]
-fn find(properties: &[(Box<str>, Shape)], name: &[u8], hint: usize) -> Option<usize> {
-    if properties.get(hint).is_some_and(|(known, _)| known.as_bytes() == name) {
-        return Some(hint);
-    }
-    properties.iter().position(|(known, _)| known.as_bytes() == name)
+fn marks(word: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    let has = |byte: u8| {
+        let zeroes = word ^ (ONES * u64::from(byte));
+        zeroes.wrapping_sub(ONES) & !zeroes & HIGH
+    };
+    has(b'"') | has(b'\\')
 }
 
-fn check_string(shape: &Shape, text: &Text<'_>) -> Option<()> {
-    if shape.length.is_none() && shape.literals.is_none() {
+fn check_string(rules: &Rules, text: &Text<'_>) -> Option<()> {
+    if rules.length.is_none() && rules.literals.is_none() {
         return Some(());
     }
     if text.escaped {
         return None;
     }
-    if let Some((least, most)) = shape.length {
+    if let Some((least, most)) = rules.length {
         // A character has one to four bytes: most lengths need no counting.
         let bytes = text.bytes.len() as u64;
         if bytes.div_ceil(4) < least || bytes > most {
@@ -323,7 +358,7 @@ fn check_string(shape: &Shape, text: &Text<'_>) -> Option<()> {
             }
         }
     }
-    match &shape.literals {
+    match &rules.literals {
         None => Some(()),
         Some(literals) => {
             let same =
@@ -338,12 +373,13 @@ fn check_integer(shape: &Shape, value: Option<i64>, bytes: usize) -> Option<()> 
     if shape.types & types::INTEGER == 0 || bytes > NUMBER_BYTES_MAX {
         return None;
     }
-    let needs_value = shape.types & types::FRACTION == 0 || shape.range.is_some() || shape.literals.is_some();
+    let range = shape.rules.as_ref().and_then(|rules| rules.range);
+    let needs_value = shape.types & types::FRACTION == 0 || shape.rules.is_some();
     if !needs_value {
         return Some(());
     }
     let value = value?;
-    if let Some((least, most)) = shape.range
+    if let Some((least, most)) = range
         && (value < least || value > most)
     {
         return None;
@@ -353,12 +389,12 @@ fn check_integer(shape: &Shape, value: Option<i64>, bytes: usize) -> Option<()> 
 
 #[inline]
 fn one_of(shape: &Shape, value: &Literal) -> Option<()> {
-    match &shape.literals {
+    match shape.rules.as_ref().and_then(|rules| rules.literals.as_ref()) {
         None => Some(()),
         Some(literals) => literals.contains(value).then_some(()),
     }
 }
 
 fn no_literal(shape: &Shape) -> Option<()> {
-    shape.literals.is_none().then_some(())
+    shape.rules.as_ref().is_none_or(|rules| rules.literals.is_none()).then_some(())
 }

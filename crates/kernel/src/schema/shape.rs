@@ -44,12 +44,19 @@ pub(super) mod types {
     pub(in super::super) const ALL: u8 = 127;
 }
 
-/// What text must look like to be accepted.
+/// What text must look like to be accepted. Small, because every value of a message meets one.
 #[derive(Clone, Debug)]
 pub(super) struct Shape {
     pub(super) types: u8,
     pub(super) object: Option<Box<ObjectShape>>,
     pub(super) array: Option<Box<ArrayShape>>,
+    /// What else is asked, if anything.
+    pub(super) rules: Option<Box<Rules>>,
+}
+
+/// What is asked of a value beyond its type and its parts.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rules {
     /// Bounds of a string's length in characters.
     pub(super) length: Option<(u64, u64)>,
     /// Bounds of a number, inclusive.
@@ -63,11 +70,29 @@ pub(super) struct Shape {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct ObjectShape {
-    pub(super) properties: Vec<(Box<str>, Shape)>,
+    pub(super) properties: Vec<Property>,
     /// A bit for each property that must be there.
     pub(super) required: u64,
     /// The shape of all other properties; nothing if they are forbidden.
     pub(super) additional: Option<Shape>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Property {
+    /// The name as one word, see [`pack`]; 0 if it does not fit.
+    pub(super) packed: u64,
+    pub(super) name: Box<str>,
+    pub(super) shape: Shape,
+}
+
+/// A name of one to eight bytes as a word that no other name has, or 0.
+fn pack(name: &str) -> u64 {
+    let mut word = [0; 8];
+    match word.get_mut(..name.len()) {
+        Some(bytes) if !name.contains('\0') => bytes.copy_from_slice(name.as_bytes()),
+        _ => return 0,
+    }
+    u64::from_le_bytes(word)
 }
 
 #[derive(Clone, Debug)]
@@ -97,28 +122,15 @@ impl Shape {
 
     /// A shape that accepts everything.
     pub(super) const fn anything() -> Shape {
-        Shape {
-            types: types::ALL,
-            object: None,
-            array: None,
-            length: None,
-            range: None,
-            literals: None,
-            also: Vec::new(),
-            any: Vec::new(),
-        }
+        Shape { types: types::ALL, object: None, array: None, rules: None }
     }
+}
 
-    /// Whether this shape asks nothing at all.
-    pub(super) fn is_anything(&self) -> bool {
-        self.types == types::ALL
-            && self.object.is_none()
-            && self.array.is_none()
-            && self.length.is_none()
-            && self.range.is_none()
-            && self.literals.is_none()
-            && self.also.is_empty()
-            && self.any.is_empty()
+impl Rules {
+    /// Whether nothing is asked but to have one other shape.
+    fn is_one_shape(&self) -> bool {
+        let Rules { length, range, literals, also, any } = self;
+        length.is_none() && range.is_none() && literals.is_none() && also.len() == 1 && any.is_empty()
     }
 }
 
@@ -145,32 +157,41 @@ impl Compiler<'_> {
         {
             return self.reference(reference, depth);
         }
-        let mut shape = Shape::anything();
+        let (mut shape, mut rules) = (Shape::anything(), Rules::default());
         for (keyword, value) in keywords {
-            self.keyword(&mut shape, keywords, keyword, value, depth)?;
+            self.keyword(&mut shape, &mut rules, keywords, keyword, value, depth)?;
         }
         // One inner shape and nothing else is that shape.
-        if shape.also.len() == 1 && (Shape { also: Vec::new(), ..shape.clone() }).is_anything() {
-            return shape.also.pop();
+        if rules.is_one_shape()
+            && shape.types == types::ALL
+            && shape.object.is_none()
+            && shape.array.is_none()
+        {
+            return rules.also.pop();
         }
+        let Rules { length, range, literals, also, any } = &rules;
+        let asks =
+            length.is_some() || range.is_some() || literals.is_some() || !also.is_empty() || !any.is_empty();
+        shape.rules = asks.then(|| Box::new(rules));
         Some(shape)
     }
 
     fn keyword(
         &mut self,
         shape: &mut Shape,
+        rules: &mut Rules,
         keywords: &Map<String, Value>,
         keyword: &str,
         value: &Value,
         depth: usize,
     ) -> Option<()> {
         match keyword {
-            "$ref" => shape.also.push(self.reference(value, depth)?),
+            "$ref" => rules.also.push(self.reference(value, depth)?),
             "type" => shape.types &= type_bits(value)?,
-            "const" => shape.literals = Some(meet(shape.literals.take(), vec![literal(value)?])),
+            "const" => rules.literals = Some(meet(rules.literals.take(), vec![literal(value)?])),
             "enum" => {
                 let literals = value.as_array()?.iter().map(literal).collect::<Option<Vec<_>>>()?;
-                shape.literals = Some(meet(shape.literals.take(), literals));
+                rules.literals = Some(meet(rules.literals.take(), literals));
             }
             "properties" | "required" | "additionalProperties" => {
                 if shape.object.is_none() {
@@ -183,19 +204,19 @@ impl Compiler<'_> {
                 }
             }
             "minLength" | "maxLength" => {
-                shape.length = Some(bounds(keywords, "minLength", "maxLength")?);
+                rules.length = Some(bounds(keywords, "minLength", "maxLength")?);
             }
             "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => {
-                shape.range = Some(range(keywords)?);
+                rules.range = Some(range(keywords)?);
             }
             "allOf" => {
                 for node in value.as_array()? {
-                    shape.also.push(self.shape(node, depth + 1)?);
+                    rules.also.push(self.shape(node, depth + 1)?);
                 }
             }
             "anyOf" => {
                 let branches = value.as_array()?.iter().map(|node| self.shape(node, depth + 1));
-                shape.any.push(branches.collect::<Option<Vec<_>>>()?);
+                rules.any.push(branches.collect::<Option<Vec<_>>>()?);
             }
             "uniqueItems" if *value == Value::Bool(false) => {}
             // From draft 2019-09 on, formats are annotations.
@@ -222,17 +243,17 @@ impl Compiler<'_> {
         };
         if let Some(properties) = keywords.get("properties") {
             for (name, node) in properties.as_object()? {
-                object.properties.push((name.as_str().into(), self.shape(node, depth + 1)?));
+                object.properties.push(property(name, self.shape(node, depth + 1)?));
             }
         }
         if let Some(required) = keywords.get("required") {
             for name in required.as_array()? {
                 let name = name.as_str()?;
-                let at = match object.properties.iter().position(|(known, _)| **known == *name) {
+                let at = match object.properties.iter().position(|known| *known.name == *name) {
                     Some(at) => at,
                     None => {
                         // Required but not described: it looks like every other property, and may be forbidden.
-                        object.properties.push((name.into(), object.additional.clone()?));
+                        object.properties.push(property(name, object.additional.clone()?));
                         object.properties.len() - 1
                     }
                 };
@@ -250,6 +271,10 @@ impl Compiler<'_> {
         };
         Some(ArrayShape { items, count: bounds(keywords, "minItems", "maxItems")? })
     }
+}
+
+fn property(name: &str, shape: Shape) -> Property {
+    Property { packed: pack(name), name: name.into(), shape }
 }
 
 fn type_bits(value: &Value) -> Option<u8> {

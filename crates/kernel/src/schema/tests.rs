@@ -244,7 +244,8 @@ fn the_usual_object_has_a_shape() {
 
 /// Names that collide often, one of which needs an escape.
 fn name() -> impl Strategy<Value = String> {
-    prop::sample::select(vec!["a", "b", "c", "é", "q\"", "$ref", "const"]).prop_map(str::to_owned)
+    prop::sample::select(vec!["a", "b", "c", "é", "q\"", "$ref", "const", "eight888", "a longer name"])
+        .prop_map(str::to_owned)
 }
 
 fn scalar() -> impl Strategy<Value = Value> {
