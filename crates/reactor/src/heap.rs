@@ -1,23 +1,11 @@
-//! A 4-ary min-heap of deadlines from which entries are taken out lazily.
+//! An indexed 4-ary min-heap of deadlines.
 //!
-//! Every slot has at most one live entry, known by its sequence number. Cancelling or moving a timer only changes the
-//! number that its slot expects; the old entry stays behind, dead, until it reaches the top or the sweep finds it. So no
-//! entry needs to know where it is, and sifting touches nothing but the entries themselves. The sweep looks at two
-//! entries whenever one dies while more are dead than alive: the dead never outnumber the living for long, and no call
-//! ever pauses to tidy up.
+//! Entries are 16 bytes, so the four children of a node share a cache line; the heap tells a `positions` table where
+//! each slot's entry is, so that any entry can be removed or moved in O(log n) without a search.
 
-/// Sequence of a slot without an entry.
+/// Position of a slot that has no entry.
 pub(crate) const ABSENT: u32 = u32::MAX;
-/// Sequence of a slot whose timer is due and waits in the batch for its call.
-pub(crate) const IN_BATCH: u32 = u32::MAX - 1;
-/// Sequence numbers end here, and start again.
-const SEQUENCE_END: u32 = IN_BATCH;
-
 const CHILDREN: usize = 4;
-/// So few dead entries are not worth a look.
-const DEAD_TOLERATED: usize = 64;
-/// How many entries the sweep looks at for each one that dies.
-const SWEPT_PER_DEATH: usize = 2;
 
 /// A deadline, its place in the order of arrival, and the timer it belongs to.
 #[derive(Clone, Copy, Debug)]
@@ -35,16 +23,12 @@ impl Entry {
     }
 }
 
-/// The heap. Slots are small numbers chosen by the caller.
+/// The heap. Slots are numbers chosen by the caller, each with at most one entry.
 #[derive(Default)]
 pub(crate) struct DeadlineHeap {
-    /// Living and dead. The first one lives.
     entries: Vec<Entry>,
-    /// The sequence of each slot's living entry, or what [`mark`](DeadlineHeap::mark) left there.
-    expected: Vec<u32>,
-    living: usize,
-    /// Where the sweep goes on.
-    sweep: usize,
+    /// Index into `entries` by slot, or a value that the caller put there.
+    positions: Vec<u32>,
     next_sequence: u32,
     /// Entries from this place in the order of arrival on are new.
     new_from: u32,
@@ -53,7 +37,7 @@ pub(crate) struct DeadlineHeap {
 impl DeadlineHeap {
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
-        self.living
+        self.entries.len()
     }
 
     /// The earliest deadline.
@@ -62,47 +46,44 @@ impl DeadlineHeap {
         self.entries.first().map(|entry| entry.deadline)
     }
 
-    /// Whether the slot has a living entry.
+    /// Where the slot's entry is, or what [`mark`](DeadlineHeap::mark) left there.
     #[inline]
-    pub(crate) fn is_armed(&self, slot: u32) -> bool {
-        self.expected[slot as usize] < SEQUENCE_END
+    pub(crate) fn position(&self, slot: u32) -> u32 {
+        self.positions[slot as usize]
     }
 
-    /// What [`mark`](DeadlineHeap::mark) left for a slot that has no entry.
-    #[inline]
-    pub(crate) fn marked(&self, slot: u32) -> u32 {
-        self.expected[slot as usize]
-    }
-
-    /// Remembers [`ABSENT`] or [`IN_BATCH`] for a slot that has no entry.
-    #[inline]
-    pub(crate) fn mark(&mut self, slot: u32, mark: u32) {
-        self.expected[slot as usize] = mark;
+    /// Remembers `value` for a slot that has no entry.
+    pub(crate) fn mark(&mut self, slot: u32, value: u32) {
+        self.positions[slot as usize] = value;
     }
 
     /// Adds an entry for a slot that has none.
-    #[inline]
     pub(crate) fn insert(&mut self, slot: u32, deadline: i64) {
-        if slot as usize >= self.expected.len() {
-            self.expected.resize(slot as usize + 1, ABSENT);
+        if slot as usize >= self.positions.len() {
+            self.positions.resize(slot as usize + 1, ABSENT);
         }
         let entry = Entry { deadline, sequence: self.take_sequence(), slot };
-        self.restore(entry);
+        self.entries.push(entry);
+        self.sift_up(self.entries.len() - 1, entry);
     }
 
-    /// Gives an armed slot a new deadline, behind all others that have the same.
-    pub(crate) fn reschedule(&mut self, slot: u32, deadline: i64) {
-        self.living -= 1;
-        self.insert(slot, deadline);
-        self.bury();
+    /// Gives the entry at `position` a new deadline, behind all others that have the same.
+    pub(crate) fn reschedule(&mut self, position: u32, deadline: i64) {
+        let sequence = self.take_sequence();
+        let index = position as usize;
+        let entry = Entry { deadline, sequence, slot: self.entries[index].slot };
+        self.settle(index, entry);
     }
 
-    /// Takes an armed slot's entry out.
-    #[inline]
-    pub(crate) fn remove(&mut self, slot: u32) {
-        self.expected[slot as usize] = ABSENT;
-        self.living -= 1;
-        self.bury();
+    /// Removes the entry at `position`.
+    pub(crate) fn remove(&mut self, position: u32) {
+        let index = position as usize;
+        self.positions[self.entries[index].slot as usize] = ABSENT;
+        if let Some(last) = self.entries.pop()
+            && index < self.entries.len()
+        {
+            self.settle(index, last);
+        }
     }
 
     /// From here on, entries that are added or moved are new.
@@ -115,11 +96,8 @@ impl DeadlineHeap {
         entry.sequence >= self.new_from
     }
 
-    /// Puts an entry in, with the place in the order of arrival that it has.
-    #[inline]
+    /// Puts an entry back that was removed, into its old place.
     pub(crate) fn restore(&mut self, entry: Entry) {
-        self.expected[entry.slot as usize] = entry.sequence;
-        self.living += 1;
         self.entries.push(entry);
         self.sift_up(self.entries.len() - 1, entry);
     }
@@ -130,90 +108,36 @@ impl DeadlineHeap {
         if first.deadline > now {
             return None;
         }
-        self.expected[first.slot as usize] = ABSENT;
-        self.living -= 1;
-        self.pop_first();
-        self.uncover_living();
-        Some(first)
-    }
-
-    #[inline]
-    fn is_living(&self, entry: &Entry) -> bool {
-        self.expected[entry.slot as usize] == entry.sequence
-    }
-
-    fn pop_first(&mut self) {
+        self.positions[first.slot as usize] = ABSENT;
         if let Some(last) = self.entries.pop()
             && !self.entries.is_empty()
         {
             self.sift_down(0, last);
         }
-    }
-
-    /// An entry has died: keeps the first one living and the dead few.
-    #[inline]
-    fn bury(&mut self) {
-        if self.entries.len() > 2 * self.living + DEAD_TOLERATED {
-            self.sweep_some();
-        }
-        self.uncover_living();
-    }
-
-    /// Makes the first entry a living one, if there is any.
-    #[inline]
-    fn uncover_living(&mut self) {
-        if self.living == 0 {
-            self.entries.clear();
-            return;
-        }
-        while self.entries.first().is_some_and(|first| !self.is_living(first)) {
-            self.pop_first();
-        }
-    }
-
-    fn sweep_some(&mut self) {
-        for _ in 0..SWEPT_PER_DEATH {
-            if self.sweep >= self.entries.len() {
-                self.sweep = 0;
-            }
-            let Some(entry) = self.entries.get(self.sweep) else { return };
-            if self.is_living(entry) {
-                self.sweep += 1;
-            } else if let Some(last) = self.entries.pop()
-                && self.sweep < self.entries.len()
-            {
-                // What takes its place has not been looked at, unless it came from above.
-                self.settle(self.sweep, last);
-            }
-        }
+        Some(first)
     }
 
     /// The next number in the order of arrival.
-    #[inline]
     fn take_sequence(&mut self) -> u32 {
-        if self.next_sequence == SEQUENCE_END {
+        if self.next_sequence == u32::MAX {
             self.renumber();
         }
         self.next_sequence += 1;
         self.next_sequence - 1
     }
 
-    /// Numbers the living entries anew in the order of their arrival, when the numbers run out after four billion
-    /// insertions, so that the rule holds for ever.
+    /// Numbers the live entries anew in the order of their arrival, when the numbers run out after four billion
+    /// insertions, so that the rule holds for ever. No entry changes its place by it.
     #[cold]
     fn renumber(&mut self) {
-        let expected = &self.expected;
-        let mut living: Vec<Entry> = self.entries.drain(..).collect();
-        living.retain(|entry| expected[entry.slot as usize] == entry.sequence);
-        let mut order: Vec<u32> = living.iter().map(|entry| entry.sequence).collect();
+        let mut order: Vec<u32> = self.entries.iter().map(|entry| entry.sequence).collect();
         order.sort_unstable();
         let rank = |sequence: u32| order.partition_point(|&other| other < sequence) as u32;
-        self.new_from = rank(self.new_from);
-        self.next_sequence = living.len() as u32;
-        self.living = 0;
-        for entry in living {
-            self.restore(Entry { sequence: rank(entry.sequence), ..entry });
+        for entry in &mut self.entries {
+            entry.sequence = rank(entry.sequence);
         }
+        self.new_from = rank(self.new_from);
+        self.next_sequence = self.entries.len() as u32;
     }
 
     /// Puts `entry` at `index` or where the order wants it.
@@ -225,29 +149,30 @@ impl DeadlineHeap {
         }
     }
 
-    #[inline]
     fn sift_up(&mut self, mut index: usize, entry: Entry) {
         while index > 0 {
             let above = self.entries[parent(index)];
             if !entry.before(&above) {
                 break;
             }
-            self.entries[index] = above;
+            self.place(index, above);
             index = parent(index);
         }
-        self.entries[index] = entry;
+        self.place(index, entry);
     }
 
     fn sift_down(&mut self, mut index: usize, entry: Entry) {
-        while let Some(least) = self.least_child(index * CHILDREN + 1) {
+        loop {
+            let first = index * CHILDREN + 1;
+            let Some(least) = self.least_child(first) else { break };
             let below = self.entries[least];
             if !below.before(&entry) {
                 break;
             }
-            self.entries[index] = below;
+            self.place(index, below);
             index = least;
         }
-        self.entries[index] = entry;
+        self.place(index, entry);
     }
 
     #[inline]
@@ -261,6 +186,12 @@ impl DeadlineHeap {
             }
         }
         Some(first + least)
+    }
+
+    #[inline]
+    fn place(&mut self, index: usize, entry: Entry) {
+        self.entries[index] = entry;
+        self.positions[entry.slot as usize] = index as u32;
     }
 }
 
@@ -298,7 +229,7 @@ mod tests {
         for slot in 2..6 {
             heap.insert(slot, 7);
         }
-        heap.reschedule(0, 1);
+        heap.reschedule(heap.position(0), 1);
         let entries: Vec<Entry> = std::iter::from_fn(|| heap.pop_due(i64::MAX)).collect();
         let new: Vec<u32> =
             entries.iter().filter(|entry| heap.is_new(entry)).map(|entry| entry.slot).collect();
@@ -306,24 +237,6 @@ mod tests {
         entries.into_iter().rev().for_each(|entry| heap.restore(entry));
         let slots: Vec<u32> = drain(&mut heap).into_iter().map(|(_, slot)| slot).collect();
         assert_eq!(slots, [0, 1, 2, 3, 4, 5]);
-    }
-
-    #[test]
-    fn the_dead_never_outnumber_the_living_by_much() {
-        let mut heap = DeadlineHeap::default();
-        let few = |heap: &DeadlineHeap| heap.entries.len() < 3 * heap.len() + 8 * DEAD_TOLERATED;
-        for slot in 0..1000 {
-            heap.insert(slot, i64::from(slot % 7) + 1000);
-        }
-        for round in 0..200_000_u32 {
-            heap.reschedule(round.wrapping_mul(7919) % 1000, i64::from(round.wrapping_mul(31) % 5000));
-            assert!(few(&heap), "{} entries", heap.entries.len());
-        }
-        for slot in 0..1000 {
-            heap.remove(slot);
-            assert!(few(&heap), "{} entries", heap.entries.len());
-        }
-        assert_eq!(heap.entries.len(), 0);
     }
 
     proptest! {
@@ -340,11 +253,11 @@ mod tests {
                         model.push((deadline, arrival, slot));
                     }
                     (1, Some(index)) => {
-                        heap.reschedule(slot, deadline);
+                        heap.reschedule(heap.position(slot), deadline);
                         model[index] = (deadline, arrival, slot);
                     }
                     (2, Some(index)) => {
-                        heap.remove(slot);
+                        heap.remove(heap.position(slot));
                         model.swap_remove(index);
                     }
                     (3, _) => {

@@ -4,11 +4,14 @@
 //! moved during this turn for the next one; whatever a callback does to a timer of the batch takes effect before that
 //! timer runs.
 
-use crate::heap::{ABSENT, DeadlineHeap, IN_BATCH};
+use crate::heap::{ABSENT, DeadlineHeap};
 use crate::labels::Label;
 use crate::timer::{Once, Repeat};
 use crate::{Instant, Timer};
 use std::task::Waker;
+
+/// Position of a timer that is due and waits in the batch for its call.
+const IN_BATCH: u32 = u32::MAX - 1;
 
 /// What a timer does when it is due.
 pub(crate) enum Action {
@@ -40,7 +43,7 @@ pub(crate) struct Due {
 pub(crate) struct TimerTable {
     slots: Vec<Slot>,
     heap: DeadlineHeap,
-    /// Vacant slots, the latest first.
+    /// Vacant slots, the latest last: a list of its own, so that taking one does not wait for the one before.
     free: Vec<u32>,
     active: usize,
     /// The latest turn in which a timer was set or moved.
@@ -111,8 +114,9 @@ impl TimerTable {
         if !self.contains(timer) {
             return None;
         }
-        if self.heap.is_armed(timer.slot) {
-            self.heap.remove(timer.slot);
+        let position = self.heap.position(timer.slot);
+        if position < IN_BATCH {
+            self.heap.remove(position);
         }
         Some(self.vacate(timer))
     }
@@ -123,8 +127,9 @@ impl TimerTable {
             return false;
         }
         self.note_turn(turn);
-        if self.heap.is_armed(timer.slot) {
-            self.heap.reschedule(timer.slot, deadline.as_nanos());
+        let position = self.heap.position(timer.slot);
+        if position < IN_BATCH {
+            self.heap.reschedule(position, deadline.as_nanos());
         } else {
             self.heap.insert(timer.slot, deadline.as_nanos());
         }
@@ -175,7 +180,7 @@ impl TimerTable {
     /// repeating timer has its next deadline already.
     pub(crate) fn begin(&mut self, due: Due, now: Instant) -> Option<(Action, Label)> {
         let timer = due.timer;
-        if self.live(timer).is_none() || self.heap.marked(timer.slot) != IN_BATCH {
+        if self.live(timer).is_none() || self.heap.position(timer.slot) != IN_BATCH {
             return None;
         }
         let slot = &mut self.slots[timer.slot as usize];
