@@ -1,0 +1,49 @@
+//! The command line: one file for each command.
+
+mod folder;
+mod run;
+mod units;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// One event loop, from file descriptor to message.
+#[derive(Debug, Parser)]
+#[command(name = "mainspring", version, about, max_term_width = 110)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a WebAssembly guest: a module or a component.
+    Run(run::Arguments),
+}
+
+/// Reads the command line, does what it says, and returns the exit code: 2 for a command line that cannot be understood, 1 for anything
+/// else that went wrong, otherwise the command's own.
+#[must_use]
+pub fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Run(arguments) => run::run(&arguments),
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("mainspring: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Arguments::command().debug_assert();
+    }
+}

@@ -1,0 +1,9 @@
+//! Mainspring's front door: what the program `mainspring` is made of, as a library.
+//!
+//! - [`cli`]: the command line, one file for each command.
+//! - [`CodeCache`]: compiled guests, kept between runs.
+
+pub mod cli;
+mod code_cache;
+
+pub use code_cache::{CACHED_PROGRAMS_MAX, CodeCache};

@@ -1,0 +1,7 @@
+//! The program `mainspring`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    mainspring::cli::main()
+}

@@ -1,0 +1,166 @@
+//! `mainspring run`, as a shell sees it.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+
+/// The module of a guest that `cargo xtask guests` built; `None`, with a line that says so, where it was not run. Under `cargo xtask test` a
+/// missing one is a failure.
+fn guest(name: &str) -> Option<PathBuf> {
+    let told = std::env::var_os("MAINSPRING_GUESTS").map(PathBuf::from);
+    let beside = || {
+        let this = std::env::current_exe().expect("a running program has a path");
+        this.ancestors().nth(3).map(|target| target.join("guests")).unwrap_or_default()
+    };
+    let path = told.clone().unwrap_or_else(beside).join(format!("{name}.wasm"));
+    if path.is_file() {
+        return Some(path);
+    }
+    assert!(told.is_none(), "{} is missing", path.display());
+    eprintln!("skipped: run `cargo xtask guests` first");
+    None
+}
+
+/// The program, with a cache of its own.
+fn mainspring() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mainspring"));
+    let cache = std::env::temp_dir().join(format!("mainspring-run-{}", std::process::id()));
+    command.env("XDG_CACHE_HOME", cache).stdin(Stdio::null());
+    command
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+#[track_caller]
+fn expect(output: &Output, code: i32) {
+    assert_eq!(output.status.code(), Some(code), "{}", text(&output.stderr));
+}
+
+#[test]
+fn arguments_and_environment_are_passed_on_and_the_cache_changes_nothing() {
+    let Some(guest) = guest("info") else { return };
+    for _ in 0..2 {
+        let output = mainspring()
+            .args(["run", "--env", "A=1", "--env", "PASSED_ON"])
+            .env("PASSED_ON", "2")
+            .arg(&guest)
+            .args(["--", "--flag", "word"])
+            .output()
+            .unwrap();
+        expect(&output, 0);
+        let expected =
+            "argument info.wasm\nargument --flag\nargument word\nvariable A=1\nvariable PASSED_ON=2\n";
+        assert!(text(&output.stdout).starts_with(expected), "{}", text(&output.stdout));
+    }
+}
+
+#[test]
+fn the_exit_code_is_the_guests() {
+    let Some(guest) = guest("exit") else { return };
+    expect(&mainspring().arg("run").arg(&guest).args(["--", "7"]).output().unwrap(), 7);
+}
+
+#[test]
+fn a_trap_ends_with_134_and_the_guests_backtrace() {
+    let Some(guest) = guest("exit") else { return };
+    let output = mainspring().arg("run").arg(&guest).args(["--", "trap"]).output().unwrap();
+    expect(&output, 134);
+    let said = text(&output.stderr);
+    assert!(said.contains("the guest trapped") && said.contains("exit::inner_of_the_trap"), "{said}");
+}
+
+#[test]
+fn a_limit_ends_a_spinning_guest_with_137_and_its_name() {
+    let Some(guest) = guest("spinner") else { return };
+    let output = mainspring().args(["run", "--cpu-max", "20ms", "--stats"]).arg(&guest).output().unwrap();
+    expect(&output, 137);
+    let said = text(&output.stderr);
+    assert!(said.contains("cpu-total") && said.contains("preempted"), "{said}");
+}
+
+#[test]
+fn standard_input_and_output_are_the_programs_own() {
+    let Some(guest) = guest("lines") else { return };
+    let mut child =
+        mainspring().arg("run").arg(&guest).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    for word in ["one", "two"] {
+        writeln!(input, "{word}").unwrap();
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        assert_eq!(line, format!("{}\n", word.to_uppercase()));
+    }
+    drop(input);
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_wasi_program_sees_the_folder_that_was_opened() {
+    let Some(guest) = guest("wasi-hello") else { return };
+    let folder = std::env::temp_dir().join(format!("mainspring-dir-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("from"), "content").unwrap();
+    let opened = format!("{}::/data", folder.display());
+    let copy = |opened: &str| {
+        let mut command = mainspring();
+        command.args(["run", "--dir", opened]).arg(&guest).args(["--", "copy", "/data/from", "/data/to"]);
+        command.output().unwrap()
+    };
+    expect(&copy(&format!("{opened}:ro")), 1);
+    expect(&copy(&opened), 0);
+    assert_eq!(std::fs::read_to_string(folder.join("to")).unwrap(), "content");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_second_signal_kills_a_guest_that_does_not_finish_at_the_first() {
+    let Some(guest) = guest("lines") else { return };
+    let mut child =
+        mainspring().arg("run").arg(&guest).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    writeln!(input, "ready").unwrap();
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    let signal = |child: &Child| {
+        let id = child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    };
+    signal(&child);
+    // It still answers, which shows that the first signal was only a question, and that it has been seen.
+    writeln!(input, "still here").unwrap();
+    line.clear();
+    output.read_line(&mut line).unwrap();
+    assert_eq!(line, "STILL HERE\n");
+    signal(&child);
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
+}
+
+#[test]
+fn what_cannot_be_run_is_named_in_one_line() {
+    let output = mainspring().args(["run", "/nonexistent.wasm"]).output().unwrap();
+    expect(&output, 1);
+    assert!(text(&output.stderr).starts_with("mainspring: cannot read /nonexistent.wasm"));
+    let this = std::env::current_exe().unwrap();
+    let output = mainspring().arg("run").arg(this).output().unwrap();
+    expect(&output, 1);
+    assert!(text(&output.stderr).contains("is not WebAssembly"));
+}
+
+#[test]
+fn a_command_line_that_makes_no_sense_ends_with_2() {
+    for words in [&["run"][..], &["run", "--memory-max", "lots", "x.wasm"], &["rum"]] {
+        expect(&mainspring().args(words).output().unwrap(), 2);
+    }
+}
+
+#[test]
+fn a_rule_that_makes_no_sense_is_explained() {
+    let Some(guest) = guest("info") else { return };
+    let output = mainspring().args(["run", "--allow-connect", "nowhere"]).arg(guest).output().unwrap();
+    expect(&output, 1);
+    assert!(text(&output.stderr).contains("`nowhere` is not a network rule"), "{}", text(&output.stderr));
+}
