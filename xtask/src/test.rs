@@ -16,9 +16,12 @@ const SIMULATED_STEPS: &str = "2000";
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Skip the simulator and the check of the benchmarks.
+    /// Skip the simulator.
     #[arg(long)]
     quick: bool,
+    /// Check the benchmarks as well, which means to build all their peers.
+    #[arg(long)]
+    benchmarks: bool,
 }
 
 /// What has been counted.
@@ -60,6 +63,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if !arguments.quick {
         let options = ["--seeds", SIMULATED_SEEDS, "--steps", SIMULATED_STEPS].map(String::from).to_vec();
         count.step("simulation", || simulate::run(&simulate::Arguments { options }));
+    }
+    if arguments.benchmarks {
         count.check("benchmarks: formatting", bench_cargo("fmt").args(["--all", "--check"]));
         let target = target_dir().join("bench");
         let clippy = ["--all-targets", "--quiet", "--target-dir"];
