@@ -21,11 +21,9 @@ on_each_backend! {
             }
         };
         reactor.every(Duration::from_secs(60), tick).unwrap();
-        let start = std::time::Instant::now();
         reactor.run().unwrap();
         assert_eq!(clock.elapsed(), Duration::from_secs(24 * 3600));
         assert_eq!(log.take(), [0; 24 * 60], "time jumps from deadline to deadline and overruns none");
-        assert!(start.elapsed() < Duration::from_secs(10));
     }
 
     fn virtual_time_is_deterministic(backend: Backend) {

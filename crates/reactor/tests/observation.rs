@@ -71,24 +71,26 @@ on_each_backend! {
         reactor.set_timing(true);
         let (left, _right) = readable_socket();
         let (other, _peer) = readable_socket();
+        reactor.watch(other).label("quick").on_read(|_, event| event.unwatch()).start().unwrap();
+        settle(&mut reactor, 5);
+        assert_eq!(reactor.timing().unwrap().slowest.unwrap().label.as_deref(), Some("quick"));
         let watch = reactor.watch(left).label("slow reader");
         watch
             .on_read(|_, event| {
-                spin(Duration::from_millis(4));
+                outdo_the_slowest(event.reactor());
                 event.unwatch()
             })
             .start()
             .unwrap();
-        reactor.watch(other).label("quick").on_read(|_, event| event.unwatch()).start().unwrap();
         settle(&mut reactor, 5);
-        let slowest = reactor.timing().unwrap().slowest.unwrap();
-        assert!(slowest.duration >= Duration::from_millis(4));
-        assert_eq!(slowest.label.as_deref(), Some("slow reader"));
-        let timer = reactor.after(Duration::ZERO, |_| spin(Duration::from_millis(200))).unwrap();
+        let slow = reactor.timing().unwrap().slowest.unwrap();
+        assert_eq!(slow.label.as_deref(), Some("slow reader"));
+        let timer = reactor.after(Duration::ZERO, outdo_the_slowest).unwrap();
         assert!(reactor.label_timer(timer, "slower timer"));
         reactor.poll(PATIENCE).unwrap();
-        let slowest = reactor.timing().unwrap().slowest.unwrap();
-        assert_eq!(slowest.label.as_deref(), Some("slower timer"));
+        let slower = reactor.timing().unwrap().slowest.unwrap();
+        assert_eq!(slower.label.as_deref(), Some("slower timer"));
+        assert!(slower.duration > slow.duration);
         assert!(!reactor.label_timer(timer, "gone"));
     }
 
@@ -209,6 +211,13 @@ on_each_backend! {
         reactor.defer(|_| spin(Duration::from_millis(3))).unwrap();
         assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
     }
+}
+
+/// Takes longer than any callback so far.
+fn outdo_the_slowest(handle: &Handle) {
+    let slowest =
+        handle.timing().and_then(|timing| timing.slowest).map_or(Duration::ZERO, |slowest| slowest.duration);
+    spin(slowest + Duration::from_millis(1));
 }
 
 /// A stall watch and where its reports arrive.
