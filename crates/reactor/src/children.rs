@@ -6,7 +6,8 @@
 
 use crate::signals::SignalWatcher;
 use crate::{Backend, Error, Handle, Interest, Result, Signal, Watcher};
-use rustix::process::{Pid, WaitOptions};
+use rustix::io::Errno;
+use rustix::process::{Pid, WaitId, WaitIdOptions, WaitOptions};
 use slab::Slab;
 use std::collections::VecDeque;
 use std::os::unix::process::ExitStatusExt;
@@ -55,7 +56,7 @@ impl Handle {
     /// already.
     ///
     /// # Errors
-    /// [`Error::Io`] if there is no such child or the system refuses; [`Error::SignalTaken`] on
+    /// [`Error::Io`] if there is no such child, or it is not ours, or the system refuses; [`Error::SignalTaken`] on
     /// [`Backend::Poll`] if another loop watches SIGCHLD; [`Error::Closed`].
     ///
     /// # Examples
@@ -74,8 +75,9 @@ impl Handle {
         callback: impl FnOnce(&Handle, Option<ExitStatus>) + 'static,
     ) -> Result<ChildWatcher> {
         self.core().check_open()?;
-        let no_child = || Error::Io { action: "watching a child", source: rustix::io::Errno::CHILD.into() };
-        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(no_child)?;
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let pid =
+            pid.filter(|pid| is_child(*pid)).ok_or_else(|| Error::io("watching a child")(Errno::CHILD))?;
         let name = {
             let mut table = self.core().children.borrow_mut();
             table.next_serial += 1;
@@ -145,6 +147,12 @@ impl Handle {
             self.unwatch_signal(signal);
         }
     }
+}
+
+/// Whether the process is a child of this one that nobody has reaped, ended or not.
+fn is_child(pid: Pid) -> bool {
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    rustix::process::waitid(WaitId::Pid(pid), look).is_ok()
 }
 
 fn reap_all(handle: &Handle) {

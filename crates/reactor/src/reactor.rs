@@ -69,8 +69,8 @@ impl Reactor {
     /// Waits until something happens, for at most `timeout` (`None`: for ever), and makes one turn of it. Returns how many
     /// callbacks ran.
     ///
-    /// It returns 0 when the timeout passed (or never would, on a virtual clock that stands still), when another thread called [`Remote::wake`](crate::Remote::wake) or
-    /// [`Remote::stop`](crate::Remote::stop), or when only tasks ran.
+    /// It returns 0 when the timeout passed (or never would, on a virtual clock that stands still), when another thread
+    /// called [`Remote::wake`](crate::Remote::wake) or [`Remote::stop`](crate::Remote::stop), or when only tasks ran.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) if waiting fails; [`Error::DeadlineOutOfRange`](crate::Error::DeadlineOutOfRange) never:
