@@ -17,8 +17,8 @@ use crate::cases::Case;
 static ALLOCATOR: allocations::Counting = allocations::Counting;
 
 /// Rounds when everything is wanted, and when time is short.
-const ROUNDS: u32 = 40;
-const ROUNDS_QUICK: u32 = 12;
+const ROUNDS: u32 = 200;
+const ROUNDS_QUICK: u32 = 60;
 
 fn main() {
     let options = Options::from_env("kernel-bench");
