@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: builds and runs one suite of the `bench` workspace.
 
 use crate::command::{self, cargo, root, target_dir};
+use crate::guests;
 use anyhow::Result;
 use clap::ValueEnum;
 
@@ -17,6 +18,8 @@ pub(crate) struct Arguments {
 enum Suite {
     /// The reactor against raw epoll, libev, libuv, libevent, mio, polling, calloop and tokio.
     Reactor,
+    /// Guests: idle, woken beside the same work written natively, polling among many watches, started.
+    Guests,
     /// The kernel by itself, beside JSON parsing, schema validation and in-process actors.
     Kernel,
 }
@@ -28,12 +31,16 @@ pub(crate) fn run_suite(suite: &str, options: &[String]) -> Result<()> {
         .arg(root().join("bench/Cargo.toml"))
         .arg("--target-dir")
         .arg(target_dir().join("bench"))
+        .env("MAINSPRING_GUESTS", guests::folder())
         .args(["--bin", &format!("{suite}-bench"), "--"])
         .args(options);
     command::run(&mut command)
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    if matches!(arguments.suite, Suite::Guests) {
+        guests::ensure()?;
+    }
     let suite = arguments.suite.to_possible_value();
     run_suite(suite.as_ref().map_or("", |suite| suite.get_name()), &arguments.options)
 }

@@ -1,0 +1,61 @@
+//! Rounds: every subject of every case once, again and again, each time in a process of its own.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use bench_support::{Keep, Measurement, Options, Results, measure, report, write_json};
+
+use crate::cases::{self, Case};
+use crate::targets;
+
+/// A subject that takes longer than this for one measurement hangs.
+const SUBJECT_TIME_LIMIT: Duration = Duration::from_secs(120);
+
+/// Runs the suite, prints the report and writes the rows.
+pub(crate) fn run(options: &Options) {
+    let mut cases = cases::all(options.quick);
+    cases.retain(|case| options.wants_case(case.name));
+    let started = Instant::now();
+    let mut results = Results::new("guests");
+    let rounds = |case: &Case| options.rounds.unwrap_or(case.rounds);
+    let last = cases.iter().map(rounds).max().unwrap_or(0);
+    for round in 0..last {
+        eprintln!("round {} of {last}, after {:.0} s", round + 1, started.elapsed().as_secs_f64());
+        for case in cases.iter().filter(|case| round < rounds(case)) {
+            run_case(case, round as usize, options, &mut results);
+        }
+    }
+    targets::derive(&mut results);
+    print!("{}", report(&results, &targets::all()));
+    if let Some(path) = &options.json
+        && let Err(error) = write_json(path, &results.rows())
+    {
+        eprintln!("cannot write {}: {error}", path.display());
+        std::process::exit(1);
+    }
+}
+
+/// One measurement of every subject. Each round begins with another subject, so that none always follows the same one.
+fn run_case(case: &Case, round: usize, options: &Options, results: &mut Results) {
+    let this = std::env::current_exe().expect("a running program has a path");
+    for position in 0..case.subjects.len() {
+        let subject = case.subjects[(position + round) % case.subjects.len()];
+        if !options.wants_subject(subject) {
+            continue;
+        }
+        let mut command = Command::new(&this);
+        match measure(command.args(["subject", subject]).args(&case.words), SUBJECT_TIME_LIMIT) {
+            Ok(measurements) => measurements.iter().for_each(|m| record(results, case.name, subject, m)),
+            Err(failure) => eprintln!("{} {subject}: {failure}", case.name),
+        }
+    }
+}
+
+/// Costs keep their minimum, rates their maximum.
+fn record(results: &mut Results, case: &str, subject: &str, measurement: &Measurement) {
+    let Measurement { metric, unit, samples } = measurement;
+    let keep = if metric.ends_with("_per_s") { Keep::Maximum } else { Keep::Minimum };
+    for &sample in samples {
+        results.record(case, subject, metric, unit, keep, sample);
+    }
+}
