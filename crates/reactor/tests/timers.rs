@@ -22,8 +22,7 @@ fn noting<T: 'static>(log: &Log<T>, entry: T) -> impl FnOnce(&Handle) + 'static 
 
 /// The real monotonic clock.
 fn monotonic_nanos() -> i64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    time.tv_sec * 1_000_000_000 + time.tv_nsec
+    support::processes::monotonic_time().as_nanos() as i64
 }
 
 /// A repeating timer that notes, for each call, how many seconds after the start it was due, was made, and how many

@@ -44,6 +44,17 @@ impl Forked {
 
 /// Processor time that this thread has used so far.
 pub(crate) fn thread_cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    read_clock(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// The real monotonic clock.
+pub(crate) fn monotonic_time() -> Duration {
+    read_clock(libc::CLOCK_MONOTONIC)
+}
+
+fn read_clock(clock: libc::clockid_t) -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the time is a live timespec.
+    assert_eq!(unsafe { libc::clock_gettime(clock, &mut time) }, 0);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
