@@ -284,7 +284,7 @@ impl TimerCancel {
 pub struct Poll {
     /// The most events to return; at least 1.
     pub max_events: u32,
-    /// How long to wait; 0 not at all, [`TIMEOUT_FOREVER`] for ever.
+    /// How long to wait; 0 not at all, [`TIMEOUT_FOREVER`](super::TIMEOUT_FOREVER) for ever.
     pub timeout_ms: u32,
 }
 
