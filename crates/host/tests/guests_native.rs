@@ -51,7 +51,8 @@ fn an_echo_server_answers_everyone_without_a_wasted_poll(name: &str) {
     });
     let stats = player.guest.stats();
     assert_eq!((stats.zero_timeout_polls, stats.empty_polls), (0, 0), "{stats:?}");
-    assert!(stats.polls <= stats.events, "{stats:?}");
+    // The last poll is still waiting.
+    assert!(stats.polls <= stats.events + 1, "{stats:?}");
 }
 
 #[test]
