@@ -5,7 +5,7 @@
 //! when a write has to wait for the first time, because many sockets report every read of the peer as an edge.
 
 use crate::{Backend, Error, Handle, Interest, Mode, Readiness, Result, Watcher};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
@@ -49,10 +49,33 @@ struct State {
     edge: bool,
 }
 
+/// Who waits, by the number of the wait.
 #[derive(Default)]
 struct Waiting {
-    read: Vec<Waker>,
-    write: Vec<Waker>,
+    read: Vec<(u64, Waker)>,
+    write: Vec<(u64, Waker)>,
+    next_wait: u64,
+}
+
+/// The number under which hand-written futures wait, one per direction.
+const POLLED: u64 = 0;
+
+/// One wait, which is forgotten when it is given up.
+struct Wait<'a> {
+    state: &'a State,
+    direction: Direction,
+    number: u64,
+}
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        let given_up = {
+            let mut waiters = self.state.waiters(self.direction);
+            let place = waiters.iter().position(|(number, _)| *number == self.number);
+            place.map(|place| waiters.remove(place))
+        };
+        drop(given_up);
+    }
 }
 
 /// One of the two things to wait for.
@@ -79,18 +102,47 @@ impl Direction {
 }
 
 impl State {
-    fn waiters(&self, direction: Direction) -> std::cell::RefMut<'_, Vec<Waker>> {
-        std::cell::RefMut::map(self.waiting.borrow_mut(), |waiting| match direction {
+    fn waiters(&self, direction: Direction) -> RefMut<'_, Vec<(u64, Waker)>> {
+        RefMut::map(self.waiting.borrow_mut(), |waiting| match direction {
             Direction::Read => &mut waiting.read,
             Direction::Write => &mut waiting.write,
         })
     }
 
-    fn add_waiter(&self, direction: Direction, waker: &Waker) {
+    fn begin_wait(&self, direction: Direction) -> Wait<'_> {
+        let mut waiting = self.waiting.borrow_mut();
+        waiting.next_wait += 1;
+        Wait { state: self, direction, number: waiting.next_wait }
+    }
+
+    /// Has `waker` woken for this wait, instead of whatever was to be woken for it before.
+    fn set_waker(&self, direction: Direction, number: u64, waker: &Waker) {
         let mut waiters = self.waiters(direction);
-        if !waiters.iter().any(|waiter| waiter.will_wake(waker)) {
-            waiters.push(waker.clone());
+        let replaced = match waiters.iter_mut().find(|(other, _)| *other == number) {
+            Some((_, current)) if current.will_wake(waker) => None,
+            Some((_, current)) => Some(std::mem::replace(current, waker.clone())),
+            None => {
+                waiters.push((number, waker.clone()));
+                None
+            }
+        };
+        drop(waiters);
+        drop(replaced);
+    }
+
+    /// Wakes everyone who waits for a direction. True if anyone did.
+    fn wake(&self, direction: Direction) -> bool {
+        let mut woken = std::mem::take(&mut *self.waiters(direction));
+        let awaited = !woken.is_empty();
+        for (_, waker) in woken.drain(..) {
+            waker.wake();
         }
+        // The memory is for the next ones.
+        let mut waiters = self.waiters(direction);
+        if waiters.capacity() == 0 {
+            *waiters = woken;
+        }
+        awaited
     }
 
     /// Takes in a report and wakes whoever waited for it. Says what to ask the kernel for from now on.
@@ -113,11 +165,7 @@ impl State {
             if !ready.contains(direction.readiness()) {
                 continue;
             }
-            let waiters = std::mem::take(&mut *self.waiters(direction));
-            let awaited = !waiters.is_empty();
-            for waiter in waiters {
-                waiter.wake();
-            }
+            let awaited = self.wake(direction);
             // Levels are asked for only while somebody waits; so are write edges.
             if !self.edge || (direction == Direction::Write && !awaited) {
                 interest.remove(direction.interest());
@@ -165,7 +213,8 @@ impl<T: AsFd> Async<T> {
     /// # Errors
     /// The operation's own, or the loop's.
     pub async fn read_with<R>(&self, mut operation: impl FnMut(&T) -> io::Result<R>) -> io::Result<R> {
-        poll_fn(|context| self.poll_with(context, Direction::Read, &mut operation)).await
+        let wait = self.state.begin_wait(Direction::Read);
+        poll_fn(|context| self.poll_with(context, wait.direction, wait.number, &mut operation)).await
     }
 
     /// Runs `operation` until it does not say [`WouldBlock`](io::ErrorKind::WouldBlock), waiting for writability in between.
@@ -173,25 +222,26 @@ impl<T: AsFd> Async<T> {
     /// # Errors
     /// The operation's own, or the loop's.
     pub async fn write_with<R>(&self, mut operation: impl FnMut(&T) -> io::Result<R>) -> io::Result<R> {
-        poll_fn(|context| self.poll_with(context, Direction::Write, &mut operation)).await
+        let wait = self.state.begin_wait(Direction::Write);
+        poll_fn(|context| self.poll_with(context, wait.direction, wait.number, &mut operation)).await
     }
 
-    /// [`read_with`](Async::read_with) for hand-written futures.
+    /// [`read_with`](Async::read_with) for hand-written futures. The task that asked last is the one that is woken.
     pub fn poll_read_with<R>(
         &self,
         context: &mut Context<'_>,
         mut operation: impl FnMut(&T) -> io::Result<R>,
     ) -> Poll<io::Result<R>> {
-        self.poll_with(context, Direction::Read, &mut operation)
+        self.poll_with(context, Direction::Read, POLLED, &mut operation)
     }
 
-    /// [`write_with`](Async::write_with) for hand-written futures.
+    /// [`write_with`](Async::write_with) for hand-written futures. The task that asked last is the one that is woken.
     pub fn poll_write_with<R>(
         &self,
         context: &mut Context<'_>,
         mut operation: impl FnMut(&T) -> io::Result<R>,
     ) -> Poll<io::Result<R>> {
-        self.poll_with(context, Direction::Write, &mut operation)
+        self.poll_with(context, Direction::Write, POLLED, &mut operation)
     }
 
     /// Waits until a read would make progress. The readiness is looked up afresh, whatever was read meanwhile.
@@ -224,13 +274,15 @@ impl<T: AsFd> Async<T> {
                 Err(errno) => Err(errno.into()),
             }
         };
-        poll_fn(|context| self.poll_with(context, direction, &mut { probe })).await
+        let wait = self.state.begin_wait(direction);
+        poll_fn(|context| self.poll_with(context, direction, wait.number, &mut { probe })).await
     }
 
     fn poll_with<R>(
         &self,
         context: &mut Context<'_>,
         direction: Direction,
+        wait: u64,
         operation: &mut dyn FnMut(&T) -> io::Result<R>,
     ) -> Poll<io::Result<R>> {
         loop {
@@ -242,7 +294,7 @@ impl<T: AsFd> Async<T> {
                 }
                 self.state.ready.set(self.state.ready.get().difference(direction.readiness()));
             }
-            self.state.add_waiter(direction, context.waker());
+            self.state.set_waker(direction, wait, context.waker());
             return match self.ask_for(direction) {
                 Ok(()) => Poll::Pending,
                 Err(error) => Poll::Ready(Err(error.into())),

@@ -155,3 +155,16 @@ fn quiet_panics() -> impl Drop {
     QUIET.with(|quiet| quiet.set(true));
     Loud
 }
+
+/// Lets everybody else run once.
+pub(crate) async fn yield_now() {
+    let mut yielded = false;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut yielded, true) {
+            return std::task::Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        std::task::Poll::Pending
+    })
+    .await;
+}
