@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 /// When the loop ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// It waits for the next input or deadline until it is told to shut down.
@@ -15,6 +16,7 @@ pub enum Mode {
 
 /// The settings of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// When the loop ends.
@@ -57,6 +59,7 @@ impl Default for Config {
 ///
 /// Bounds are per offender wherever there is one, so that neighbours do not pay.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
     /// Bytes of one line. Beyond: the line is refused (413) from a client, a fault from an actor.

@@ -18,6 +18,7 @@ use serde_json::Value;
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Manifest {
     /// The name, unique in the loop.
     pub id: String,
@@ -47,6 +48,7 @@ pub struct Manifest {
 
 /// When an actor that ended is started again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RestartWhen {
     /// Always.
@@ -60,6 +62,7 @@ pub enum RestartWhen {
 
 /// How an actor is restarted: a budget within a window, and a pause that grows.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct RestartPolicy {
     /// When at all.
@@ -91,6 +94,7 @@ impl Default for RestartPolicy {
 
 /// How often a request is given to the capability when the actor crashes over it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct RetryPolicy {
     /// Deliveries in all; 1 means that nothing is retried.
@@ -107,6 +111,7 @@ impl Default for RetryPolicy {
 
 /// The bounds of one capability.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct ActorLimits {
     /// Commands and queries in its hands at once.
