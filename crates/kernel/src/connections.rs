@@ -24,6 +24,8 @@ pub(crate) struct Connection {
     /// Its queue in the User lane.
     pub(crate) queue: u32,
     pub(crate) bad_lines: u32,
+    /// Outcomes that it has not been given yet.
+    pub(crate) owed: usize,
     /// Bytes handed out and not yet written.
     pub(crate) egress_bytes: usize,
     egress_paused: bool,
@@ -58,6 +60,7 @@ impl Kernel {
             peer,
             queue,
             bad_lines: 0,
+            owed: 0,
             egress_bytes: 0,
             egress_paused: false,
             reading_paused: false,
@@ -80,6 +83,19 @@ impl Kernel {
         self.lanes.close(gone.queue);
         self.peers.get_mut(gone.peer).connections -= 1;
         self.peers.release(gone.peer);
+    }
+
+    /// Whether the loop has, or may get, something to write to a client that will send no more: an outcome, or events that it
+    /// subscribed to. Bytes that were handed out and not yet written do not count.
+    pub fn owes(&self, connection: ConnectionId) -> bool {
+        self.connections.get(&connection).is_some_and(|client| client.owed > 0 || !client.patterns.is_empty())
+    }
+
+    /// A client was given an outcome.
+    pub(crate) fn settle_debt(&mut self, connection: ConnectionId) {
+        if let Some(client) = self.connections.get_mut(&connection) {
+            client.owed = client.owed.saturating_sub(1);
+        }
     }
 
     /// Closes a connection for a reason of the loop's own.

@@ -157,8 +157,15 @@ impl Kernel {
     ) -> Result<(), Refusal> {
         let origin = Origin::Connection(connection);
         let applicant = Applicant { message, origin, peer, queue, cause: None };
-        if let Admission::Answered(answer) = self.admit(applicant, now)? {
-            let _ = self.write(connection, answer, now);
+        match self.admit(applicant, now)? {
+            Admission::Answered(answer) => {
+                let _ = self.write(connection, answer, now);
+            }
+            Admission::Accepted | Admission::Joined => {
+                if let Some(client) = self.connections.get_mut(&connection) {
+                    client.owed += 1;
+                }
+            }
         }
         Ok(())
     }

@@ -59,6 +59,8 @@ pub enum Input {
     StatsCollected(u64, Json),
     /// See [`Kernel::shutdown`].
     Shutdown(String),
+    /// See [`Kernel::hasten`].
+    Hasten,
     /// See [`Kernel::turn`].
     Turn,
 }
@@ -84,6 +86,7 @@ impl Kernel {
             Input::ActorReady(actor) => self.actor_ready(actor, now),
             Input::StatsCollected(ticket, numbers) => self.stats_collected(ticket, numbers, now),
             Input::Shutdown(reason) => self.shutdown(&reason, now),
+            Input::Hasten => self.hasten(now),
             Input::Turn => {
                 self.turn(now);
             }

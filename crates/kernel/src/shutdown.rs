@@ -36,6 +36,15 @@ impl Kernel {
         self.wheel.schedule(deadline, Job::Drain);
     }
 
+    /// Ends the patience of a shutdown: requests in flight are answered now, or, if that is done, unwritten bytes and actors are given up.
+    pub fn hasten(&mut self, now: Now) {
+        match self.life {
+            Life::Draining => self.answer_the_rest(now),
+            Life::Flushing => self.end(now),
+            Life::Booting | Life::Running | Life::Ended => {}
+        }
+    }
+
     /// Moves on when a stage of the loop's life has nothing left to do.
     pub(crate) fn advance_life(&mut self, now: Now) {
         if self.life == Life::Running && self.is_quiescent() {

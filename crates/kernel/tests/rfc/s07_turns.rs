@@ -139,6 +139,23 @@ fn s7_3_a_drain_answers_what_finishes_and_ends_the_rest_at_its_deadline() {
 }
 
 #[test]
+fn s7_3_a_hastened_shutdown_answers_the_rest_and_ends_at_once() {
+    let mut world = World::booted(vec![manifest("echo", &["command:Echo.Say"])]);
+    world.auto_stop = false;
+    let client = world.connect(1);
+    world.kernel.hasten(world.now);
+    world.ask(client, &line("command", "Echo.Say", "c-1", json!(1)));
+    world.kernel.shutdown("test", world.now);
+    world.run();
+    assert!(world.take_written(client).is_empty(), "it may still finish");
+    world.kernel.hasten(world.now);
+    assert_eq!(world.run(), Turn::Idle, "the actor may still end by itself");
+    assert_eq!(code(&world.only_written(client)), 503);
+    world.kernel.hasten(world.now);
+    assert_eq!(world.run(), Turn::Ended);
+}
+
+#[test]
 fn s7_3_an_outcome_that_came_before_the_deadline_of_the_drain_is_delivered() {
     let mut world = World::booted(vec![manifest("echo", &["command:Echo.Say"])]);
     let client = world.connect(1);

@@ -116,3 +116,26 @@ fn s13_1_the_error_about_a_line_that_is_no_message_is_itself_a_message() {
     assert!(mainspring_message::Envelope::parse(answer.line().as_bytes()).is_ok(), "{answer:?}");
     assert_eq!(data(&answer)["originalId"], json!(null));
 }
+
+#[test]
+fn s13_3_the_loop_knows_whether_it_owes_a_client_an_answer() {
+    let mut world = World::booted(vec![manifest("echo", &["command:Echo.Say"])]);
+    let (client, other) = (world.connect(1), world.connect(2));
+    assert!(!world.kernel.owes(client));
+    let request = line("command", "Echo.Say", "c-1", json!(1));
+    world.ask(client, &request);
+    // A repetition waits for the same answer.
+    world.ask(client, &request);
+    assert!(world.kernel.owes(client));
+    assert!(!world.kernel.owes(other));
+    let (actor, delivered) = world.only_delivered();
+    world.replies(actor, &delivered, json!(1));
+    assert_eq!(world.take_written(client).len(), 2);
+    assert!(!world.kernel.owes(client));
+    // What is refused, or answered from the window, is answered at once.
+    world.ask(client, &request);
+    world.ask(client, &line("command", "No.Such", "c-2", json!(1)));
+    assert!(!world.kernel.owes(client));
+    world.ask(client, &line("command", "Sys.Subscribe", "c-3", json!({ "types": ["Echo.*"] })));
+    assert!(world.kernel.owes(client), "events may come");
+}
