@@ -8,6 +8,7 @@ use crate::policy::NetworkPolicy;
 use crate::resource::Resource;
 use crate::signal::Signal;
 use crate::stats::{Counters, HostCounters, count, uncount};
+use crate::sys_loop::next_turn;
 use crate::table::{Entry, Table};
 use mainspring_reactor::Handle;
 use mainspring_zcl::abi::ErrorCode;
@@ -60,6 +61,12 @@ impl GuestContext {
     pub fn refuse(&self, limit: Limit) {
         count(&self.counters.refused[limit as usize], 1);
         self.host_counters.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What counts refusals on behalf of code that cannot reach the guest.
+    #[cfg(feature = "wasi")]
+    pub(crate) fn shared_refusals(&self) -> crate::stats::SharedRefusals {
+        crate::stats::SharedRefusals::new(&self.counters, &self.host_counters)
     }
 
     /// Gives the guest another handle.
@@ -119,6 +126,12 @@ impl GuestContext {
 
     fn count_handles(&self) {
         self.counters.handles.set(self.table.borrow().open_count() as u64);
+    }
+
+    /// Waits for the loop's next turn, so that its neighbours come first.
+    pub(crate) async fn make_way(&self) {
+        self.counters.makes_way.set(true);
+        next_turn(&self.handle).await;
     }
 
     /// How many more bytes the host may hold for the guest.

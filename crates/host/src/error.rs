@@ -65,6 +65,12 @@ pub enum Error {
     #[cfg(feature = "wasi")]
     #[error(transparent)]
     Folder(#[from] crate::wasi::FolderError),
+    /// A limit that could not be kept.
+    #[cfg(feature = "wasi")]
+    #[error(
+        "a limit on bandwidth does not reach WASI's sockets: allow the guest net/tcp@v1 alone, or lift the limit"
+    )]
+    BandwidthOfWasiSockets,
     /// A standard stream could not be set up.
     #[error("cannot set up a standard stream: {0}")]
     Stdio(std::io::Error),

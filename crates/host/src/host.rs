@@ -275,7 +275,7 @@ impl Host {
     /// Starts a guest on a loop. It runs from the loop's next turn on.
     ///
     /// # Errors
-    /// [`Error::TooManyGuests`], [`Error::Stdio`], [`Error::Reactor`].
+    /// [`Error::TooManyGuests`], [`Error::Stdio`], [`Error::Reactor`]; with WASI, `Error::Folder` and `Error::BandwidthOfWasiSockets` too.
     pub fn spawn(&self, reactor: &Handle, program: &Program, config: GuestConfig) -> Result<GuestHandle> {
         self.start(reactor, config, |context, extras, exit| {
             #[cfg(feature = "wasi")]
@@ -379,6 +379,9 @@ impl Wanted {
     #[cfg(feature = "wasi")]
     pub(crate) fn with_wasi(mut self, imports_wasi: bool, context: &Rc<GuestContext>) -> Result<Wanted> {
         if imports_wasi {
+            if self.wasi.sockets && context.bandwidth.is_some() {
+                return Err(Error::BandwidthOfWasiSockets);
+            }
             self.extras.wasi = Some(Box::new(crate::wasi::WasiState::new(context, &self.wasi)?));
         }
         Ok(self)

@@ -8,7 +8,6 @@ use crate::limits::Limit;
 use crate::program::{EntryPoint, Program};
 use crate::state::{Extras, GuestState};
 use crate::stats::{GuestPhase, HostCounters, count};
-use crate::sys_loop::next_turn;
 use mainspring_zcl::abi::{STDIN, STDOUT};
 use std::future::Future;
 use std::pin::Pin;
@@ -68,13 +67,19 @@ impl Run {
     fn resume(&mut self, task: &mut Context<'_>) -> Poll<wasmtime::Result<i32>> {
         let Some(life) = &mut self.life else { return Poll::Pending };
         let _running = self.host.ticker.enter();
+        let counters = &self.context.counters;
+        if counters.phase.replace(GuestPhase::Running) == GuestPhase::Waiting {
+            count(&counters.wakeups, 1);
+        }
+        counters.makes_way.set(false);
         let start = Instant::now();
         self.context.resumed_at.set(Some(start));
-        self.context.counters.phase.set(GuestPhase::Running);
         let outcome = life.as_mut().poll(task);
         self.context.resumed_at.set(None);
-        let spent = self.context.counters.cpu_time.get() + start.elapsed();
-        self.context.counters.cpu_time.set(spent);
+        counters.cpu_time.set(counters.cpu_time.get() + start.elapsed());
+        if outcome.is_pending() && !counters.makes_way.get() {
+            counters.phase.set(GuestPhase::Waiting);
+        }
         outcome
     }
 
@@ -204,7 +209,7 @@ fn preempt(store: StoreContextMut<'_, GuestState>) -> wasmtime::Result<UpdateDea
         return Err(Stop::CpuTotal.into());
     }
     count(&context.counters.preemptions, 1);
-    let handle = context.handle.clone();
-    let turn = Confined::new(async move { next_turn(&handle).await });
+    let context = (*state.context).clone();
+    let turn = Confined::new(async move { context.make_way().await });
     Ok(UpdateDeadline::YieldCustom(state.slice_ticks(), Box::pin(turn)))
 }

@@ -1,7 +1,8 @@
 //! What a guest has done, in numbers: enough to answer "why is this guest awake?".
 
 use crate::limits::Limit;
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ pub enum GuestPhase {
     Starting,
     /// It runs, or was preempted and will run on the next turn.
     Running,
-    /// It waits in `POLL`.
+    /// It waits, in `POLL` or in one of WASI's calls.
     Waiting,
     /// It has ended.
     Ended,
@@ -91,6 +92,33 @@ pub(crate) struct Counters {
     pub(crate) watches: Cell<u64>,
     pub(crate) timers: Cell<u64>,
     pub(crate) refused: [Cell<u64>; Limit::ALL.len()],
+    /// Refusals that are counted where this cannot be reached.
+    refused_elsewhere: OnceCell<Arc<Refused>>,
+    /// It made way for its neighbours, and does not wait for anything.
+    pub(crate) makes_way: Cell<bool>,
+}
+
+type Refused = [AtomicU64; Limit::ALL.len()];
+
+/// Counts refusals of one guest from code that wants to be `Send`.
+#[derive(Clone, Debug)]
+#[cfg(feature = "wasi")]
+pub(crate) struct SharedRefusals {
+    guest: Arc<Refused>,
+    host: Arc<HostCounters>,
+}
+
+#[cfg(feature = "wasi")]
+impl SharedRefusals {
+    pub(crate) fn new(counters: &Counters, host: &Arc<HostCounters>) -> SharedRefusals {
+        let guest = counters.refused_elsewhere.get_or_init(Arc::default).clone();
+        SharedRefusals { guest, host: host.clone() }
+    }
+
+    pub(crate) fn count(&self, limit: Limit) {
+        self.guest[limit as usize].fetch_add(1, Ordering::Relaxed);
+        self.host.refused.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 /// Adds to a counter.
@@ -104,6 +132,10 @@ pub(crate) fn uncount(gauge: &Cell<u64>, amount: u64) {
 }
 
 impl Counters {
+    fn refused_elsewhere(&self, index: usize) -> u64 {
+        self.refused_elsewhere.get().map_or(0, |refused| refused[index].load(Ordering::Relaxed))
+    }
+
     pub(crate) fn snapshot(&self) -> GuestStats {
         GuestStats {
             phase: self.phase.get(),
@@ -122,7 +154,7 @@ impl Counters {
             handles: self.handles.get(),
             watches: self.watches.get(),
             timers: self.timers.get(),
-            refused: std::array::from_fn(|index| self.refused[index].get()),
+            refused: std::array::from_fn(|index| self.refused[index].get() + self.refused_elsewhere(index)),
         }
     }
 }
@@ -150,7 +182,7 @@ pub struct HostStats {
 }
 
 /// [`HostStats`] as they are kept: loops on several threads may share a host.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct HostCounters {
     pub(crate) guests: AtomicU64,
     pub(crate) started: AtomicU64,

@@ -1,6 +1,7 @@
 //! Guests written in Rust: the workspace `guests/rust`.
 //!
-//! A package whose name begins with `wasi-` is built for `wasm32-wasip1`, every other one for `wasm32-unknown-unknown`.
+//! A package whose name begins with `wasi-` is built for `wasm32-wasip1`, with `wasip2-` for `wasm32-wasip2` (its result is a
+//! component), and every other one for `wasm32-unknown-unknown`.
 
 use super::toolchain::{self, Choice};
 use crate::command::{root, run};
@@ -10,17 +11,34 @@ use std::path::Path;
 
 const BARE: &str = "wasm32-unknown-unknown";
 const WASI: &str = "wasm32-wasip1";
-const WASI_PREFIX: &str = "wasi-";
+const WASI_2: &str = "wasm32-wasip2";
+/// What the name of a package begins with, unless it is for the bare target.
+const PREFIXES: [(&str, &str); 2] = [("wasi-", WASI), ("wasip2-", WASI_2)];
 
 pub(super) fn build(folder: &Path, choice: Choice) -> Result<()> {
     let packages = packages()?;
-    let (wasi, bare): (Vec<_>, Vec<_>) = packages.iter().partition(|name| name.starts_with(WASI_PREFIX));
-    for (target, names) in [(BARE, bare), (WASI, wasi)] {
-        if !names.is_empty() {
-            build_for(target, &names, folder, choice)?;
+    for target in [BARE, WASI, WASI_2] {
+        let names: Vec<&String> = packages.iter().filter(|name| target_of(name) == target).collect();
+        if names.is_empty() {
+            continue;
         }
+        // Debian has no library for it, so that it cannot be had everywhere; the tests that need it say that they are skipped.
+        if target == WASI_2 && !toolchain::can_be_had(target) {
+            println!("guests: without {}: rustup cannot add {target} here", join(&names));
+            continue;
+        }
+        build_for(target, &names, folder, choice)?;
     }
     Ok(())
+}
+
+fn target_of(package: &str) -> &'static str {
+    let special = PREFIXES.into_iter().find(|(prefix, _)| package.starts_with(prefix));
+    special.map_or(BARE, |(_, target)| target)
+}
+
+fn join(names: &[&String]) -> String {
+    names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 fn packages() -> Result<Vec<String>> {
@@ -37,6 +55,7 @@ fn packages() -> Result<Vec<String>> {
 }
 
 fn build_for(target: &str, names: &[&String], folder: &Path, choice: Choice) -> Result<()> {
+    let choice = if target == WASI_2 { Choice::Rustup } else { choice };
     let toolchain = toolchain::find(target, choice)?;
     println!("guests: {} in Rust for {target}, with {}", names.len(), toolchain.name());
     // A folder for each toolchain: what one compiled is of no use to the other.
@@ -51,8 +70,21 @@ fn build_for(target: &str, names: &[&String], folder: &Path, choice: Choice) -> 
     run(&mut command)?;
     for name in names {
         let module = build_folder.join(target).join("release").join(format!("{name}.wasm"));
-        fs::copy(&module, folder.join(format!("{name}.wasm")))
+        let kind = if target == WASI_2 { "component.wasm" } else { "wasm" };
+        fs::copy(&module, folder.join(format!("{name}.{kind}")))
             .with_context(|| format!("the build left no {}", module.display()))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_package_is_built_for_what_its_name_says() {
+        for (name, target) in [("echo", BARE), ("wasi-hello", WASI), ("wasip2-net", WASI_2)] {
+            assert_eq!(target_of(name), target);
+        }
+    }
 }

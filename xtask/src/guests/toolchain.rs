@@ -36,7 +36,7 @@ const DEBIAN_PACKAGES: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-src", "w
 
 /// Finds, or installs, what builds for `target`.
 pub(super) fn find(target: &str, choice: Choice) -> Result<Toolchain> {
-    if choice != Choice::Debian && (has_target(target) || add_target(target)) {
+    if choice != Choice::Debian && can_be_had(target) {
         return Ok(Toolchain::Current);
     }
     if choice != Choice::Rustup
@@ -48,6 +48,11 @@ pub(super) fn find(target: &str, choice: Choice) -> Result<Toolchain> {
         "nothing here compiles Rust for {target}: run `rustup target add {target}`, or `apt-get install {}`",
         DEBIAN_PACKAGES.join(" ")
     )
+}
+
+/// Whether the toolchain that runs this command has, or gets, a target.
+pub(super) fn can_be_had(target: &str) -> bool {
+    has_target(target) || add_target(target)
 }
 
 fn has_target(target: &str) -> bool {

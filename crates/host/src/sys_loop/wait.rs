@@ -2,7 +2,7 @@
 
 use super::Loop;
 use crate::context::GuestContext;
-use crate::stats::{GuestPhase, count};
+use crate::stats::count;
 use mainspring_reactor::{Handle, Instant};
 use mainspring_zcl::sys_loop::{Poll, TIMEOUT_FOREVER};
 use std::cell::Cell;
@@ -43,7 +43,7 @@ pub(crate) async fn poll(target: Rc<Loop>, guest: &GuestContext, rid: u32, poll:
 impl Loop {
     /// Lets the loop make a turn, in which it asks the kernel what is ready.
     async fn turn(&self, guest: &GuestContext) {
-        next_turn(&guest.handle).await;
+        guest.make_way().await;
         self.asked();
     }
 
@@ -60,7 +60,6 @@ impl Loop {
             (timer, deadline) => timer.or(deadline),
         };
         let mut alarm = pin!(until.map(|until| guest.handle.sleep_until(until)));
-        let phase = Phase::waiting(guest);
         poll_fn(|context| {
             if guest.control.is_interrupted() || self.watches.borrow_mut().has_ready() {
                 return task::Poll::Ready(());
@@ -74,25 +73,7 @@ impl Loop {
         })
         .await;
         self.poller.set(None);
-        drop(phase);
-        count(&guest.counters.wakeups, 1);
         self.asked();
-    }
-}
-
-/// Marks the guest as waiting for as long as it lives.
-struct Phase<'a>(&'a GuestContext);
-
-impl Phase<'_> {
-    fn waiting(guest: &GuestContext) -> Phase<'_> {
-        guest.counters.phase.set(GuestPhase::Waiting);
-        Phase(guest)
-    }
-}
-
-impl Drop for Phase<'_> {
-    fn drop(&mut self) {
-        self.0.counters.phase.set(GuestPhase::Running);
     }
 }
 

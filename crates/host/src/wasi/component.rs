@@ -92,7 +92,7 @@ impl Host {
     /// Starts a component on a loop, as [`spawn`](Host::spawn) starts a module.
     ///
     /// # Errors
-    /// [`Error::TooManyGuests`], [`Error::Stdio`], [`Error::Folder`], [`Error::Reactor`].
+    /// [`Error::TooManyGuests`], [`Error::Stdio`], [`Error::Folder`], [`Error::BandwidthOfWasiSockets`], [`Error::Reactor`].
     pub fn spawn_component(
         &self,
         reactor: &Handle,

@@ -26,6 +26,9 @@ use wasmtime_wasi::{FsPerms, I32Exit, WasiCtxBuilder, WasiCtxView, WasiView};
 /// The module that preview 1 is imported from.
 pub(crate) const PREVIEW1: &str = "wasi_snapshot_preview1";
 
+/// How many of WASI's resources count as one handle: a connection is a socket, its two streams and what they are polled by.
+const RESOURCES_PER_HANDLE: usize = 5;
+
 /// What a guest that imports WASI gets beside its arguments, its environment and its standard streams.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WasiConfig {
@@ -63,7 +66,7 @@ pub(crate) struct WasiState {
 
 impl WasiState {
     pub(crate) fn new(guest: &Rc<GuestContext>, config: &WasiConfig) -> Result<WasiState, FolderError> {
-        let rules = Rules::new(guest.network().clone());
+        let rules = Rules::of(guest);
         let mut builder = WasiCtxBuilder::new();
         builder
             .stdin(Standard::new(guest, STDIN))
@@ -76,7 +79,7 @@ impl WasiState {
             .allow_ip_name_lookup(config.sockets);
         let check = rules.clone();
         builder.socket_addr_check(move |address, purpose| {
-            let allowed = check.allows(address, purpose);
+            let allowed = check.admits(address, purpose);
             Box::pin(async move { allowed })
         });
         for folder in &config.folders {
@@ -85,7 +88,10 @@ impl WasiState {
                 .preopened_dir(&folder.path, &folder.guest_path, permissions)
                 .map_err(|reason| FolderError { path: folder.path.display().to_string(), reason })?;
         }
-        Ok(WasiState { preview1: builder.build_p1(), rules, lookups: Lookups::default() })
+        let mut preview1 = builder.build_p1();
+        let resources_max = guest.limits().handles.saturating_mul(RESOURCES_PER_HANDLE);
+        preview1.ctx().table.set_max_capacity(resources_max);
+        Ok(WasiState { preview1, rules, lookups: Lookups::default() })
     }
 
     fn names(&mut self) -> NamesView<'_> {

@@ -3,7 +3,10 @@
 //! wasmtime-wasi asks about addresses only and has one switch for all names. So names pass through a view that knows the rules, and what an
 //! allowed name resolved to is remembered: only those addresses, on ports that the name is allowed on, may be connected to on its behalf.
 
+use crate::context::GuestContext;
+use crate::limits::Limit;
 use crate::policy::NetworkPolicy;
+use crate::stats::SharedRefusals;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,19 +22,33 @@ use wasmtime_wasi::sockets::{SocketAddrUse, WasiSocketsCtxView};
 const RESOLVED_MAX: usize = 1024;
 
 /// The allow-list of one guest, and what its lookups brought.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Rules {
     policy: NetworkPolicy,
+    lookups_max: usize,
     resolved: Mutex<HashMap<IpAddr, Vec<String>>>,
+    refusals: SharedRefusals,
 }
 
 impl Rules {
-    pub(super) fn new(policy: NetworkPolicy) -> Arc<Rules> {
-        Arc::new(Rules { policy, resolved: Mutex::default() })
+    pub(super) fn of(guest: &GuestContext) -> Arc<Rules> {
+        Arc::new(Rules::new(guest.network().clone(), guest.limits().lookups, guest.shared_refusals()))
+    }
+
+    fn new(policy: NetworkPolicy, lookups_max: usize, refusals: SharedRefusals) -> Rules {
+        Rules { policy, lookups_max, resolved: Mutex::default(), refusals }
     }
 
     /// What wasmtime-wasi asks before each use of an address.
-    pub(super) fn allows(&self, address: SocketAddr, purpose: SocketAddrUse) -> bool {
+    pub(super) fn admits(&self, address: SocketAddr, purpose: SocketAddrUse) -> bool {
+        let allowed = self.allows(address, purpose);
+        if !allowed {
+            self.refusals.count(Limit::Network);
+        }
+        allowed
+    }
+
+    fn allows(&self, address: SocketAddr, purpose: SocketAddrUse) -> bool {
         match purpose {
             // Whoever connects is first bound to an address that the system chooses; whoever listens is asked again, with the real one.
             SocketAddrUse::TcpBind => {
@@ -74,9 +91,14 @@ fn number_of(address: IpAddress) -> IpAddr {
     }
 }
 
-/// The names being looked up, by resource.
+/// The names being looked up.
 #[derive(Debug, Default)]
-pub(crate) struct Lookups(HashMap<u32, String>);
+pub(crate) struct Lookups {
+    /// By resource.
+    names: HashMap<u32, String>,
+    /// Given up by the guest before their end. Each still occupies a thread, so it counts until that is free again.
+    abandoned: Vec<Resource<ResolveAddressStream>>,
+}
 
 /// wasmtime-wasi's view of the sockets, and ours of the names.
 pub(crate) struct NamesView<'a> {
@@ -99,11 +121,36 @@ impl Host for NamesView<'_> {
         name: String,
     ) -> Result<Resource<ResolveAddressStream>, SocketError> {
         if name.parse::<IpAddr>().is_err() && !self.rules.policy.may_look_up_somewhere(&name) {
+            self.rules.refusals.count(Limit::Network);
             return Err(ErrorCode::AccessDenied.into());
         }
+        self.forget_finished()?;
+        if self.lookups.names.len() + self.lookups.abandoned.len() >= self.rules.lookups_max {
+            self.rules.refusals.count(Limit::Lookups);
+            return Err(ErrorCode::TemporaryResolverFailure.into());
+        }
         let stream = self.sockets.resolve_addresses(network, name.clone())?;
-        self.lookups.0.insert(stream.rep(), name);
+        self.lookups.names.insert(stream.rep(), name);
         Ok(stream)
+    }
+}
+
+impl NamesView<'_> {
+    /// Frees those of the abandoned lookups that are over by now.
+    fn forget_finished(&mut self) -> Result<(), SocketError> {
+        for stream in std::mem::take(&mut self.lookups.abandoned) {
+            if self.is_under_way(&stream) {
+                self.lookups.abandoned.push(stream);
+            } else {
+                HostResolveAddressStream::drop(&mut self.sockets, stream).map_err(SocketError::trap)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_under_way(&mut self, stream: &Resource<ResolveAddressStream>) -> bool {
+        let next = self.sockets.resolve_next_address(Resource::new_borrow(stream.rep()));
+        next.is_err_and(|error| matches!(error.downcast_ref(), Some(ErrorCode::WouldBlock)))
     }
 }
 
@@ -132,7 +179,7 @@ impl HostResolveAddressStream for NamesView<'_> {
         &mut self,
         stream: Resource<ResolveAddressStream>,
     ) -> Result<Option<IpAddress>, SocketError> {
-        let name = self.lookups.0.get(&stream.rep());
+        let name = self.lookups.names.get(&stream.rep());
         let address = self.sockets.resolve_next_address(stream)?;
         if let (Some(address), Some(name)) = (&address, name) {
             self.rules.remember(number_of(*address), name);
@@ -148,7 +195,11 @@ impl HostResolveAddressStream for NamesView<'_> {
     }
 
     fn drop(&mut self, stream: Resource<ResolveAddressStream>) -> wasmtime::Result<()> {
-        self.lookups.0.remove(&stream.rep());
+        self.lookups.names.remove(&stream.rep());
+        if self.is_under_way(&stream) {
+            self.lookups.abandoned.push(stream);
+            return Ok(());
+        }
         HostResolveAddressStream::drop(&mut self.sockets, stream)
     }
 }
@@ -156,17 +207,18 @@ impl HostResolveAddressStream for NamesView<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stats::Counters;
 
     fn at(text: &str) -> SocketAddr {
         text.parse().unwrap()
     }
 
-    fn rules() -> Arc<Rules> {
+    fn rules() -> Rules {
         let mut policy = NetworkPolicy::new();
         policy.allow_connect("db.example.com:5432").unwrap();
         policy.allow_connect("10.0.0.0/8:80").unwrap();
         policy.allow_listen("127.0.0.1:*").unwrap();
-        Rules::new(policy)
+        Rules::new(policy, 1, SharedRefusals::new(&Counters::default(), &Arc::default()))
     }
 
     #[test]

@@ -25,6 +25,17 @@ pub(crate) fn module(name: &str) -> Option<Vec<u8>> {
     }
 }
 
+/// The same for a module that not every toolchain can build.
+#[allow(dead_code, reason = "not every test file has such a module")]
+pub(crate) fn optional_module(name: &str) -> Option<Vec<u8>> {
+    let folder = std::env::var_os("MAINSPRING_GUESTS").map_or_else(beside_this_program, PathBuf::from);
+    let module = std::fs::read(folder.join(format!("{name}.wasm"))).ok();
+    if module.is_none() {
+        eprintln!("skipped: {name}.wasm is not there; `cargo xtask guests` builds it where it can");
+    }
+    module
+}
+
 /// `target/guests`, seen from `target/debug/deps/this-test`.
 fn beside_this_program() -> PathBuf {
     let this = std::env::current_exe().expect("a running program has a path");

@@ -1,6 +1,6 @@
 //! A plain Rust program for WASI: nothing in it knows Mainspring.
 //!
-//! The first argument says what to do: `greet`, `lines`, `copy FROM TO`, `sleep MILLISECONDS`, `exit CODE`, `panic`.
+//! The first argument says what to do: `greet`, `lines`, `copy FROM TO`, `sleep MILLISECONDS`, `connect HOST:PORT`, `exit CODE`, `panic`.
 
 use std::io::{BufRead, Write};
 use std::time::{Duration, Instant};
@@ -12,6 +12,7 @@ fn main() -> std::io::Result<()> {
         "lines" => lines(),
         "copy" => std::fs::copy(argument(2), argument(3)).map(drop),
         "sleep" => sleep(argument(2).parse().unwrap_or(0)),
+        "connect" => connect(argument(2)),
         "exit" => std::process::exit(argument(2).parse().unwrap_or(0)),
         "panic" => panic!("asked to panic"),
         _ => greet(),
@@ -39,5 +40,14 @@ fn sleep(milliseconds: u64) -> std::io::Result<()> {
     let (start, duration) = (Instant::now(), Duration::from_millis(milliseconds));
     std::thread::sleep(duration);
     println!("{}", if start.elapsed() >= duration { "slept" } else { "early" });
+    Ok(())
+}
+
+/// Preview 1 has no way to connect, and the library says so.
+fn connect(place: &str) -> std::io::Result<()> {
+    match std::net::TcpStream::connect(place) {
+        Ok(_) => println!("connected"),
+        Err(error) => println!("{:?}", error.kind()),
+    }
     Ok(())
 }
