@@ -44,6 +44,8 @@ struct Runtime {
     generation: Cell<u64>,
     queue: Arc<Queue>,
     running: Cell<bool>,
+    /// How often the host was asked for what has happened.
+    polls: Cell<u64>,
 }
 
 /// The tasks that can run. A waker may be called from anywhere, hence the lock; on WebAssembly it costs nothing.
@@ -98,6 +100,7 @@ thread_local! {
         generation: Cell::new(1),
         queue: Arc::default(),
         running: Cell::new(false),
+        polls: Cell::new(0),
     });
 }
 
@@ -176,6 +179,12 @@ pub(crate) fn abort(key: TaskKey) {
 /// Waits, with the whole guest, for something to happen: for writes that cannot be asynchronous. Tasks are woken as usual and run later.
 pub(crate) fn park_all() {
     RUNTIME.with(|runtime| runtime.park(Wait::Forever));
+}
+
+/// How often this guest has polled: what was true of the world outside may have changed since.
+#[cfg(feature = "capability")]
+pub(crate) fn polls() -> u64 {
+    RUNTIME.with(|runtime| runtime.polls.get())
 }
 
 /// Lets every other task that can run go first.
@@ -271,6 +280,7 @@ impl Runtime {
     }
 
     fn park(&self, wait: Wait) {
+        self.polls.set(self.polls.get() + 1);
         let polled = self.driver.borrow_mut().poll(wait);
         let mut woken = self.driver.borrow_mut().take_woken();
         woken.drain(..).for_each(Waker::wake);

@@ -35,6 +35,7 @@
 //! - [`TcpStream`], [`TcpListener`]: as far as the host's allow-list goes. With the feature `tokio` or `futures-io` they have those traits, so that
 //!   clients and codecs written for either run inside a guest.
 //! - [`stdin`] with its lines, [`stdout`], [`stderr`], and [`println!`], which also works where `std`'s does nothing.
+//! - `capability`, with the feature of that name: messages in, messages out, for capabilities of a Mainspring daemon.
 //! - [`args`], [`vars`], [`var`], [`random_seed`], [`system_time`], [`shutdown_requested`].
 //! - [`zi`] and [`Handle`]: the calls themselves, for capabilities that this crate does not know.
 //!
@@ -45,6 +46,8 @@
 
 #[cfg(not(target_family = "wasm"))]
 pub mod backend;
+#[cfg(feature = "capability")]
+pub mod capability;
 mod clock;
 mod driver;
 mod error;
@@ -55,6 +58,7 @@ mod handle;
 #[cfg(target_family = "wasm")]
 mod imports;
 mod join;
+mod line_buffer;
 mod net;
 mod panic_hook;
 mod process;

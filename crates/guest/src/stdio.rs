@@ -3,6 +3,7 @@
 use crate::error::io_error;
 use crate::executor;
 use crate::handle::{Direction, Handle};
+use crate::line_buffer::LineBuffer;
 use crate::zi::{self, ErrorCode};
 use mainspring_zcl::abi::{STDERR, STDIN, STDOUT};
 use std::fmt;
@@ -11,8 +12,6 @@ use std::task::{Poll, Waker};
 
 /// The longest line that [`Lines`] accepts unless told otherwise.
 pub const LINE_BYTES_MAX: usize = 1024 * 1024;
-/// How much is asked for at once.
-const READ_BYTES: usize = 4096;
 
 macro_rules! standard_stream {
     ($(#[$documentation:meta])* $name:ident, $function:ident, $number:expr) => {
@@ -54,6 +53,12 @@ impl Stdin {
         self.handle.read(buffer).await
     }
 
+    /// Waits first after a read that got less than it asked for; see [`Handle::poll_read_watched`].
+    #[cfg(feature = "capability")]
+    pub(crate) async fn read_watched(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        std::future::poll_fn(|context| self.handle.poll_read_watched(context, buffer)).await
+    }
+
     #[cfg(any(feature = "tokio", feature = "futures-io"))]
     pub(crate) fn poll_read(
         &self,
@@ -66,12 +71,12 @@ impl Stdin {
     /// Its lines.
     #[must_use]
     pub fn lines(self) -> Lines {
-        Lines { stdin: self, buffer: Vec::new(), scanned: 0, ended: false, line_bytes_max: LINE_BYTES_MAX }
+        Lines { stdin: self, buffer: LineBuffer::new(LINE_BYTES_MAX), ended: false }
     }
 }
 
 impl Stdout {
-    #[cfg(any(feature = "tokio", feature = "futures-io"))]
+    #[cfg(any(feature = "tokio", feature = "futures-io", feature = "capability"))]
     pub(crate) fn handle(&self) -> &Handle {
         &self.handle
     }
@@ -106,18 +111,15 @@ impl Stderr {
 #[derive(Debug)]
 pub struct Lines {
     stdin: Stdin,
-    buffer: Vec<u8>,
-    /// How much of the buffer is known to hold no end of line.
-    scanned: usize,
+    buffer: LineBuffer,
     ended: bool,
-    line_bytes_max: usize,
 }
 
 impl Lines {
     /// Accepts lines up to this length.
     #[must_use]
     pub fn line_bytes_max(mut self, bytes: usize) -> Lines {
-        self.line_bytes_max = bytes;
+        self.buffer.set_line_bytes_max(bytes);
         self
     }
 
@@ -127,53 +129,28 @@ impl Lines {
     ///
     /// `InvalidData` for a line that is too long or not UTF-8 (the lines after it can be read), and whatever reading fails with.
     pub async fn next_line(&mut self) -> io::Result<Option<String>> {
+        let line_bytes_max = self.buffer.line_bytes_max();
         loop {
-            if let Some(end) = self.find_end() {
-                let mut line: Vec<u8> = self.buffer.drain(..=end).collect();
-                self.scanned = 0;
-                line.pop();
-                return self.finish(line).map(Some);
+            if let Some(line) = self.buffer.next_line() {
+                return finish(line, line_bytes_max).map(Some);
             }
             if self.ended {
-                let rest = std::mem::take(&mut self.buffer);
-                self.scanned = 0;
-                return if rest.is_empty() { Ok(None) } else { self.finish(rest).map(Some) };
+                return self.buffer.take_rest().map(|line| finish(line, line_bytes_max)).transpose();
             }
-            self.forget_what_is_too_long();
-            let length = self.buffer.len();
-            self.buffer.resize(length + READ_BYTES, 0);
-            let read = self.stdin.read(&mut self.buffer[length..]).await;
-            self.buffer.truncate(length + *read.as_ref().unwrap_or(&0));
-            self.ended = read? == 0;
+            let count = self.stdin.read(self.buffer.room()).await?;
+            self.buffer.filled(count);
+            self.ended = count == 0;
         }
     }
+}
 
-    fn find_end(&mut self) -> Option<usize> {
-        let end = self.buffer[self.scanned..].iter().position(|&byte| byte == b'\n');
-        let found = end.map(|end| self.scanned + end);
-        self.scanned = self.buffer.len();
-        found
+fn finish(line: &[u8], line_bytes_max: usize) -> io::Result<String> {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let wrong = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
+    if line.len() > line_bytes_max {
+        return Err(wrong(format!("a line is longer than {line_bytes_max} bytes")));
     }
-
-    /// Of a line that is too long only its being so is kept, in bounded memory, until its end comes.
-    fn forget_what_is_too_long(&mut self) {
-        let kept = self.line_bytes_max + 1;
-        if self.buffer.len() > kept {
-            self.buffer.truncate(kept);
-            self.scanned = kept;
-        }
-    }
-
-    fn finish(&self, mut line: Vec<u8>) -> io::Result<String> {
-        if line.last() == Some(&b'\r') {
-            line.pop();
-        }
-        let wrong = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
-        if line.len() > self.line_bytes_max {
-            return Err(wrong(format!("a line is longer than {} bytes", self.line_bytes_max)));
-        }
-        String::from_utf8(line).map_err(|_| wrong("a line is not UTF-8".into()))
-    }
+    String::from_utf8(line.to_vec()).map_err(|_| wrong("a line is not UTF-8".into()))
 }
 
 /// Writes all of `bytes` to a standard stream. If the stream cannot take them, the whole guest waits; use [`Stdout`] in tasks that

@@ -89,6 +89,18 @@ impl Parts<'_> {
     pub fn compose(&self, scratch: &mut String) -> Envelope {
         scratch.clear();
         let mut writer = LineWriter { line: scratch, decoded: String::new() };
+        let layout = self.write(&mut writer);
+        assert!(writer.line.len() < u32::MAX as usize, "a line is shorter than 4 GiB");
+        let decoded = (!writer.decoded.is_empty()).then(|| Arc::from(writer.decoded.as_str()));
+        Envelope::assemble(Arc::from(writer.line.as_str()), decoded, layout)
+    }
+
+    /// Appends the message to `out` as a line, without its line break, for whoever wants the text alone.
+    pub fn append_to(&self, out: &mut String) {
+        self.write(&mut LineWriter { line: out, decoded: String::new() });
+    }
+
+    fn write(&self, writer: &mut LineWriter<'_>) -> Layout {
         writer.line.push_str(match self.kind {
             Kind::Command => "{\"kind\":\"command\",\"type\":\"",
             Kind::Query => "{\"kind\":\"query\",\"type\":\"",
@@ -114,24 +126,17 @@ impl Parts<'_> {
         }
         writer.line.push_str(self.extra);
         writer.line.push_str("}}");
-        let metadata = Span::plain(metadata_start, writer.line.len() - 1);
-        assert!(writer.line.len() < u32::MAX as usize, "a line is shorter than 4 GiB");
-        let decoded = (!writer.decoded.is_empty()).then(|| Arc::from(writer.decoded.as_str()));
-        Envelope::assemble(
-            Arc::from(writer.line.as_str()),
-            decoded,
-            Layout {
-                kind: self.kind,
-                type_name,
-                data,
-                id,
-                causation,
-                correlation,
-                metadata,
-                timestamp_ms: self.timestamp_ms,
-                timeout_ms: self.timeout_ms.unwrap_or(0),
-            },
-        )
+        Layout {
+            kind: self.kind,
+            type_name,
+            data,
+            id,
+            causation,
+            correlation,
+            metadata: Span::plain(metadata_start, writer.line.len() - 1),
+            timestamp_ms: self.timestamp_ms,
+            timeout_ms: self.timeout_ms.unwrap_or(0),
+        }
     }
 }
 
@@ -176,6 +181,24 @@ mod tests {
             write_number(number, &mut out);
             assert_eq!(out, number.to_string());
         }
+    }
+
+    #[test]
+    fn an_appended_line_is_the_composed_one() {
+        let parts = Parts {
+            kind: Kind::Reply,
+            type_name: "A.B",
+            data: "{}",
+            id: "quoted \" id",
+            timestamp_ms: 7,
+            causation: Some("c"),
+            correlation: None,
+            timeout_ms: Some(5),
+            extra: ",\"x\":1",
+        };
+        let mut out = String::from("before\n");
+        parts.append_to(&mut out);
+        assert_eq!(out.strip_prefix("before\n"), Some(parts.compose(&mut String::new()).line()));
     }
 
     #[test]

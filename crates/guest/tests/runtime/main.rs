@@ -1,5 +1,6 @@
 //! The runtime against a host in memory with virtual time.
 
+mod capability;
 mod executor;
 mod streams;
 mod support;

@@ -3,12 +3,15 @@
 use mainspring_guest::backend::{Backend, Installed, install};
 use mainspring_guest::zi::ErrorCode;
 use mainspring_zcl::cap::{AcceptRecord, TcpOpen, tcp_flags};
-use mainspring_zcl::info::{OP_TIME_NOW, TimeNow};
+use mainspring_zcl::info::{OP_RANDOM_SEED, OP_TIME_NOW, RandomSeed, TimeNow};
 use mainspring_zcl::sys_loop::{Event, PollResponse, Readiness, Request, TIMEOUT_FOREVER};
 use mainspring_zcl::{Frame, Header, STATUS_OK};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
+
+/// The time of day, which stands still.
+const REALTIME_NS: u64 = 5_000_000;
 
 /// What a handle is.
 enum Entry {
@@ -47,6 +50,7 @@ pub(crate) struct Host {
     pub(crate) empty_polls: Cell<u32>,
     pub(crate) watch_requests: Cell<u32>,
     pub(crate) timer_requests: Cell<u32>,
+    pub(crate) clock_requests: Cell<u32>,
     /// Every `zi_*` call.
     pub(crate) calls: Cell<u32>,
 }
@@ -266,10 +270,18 @@ impl Backend for Host {
                 if is_loop {
                     return self.request(frame);
                 }
-                assert_eq!(frame.op, OP_TIME_NOW);
-                let time = TimeNow { realtime_ns: 5, monotonic_ns: self.now_ns.get() }.encode();
-                let header = Header { op: frame.op, rid: frame.rid, status: STATUS_OK, payload_len: 20 };
-                [header.encode().as_slice(), &time].concat()
+                let payload = match frame.op {
+                    OP_TIME_NOW => {
+                        bump(&self.clock_requests);
+                        let (realtime_ns, monotonic_ns) = (REALTIME_NS, self.now_ns.get());
+                        TimeNow { realtime_ns, monotonic_ns }.encode().to_vec()
+                    }
+                    OP_RANDOM_SEED => RandomSeed([7; RandomSeed::SEED_BYTES]).encode().to_vec(),
+                    op => panic!("{op} is not a question"),
+                };
+                let payload_len = payload.len() as u32;
+                let header = Header { op: frame.op, rid: frame.rid, status: STATUS_OK, payload_len };
+                [header.encode().as_slice(), &payload].concat()
             });
             if let Some(Entry::Loop { answers } | Entry::Info { answers }) =
                 self.entries.borrow_mut().get_mut(&handle)
