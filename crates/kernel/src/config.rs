@@ -1,9 +1,9 @@
 //! Every number that an operator may turn, with what is shipped.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// When the loop ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
@@ -15,7 +15,7 @@ pub enum Mode {
 }
 
 /// The settings of a kernel.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -58,7 +58,7 @@ impl Default for Config {
 /// The bound of everything that can grow, and (in each comment) what happens there.
 ///
 /// Bounds are per offender wherever there is one, so that neighbours do not pay.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {

@@ -1,6 +1,6 @@
 //! What a capability says about itself.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// A capability: what it takes, what it says, and how it is kept alive.
@@ -47,7 +47,7 @@ pub struct Manifest {
 }
 
 /// When an actor that ended is started again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RestartWhen {
@@ -61,7 +61,7 @@ pub enum RestartWhen {
 }
 
 /// How an actor is restarted: a budget within a window, and a pause that grows.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct RestartPolicy {
@@ -93,7 +93,7 @@ impl Default for RestartPolicy {
 }
 
 /// How often a request is given to the capability when the actor crashes over it.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct RetryPolicy {
@@ -110,7 +110,7 @@ impl Default for RetryPolicy {
 }
 
 /// The bounds of one capability.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct ActorLimits {

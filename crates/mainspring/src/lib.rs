@@ -1,11 +1,21 @@
 //! Mainspring's front door: what the program `mainspring` is made of, as a library.
 //!
+//! - [`client`]: a blocking client of the daemon, for the commands.
 //! - [`cli`]: the command line, one file for each command.
+//! - [`config`]: from `mainspring.toml`, manifests and flags to settings.
 //! - [`settings`]: what a daemon is to run, as plain values.
+//! - [`socket_path`]: where the daemon's socket is.
+//! - [`native`]: what the capabilities say about themselves that are code of the daemon.
 //! - [`CodeCache`]: compiled guests, kept between runs.
 
 pub mod cli;
+pub mod client;
 mod code_cache;
+pub mod config;
+mod folder;
+pub mod native;
 pub mod settings;
+pub mod socket_path;
+mod units;
 
 pub use code_cache::{CACHED_PROGRAMS_MAX, CodeCache};

@@ -1,9 +1,10 @@
 //! The command line: one file for each command.
 
-mod folder;
+mod check;
+mod output;
 mod run;
-mod units;
 
+use crate::{folder, units};
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -18,7 +19,9 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run a WebAssembly guest: a module or a component.
-    Run(run::Arguments),
+    Run(Box<run::Arguments>),
+    /// Check a configuration without starting anything.
+    Check(check::Arguments),
 }
 
 /// Reads the command line, does what it says, and returns the exit code: 2 for a command line that cannot be understood, 1 for anything
@@ -27,6 +30,7 @@ enum Command {
 pub fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Run(arguments) => run::run(&arguments),
+        Command::Check(arguments) => Ok(check::run(&arguments)),
     };
     match outcome {
         Ok(code) => code,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Reads a size: `4096`, `64k`, `64KiB`, `1.5 MiB`, `2G`. Units are powers of 1024.
-pub(super) fn bytes(text: &str) -> Result<u64, String> {
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     let (number, unit) = split(text)?;
     let factor: u64 = match unit.to_ascii_lowercase().as_str() {
         "" | "b" => 1,
@@ -16,7 +16,7 @@ pub(super) fn bytes(text: &str) -> Result<u64, String> {
 }
 
 /// Reads a duration: `5ms`, `10s`, `2m`, `1h`. A unit is needed.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = split(text)?;
     let factor = match unit {
         "us" => 1e3,
@@ -27,6 +27,27 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
         _ => return Err(format!("`{text}` needs a unit of time: us, ms, s, m or h")),
     };
     scale(number, factor).map(Duration::from_nanos)
+}
+
+/// Writes a size so that [`bytes`] reads it: in the largest unit that leaves no rest.
+pub(crate) fn show_bytes(bytes: u64) -> String {
+    for (unit, factor) in [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)] {
+        if bytes >= factor && bytes.is_multiple_of(factor) {
+            return format!("{}{unit}", bytes / factor);
+        }
+    }
+    bytes.to_string()
+}
+
+/// Writes a duration so that [`duration`] reads it: in the largest unit that leaves no rest.
+pub(crate) fn show_duration(time: Duration) -> String {
+    let us = time.as_micros();
+    for (unit, factor) in [("h", 3_600_000_000), ("m", 60_000_000), ("s", 1_000_000), ("ms", 1000)] {
+        if us >= factor && us.is_multiple_of(factor) {
+            return format!("{}{unit}", us / factor);
+        }
+    }
+    format!("{us}us")
 }
 
 fn split(text: &str) -> Result<(f64, &str), String> {
@@ -55,6 +76,21 @@ mod tests {
         for wrong in ["", "x", "5 apples", "-1", "99999999999G"] {
             assert!(bytes(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn what_is_shown_reads_as_the_same() {
+        for size in [0, 1, 1000, 1024, 65_536, 3 << 20, (1 << 20) + 1, 5 << 30] {
+            assert_eq!(bytes(&show_bytes(size)), Ok(size));
+        }
+        for us in [0, 1, 1500, 5000, 1_000_000, 90_000_000, 120_000_000, 24 * 3_600_000_000] {
+            let time = Duration::from_micros(us);
+            assert_eq!(duration(&show_duration(time)), Ok(time));
+        }
+        assert_eq!(
+            (show_bytes(64 << 20), show_duration(Duration::from_secs(120))),
+            ("64MiB".into(), "2m".into())
+        );
     }
 
     #[test]

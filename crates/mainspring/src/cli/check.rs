@@ -1,0 +1,111 @@
+//! `mainspring check`: reads a configuration as `up` would, and says what is wrong with it.
+
+use crate::config::{self, ConfigError, Overrides};
+use crate::settings::{Capability, Door, Program, Settings};
+use mainspring_kernel::schema::discover;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The file cannot be read at all.
+const EXIT_UNREADABLE: u8 = 2;
+
+const EXAMPLES: &str = "\
+Examples:
+  mainspring check
+  mainspring check deploy/mainspring.toml
+  mainspring check --reference | less
+
+Exit code: 0 all is well, 1 something is wrong (every problem is shown with its place), 2 the file cannot be read.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    /// The file to check [default: mainspring.toml in this folder; without one, the built-in defaults].
+    file: Option<PathBuf>,
+    /// Say nothing if all is well.
+    #[arg(short, long)]
+    quiet: bool,
+    /// Print everything that can be configured, as Markdown, and check nothing.
+    #[arg(long, conflicts_with_all = ["file", "quiet"])]
+    reference: bool,
+}
+
+pub(super) fn run(arguments: &Arguments) -> ExitCode {
+    if arguments.reference {
+        return super::output::print(&config::reference());
+    }
+    let file = config::file_to_load(arguments.file.as_deref());
+    match config::load(arguments.file.as_deref(), &Overrides::default()) {
+        Ok(_) if arguments.quiet => ExitCode::SUCCESS,
+        Ok(settings) => {
+            let name = file.map_or("the built-in defaults".into(), |path| path.display().to_string());
+            super::output::print(&summary(&name, &settings))
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            exit_code(&error)
+        }
+    }
+}
+
+fn exit_code(error: &ConfigError) -> ExitCode {
+    if error.unreadable { ExitCode::from(EXIT_UNREADABLE) } else { ExitCode::FAILURE }
+}
+
+/// What would be run, for people.
+fn summary(name: &str, settings: &Settings) -> String {
+    let mut text = format!("{name}: all is well\n\n");
+    for (at, door) in settings.doors.iter().enumerate() {
+        let heading = if at == 0 { "listens" } else { "" };
+        let _ = writeln!(text, "  {heading:<13} {}", describe_door(door));
+    }
+    let width = settings.capabilities.iter().map(|it| it.manifest.id.chars().count()).max().unwrap_or(0);
+    for (at, capability) in settings.capabilities.iter().enumerate() {
+        let heading = if at == 0 { "capabilities" } else { "" };
+        let id = &capability.manifest.id;
+        let _ = writeln!(text, "  {heading:<13} {id:<width$}  {}", describe_program(capability));
+        for line in describe_messages(capability) {
+            let _ = writeln!(text, "  {:<13} {:<width$}  {line}", "", "");
+        }
+    }
+    if settings.capabilities.is_empty() {
+        text.push_str("  capabilities  none\n");
+    }
+    text
+}
+
+fn describe_door(door: &Door) -> String {
+    match door {
+        Door::Unix { path } => format!("unix {}", path.display()),
+        Door::Tcp { address, tokens } => {
+            let names: Vec<&str> = tokens.iter().map(|(name, _)| name.as_str()).collect();
+            format!("tcp {address} for {}", names.join(", "))
+        }
+        Door::Stdio => "standard input and output".into(),
+    }
+}
+
+fn describe_program(capability: &Capability) -> String {
+    match &capability.program {
+        Program::Native(name) => format!("native {name}"),
+        Program::Process(process) => format!("process {}", process.command.join(" ")),
+        Program::Guest(guest) => format!("wasm {}", guest.module.display()),
+    }
+}
+
+/// What it takes, one line for each kind.
+fn describe_messages(capability: &Capability) -> Vec<String> {
+    let mut lines: Vec<(String, Vec<String>)> = Vec::new();
+    let mut add = |kind: &str, name: String| match lines.iter_mut().find(|(known, _)| known == kind) {
+        Some((_, names)) => names.push(name),
+        None => lines.push((kind.to_owned(), vec![name])),
+    };
+    for pair in discover(&capability.manifest.inbound).unwrap_or_default() {
+        add(pair.kind.as_str(), pair.type_name);
+    }
+    for name in &capability.manifest.subscribes {
+        add("event", name.clone());
+    }
+    lines.into_iter().map(|(kind, names)| format!("{kind:<8} {}", names.join(", "))).collect()
+}

@@ -1,0 +1,158 @@
+//! The capabilities that a file names: native ones, those written in it, and those in files of their own.
+
+use super::file::ManifestFile;
+use super::problem::{Place, Source};
+use super::sources::Sources;
+use super::tree::{Node, Value};
+use super::{glob, programs, read};
+use crate::native::native_names;
+use crate::settings::Capability;
+use mainspring_kernel::{Manifest, RestartPolicy};
+use std::path::PathBuf;
+use std::rc::Rc;
+
+/// A capability, and where everything about it stands.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) capability: Capability,
+    /// Its manifest, or what names it.
+    pub(super) place: Place,
+    pub(super) node: Node,
+    /// Where its schemas stand; a native one has them in the daemon.
+    pub(super) inbound: Option<(Rc<Source>, Node)>,
+    pub(super) outbound: Option<(Rc<Source>, Node)>,
+}
+
+/// Collects the capabilities of one configuration.
+pub(super) struct Loader<'a> {
+    source: Rc<Source>,
+    sources: &'a mut Sources,
+    /// `restart` of the configuration, if it is sound.
+    restart: Node,
+    found: Vec<Found>,
+    /// Manifests that were read, so that two patterns may name the same one.
+    seen: Vec<PathBuf>,
+}
+
+impl<'a> Loader<'a> {
+    pub(super) fn new(config: &Node, source: &Rc<Source>, sources: &'a mut Sources) -> Loader<'a> {
+        let restart = config.get("restart").cloned().unwrap_or_else(Node::empty);
+        let sound: Option<RestartPolicy> = read::read(&restart, source, &mut sources.problems);
+        let restart = if sound.is_some() { restart } else { Node::empty() };
+        Loader { source: source.clone(), sources, restart, found: Vec::new(), seen: Vec::new() }
+    }
+
+    pub(super) fn finish(self) -> Vec<Found> {
+        self.found
+    }
+
+    /// `native`: names of capabilities that are code of the daemon; all of them when it is absent.
+    pub(super) fn native(&mut self, names: Option<&Node>) {
+        let Some(names) = names else {
+            let place = Place { source: self.source.clone(), span: 0..0 };
+            native_names().for_each(|name| self.add_native(name, &place));
+            return;
+        };
+        for node in names.elements() {
+            let Value::Text(name) = &node.value else { continue };
+            let place = Place { source: self.source.clone(), span: node.span.clone() };
+            if native_names().any(|native| native == name) {
+                self.add_native(name, &place);
+            } else {
+                let known: Vec<&str> = native_names().collect();
+                let message =
+                    format!("no native capability is called {name:?}; {}", read::suggest(name, &known));
+                self.sources.problem(&place, message);
+            }
+        }
+    }
+
+    fn add_native(&mut self, name: &str, place: &Place) {
+        let Some(capability) = super::native(name) else { return };
+        let place = place.clone();
+        self.found.push(Found { capability, place, node: Node::empty(), inbound: None, outbound: None });
+    }
+
+    /// `[[capability]]`: manifests in the configuration itself.
+    pub(super) fn inline(&mut self, manifests: Option<&Node>) {
+        let Some(manifests) = manifests else { return };
+        if !matches!(manifests.value, Value::List(_)) {
+            let message = "`capability` is a list of tables: write `[[capability]]`";
+            return self.sources.problem_at(&self.source.clone(), &manifests.span, message);
+        }
+        for node in manifests.elements() {
+            self.manifest(&self.source.clone(), node, None);
+        }
+    }
+
+    /// `manifests`: patterns of files.
+    pub(super) fn files(&mut self, patterns: Option<&Node>) {
+        for node in patterns.map_or(&[][..], Node::elements) {
+            let Value::Text(pattern) = &node.value else { continue };
+            let place = Place { source: self.source.clone(), span: node.span.clone() };
+            let files = glob::files(self.source.folder(), pattern);
+            if files.is_empty() {
+                let message = format!("no file matches {}", self.source.beside(pattern).display());
+                self.sources.problem(&place, message);
+            }
+            for path in files {
+                let path = self.source.beside(path);
+                if self.seen.contains(&path) {
+                    continue;
+                }
+                self.seen.push(path.clone());
+                if let Some((source, node)) = self.sources.open_named(&path, &place) {
+                    self.manifest(&source, &node, Some(path));
+                }
+            }
+        }
+    }
+
+    fn manifest(&mut self, source: &Rc<Source>, node: &Node, path: Option<PathBuf>) {
+        let file: Option<ManifestFile> = read::read(node, source, &mut self.sources.problems);
+        let restart = match node.get("restart") {
+            Some(own) => read::read(&own.over(&self.restart), source, &mut self.sources.problems),
+            None => read::read(&self.restart, source, &mut Vec::new()),
+        };
+        let inbound = self.schema(source, node, "inbound");
+        let outbound = self.schema(source, node, "outbound");
+        let program = programs::read(source, node, self.sources);
+        let (Some(file), Some(restart), Some(program), Some(inbound)) = (file, restart, program, inbound)
+        else {
+            return;
+        };
+        let manifest = Manifest {
+            id: file.id,
+            description: file.description,
+            inbound: inbound.1.to_json(),
+            outbound: outbound.as_ref().map(|(_, schema)| schema.to_json()),
+            subscribes: file.subscribes,
+            uncaused: file.uncaused,
+            restart,
+            retry: file.retry,
+            limits: file.limits,
+        };
+        self.found.push(Found {
+            capability: Capability { manifest, program, file: path },
+            place: Place { source: source.clone(), span: node.span.clone() },
+            node: node.clone(),
+            inbound: Some(inbound),
+            outbound,
+        });
+    }
+
+    /// A schema that is written in the manifest, or in the file that it names.
+    fn schema(&mut self, source: &Rc<Source>, manifest: &Node, key: &str) -> Option<(Rc<Source>, Node)> {
+        let node = manifest.get(key)?;
+        let place = Place { source: source.clone(), span: node.span.clone() };
+        match &node.value {
+            Value::Table(_) | Value::Bool(_) => Some((source.clone(), node.clone())),
+            Value::Text(path) => self.sources.open_named(&source.beside(path), &place),
+            Value::Null if key == "outbound" => None,
+            _ => {
+                self.sources.problem(&place, "expected a JSON Schema, or the path of a file with one");
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,420 @@
+//! From trees to the types of `file.rs`, by serde, with every fault at its place.
+//!
+//! serde gives up at the first fault. So the entry at fault is left out and the rest is read again, until nothing more is wrong: that way one look
+//! finds (nearly) everything.
+//!
+//! Units: a key with `bytes` in its name takes a number of bytes or text such as `"64MiB"`, a key that ends in `_ms` takes milliseconds or text
+//! such as `"10s"`.
+
+use super::problem::{Place, Problem, Source};
+use super::tree::{Entry, Node, Value};
+use crate::units;
+use serde::de::{self, DeserializeOwned, DeserializeSeed, IntoDeserializer, Unexpected, Visitor};
+use serde::forward_to_deserialize_any;
+use std::fmt;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// Faults that are looked for in one table.
+const FAULTS_MAX: usize = 20;
+
+/// Reads a node; what is wrong is added to the problems, and then there is no value.
+pub(super) fn read<T: DeserializeOwned>(
+    node: &Node,
+    source: &Rc<Source>,
+    problems: &mut Vec<Problem>,
+) -> Option<T> {
+    let mut skipped = Vec::new();
+    let mut sound = true;
+    for _ in 0..FAULTS_MAX {
+        let fault = match T::deserialize(Reader { node, key: "", skipped: &skipped }) {
+            Ok(value) => return sound.then_some(value),
+            Err(fault) => fault,
+        };
+        sound = false;
+        // Whoever is missing because it was left out has been told about.
+        let is_told = |(key, table): &(&str, usize)| {
+            skipped.iter().any(|skipped: &Skipped| skipped.key == *key && skipped.table == *table)
+        };
+        if !fault.missing.as_ref().is_some_and(is_told) {
+            let span = fault.span.clone().unwrap_or_else(|| node.span.clone());
+            problems.push(Problem::at(&Place { source: source.clone(), span }, fault.message));
+        }
+        let entry = fault.entry?;
+        skipped.push(entry);
+    }
+    None
+}
+
+/// Of a fault that has not yet been told which table it is in.
+const NO_TABLE: usize = usize::MAX;
+
+/// An entry (or an element) that is left out.
+#[derive(Debug)]
+struct Skipped {
+    /// Where its key is (or the element itself): no two have the same.
+    at: usize,
+    key: String,
+    /// Where its table is.
+    table: usize,
+}
+
+/// Why a node is not what it should be.
+#[derive(Debug)]
+pub(super) struct Fault {
+    message: String,
+    span: Option<Range<usize>>,
+    /// The smallest entry or element around the fault.
+    entry: Option<Skipped>,
+    /// The key that is missing, and where its table is.
+    missing: Option<(&'static str, usize)>,
+}
+
+impl Fault {
+    fn new(message: String) -> Fault {
+        Fault { message, span: None, entry: None, missing: None }
+    }
+
+    fn at(mut self, span: &Range<usize>) -> Fault {
+        self.span.get_or_insert_with(|| span.clone());
+        self
+    }
+
+    fn within(mut self, at: usize, key: &str, table: &Node) -> Fault {
+        self.entry.get_or_insert_with(|| Skipped { at, key: key.to_owned(), table: table.span.start });
+        self
+    }
+
+    fn missing_in(mut self, table: &Node) -> Fault {
+        if let Some((_, at @ NO_TABLE)) = &mut self.missing {
+            *at = table.span.start;
+        }
+        self
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// serde's words in words of this document's writer.
+fn plain(expected: &dyn de::Expected) -> String {
+    let text = expected.to_string();
+    match text.as_str() {
+        "usize" | "u64" | "u32" | "u16" | "u8" => "a whole number, not negative".into(),
+        "i64" | "i32" => "a whole number".into(),
+        "a string" | "path string" => "text in quotes".into(),
+        "a boolean" => "true or false".into(),
+        "a sequence" => "a list".into(),
+        "a map" => "a table".into(),
+        _ if text.starts_with("struct ") => "a table".into(),
+        _ => text,
+    }
+}
+
+fn found(unexpected: &Unexpected<'_>) -> String {
+    match unexpected {
+        Unexpected::Str(text) => format!("the text {text:?}"),
+        Unexpected::Unsigned(number) => format!("the number {number}"),
+        Unexpected::Signed(number) => format!("the number {number}"),
+        Unexpected::Float(number) => format!("the number {number}"),
+        Unexpected::Bool(value) => format!("{value}"),
+        Unexpected::Seq => "a list".into(),
+        Unexpected::Map => "a table".into(),
+        Unexpected::Unit => "null".into(),
+        other => other.to_string(),
+    }
+}
+
+impl de::Error for Fault {
+    fn custom<T: fmt::Display>(message: T) -> Fault {
+        Fault::new(message.to_string())
+    }
+
+    fn invalid_type(unexpected: Unexpected<'_>, expected: &dyn de::Expected) -> Fault {
+        Fault::new(format!("expected {}, found {}", plain(expected), found(&unexpected)))
+    }
+
+    fn invalid_value(unexpected: Unexpected<'_>, expected: &dyn de::Expected) -> Fault {
+        Fault::invalid_type(unexpected, expected)
+    }
+
+    fn unknown_field(field: &str, expected: &'static [&'static str]) -> Fault {
+        Fault::new(format!("there is no key `{field}` here; {}", suggest(field, expected)))
+    }
+
+    fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Fault {
+        Fault::new(format!("`{variant}` is not one of them; {}", suggest(variant, expected)))
+    }
+
+    fn missing_field(field: &'static str) -> Fault {
+        Fault { missing: Some((field, NO_TABLE)), ..Fault::new(format!("the key `{field}` is missing")) }
+    }
+}
+
+/// Words that help: the nearest name, or all of them.
+pub(super) fn suggest(word: &str, known: &[&str]) -> String {
+    let nearest = known.iter().map(|name| (distance(word, name), name)).min();
+    match nearest {
+        Some((edits, name)) if edits <= 1 + name.len() / 4 => format!("did you mean `{name}`?"),
+        None => "nothing is known here".into(),
+        Some(_) => {
+            let names: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+            format!("known are {}", names.join(", "))
+        }
+    }
+}
+
+/// Characters to add, take away, change or swap with their neighbour.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
+    for i in 0..=a.len() {
+        for j in 0..=b.len() {
+            rows[i][j] = match (i, j) {
+                (0, _) => j,
+                (_, 0) => i,
+                _ => {
+                    let change = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+                    let best = change.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
+                    let swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+                    if swapped { best.min(rows[i - 2][j - 2] + 1) } else { best }
+                }
+            };
+        }
+    }
+    rows[a.len()][b.len()]
+}
+
+#[derive(Clone, Copy)]
+struct Reader<'a> {
+    node: &'a Node,
+    /// The key that the node is the value of: its name says the unit.
+    key: &'a str,
+    skipped: &'a [Skipped],
+}
+
+impl<'a> Reader<'a> {
+    fn is_skipped(&self, at: usize) -> bool {
+        self.skipped.iter().any(|skipped| skipped.at == at)
+    }
+
+    /// A number, or text with a unit if the key's name says which.
+    fn number<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        let Value::Text(text) = &self.node.value else { return self.any(visitor) };
+        let number = match unit_of(self.key) {
+            Some(Unit::Bytes) => units::bytes(text),
+            Some(Unit::Milliseconds) => units::duration(text).map(|time| time.as_millis() as u64),
+            None => return self.any(visitor),
+        };
+        visitor.visit_u64(number.map_err(Fault::new)?)
+    }
+
+    fn any<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        let span = &self.node.span;
+        let result = match &self.node.value {
+            Value::Null => visitor.visit_unit(),
+            Value::Bool(value) => visitor.visit_bool(*value),
+            Value::Integer(value) => match u64::try_from(*value) {
+                Ok(value) => visitor.visit_u64(value),
+                Err(_) => visitor.visit_i64(*value),
+            },
+            Value::Float(value) => visitor.visit_f64(*value),
+            Value::Text(value) => visitor.visit_str(value),
+            Value::List(elements) => visitor.visit_seq(List { reader: self, elements: elements.iter() }),
+            Value::Table(entries) => {
+                visitor.visit_map(Table { reader: self, entries: entries.iter(), current: None })
+            }
+        };
+        result.map_err(|fault| fault.missing_in(self.node).at(span))
+    }
+}
+
+/// The unit that a key's name gives its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    Bytes,
+    Milliseconds,
+}
+
+/// The unit of a key, by the words in its name.
+pub(super) fn unit_of(key: &str) -> Option<Unit> {
+    let mut words = key.split('_');
+    if words.clone().any(|word| word == "bytes") {
+        Some(Unit::Bytes)
+    } else {
+        words.any(|word| word == "ms").then_some(Unit::Milliseconds)
+    }
+}
+
+impl<'de> de::Deserializer<'de> for Reader<'_> {
+    type Error = Fault;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.any(visitor)
+    }
+
+    fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.number(visitor)
+    }
+
+    fn deserialize_u32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.number(visitor)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        if self.node.value == Value::Null { visitor.visit_none() } else { visitor.visit_some(self) }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        names: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        match &self.node.value {
+            Value::Text(name) => visitor.visit_enum(name.as_str().into_deserializer()),
+            _ => Err(Fault::new(format!("expected one of the words {}", names.join(", ")))),
+        }
+        .map_err(|fault| fault.at(&self.node.span))
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple tuple_struct map struct
+        identifier ignored_any
+    }
+}
+
+struct List<'a> {
+    reader: Reader<'a>,
+    elements: std::slice::Iter<'a, Node>,
+}
+
+impl<'de> de::SeqAccess<'de> for List<'_> {
+    type Error = Fault;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Fault> {
+        loop {
+            let Some(node) = self.elements.next() else { return Ok(None) };
+            if self.reader.is_skipped(node.span.start) {
+                continue;
+            }
+            let result = seed.deserialize(Reader { node, ..self.reader });
+            return result
+                .map(Some)
+                .map_err(|fault| fault.at(&node.span).within(node.span.start, "", self.reader.node));
+        }
+    }
+}
+
+struct Table<'a> {
+    reader: Reader<'a>,
+    entries: std::slice::Iter<'a, Entry>,
+    current: Option<&'a Entry>,
+}
+
+impl<'de> de::MapAccess<'de> for Table<'_> {
+    type Error = Fault;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
+        let is_skipped = |entry: &&Entry| self.reader.is_skipped(entry.key_span.start);
+        let Some(entry) = self.entries.find(|entry| !is_skipped(entry)) else { return Ok(None) };
+        self.current = Some(entry);
+        let key: de::value::StrDeserializer<'_, Fault> = entry.key.as_str().into_deserializer();
+        seed.deserialize(key).map(Some).map_err(|fault| {
+            fault.at(&entry.key_span).within(entry.key_span.start, &entry.key, self.reader.node)
+        })
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
+        let Some(entry) = self.current.take() else { return Err(Fault::new("a value without a key".into())) };
+        let reader = Reader { node: &entry.node, key: &entry.key, ..self.reader };
+        seed.deserialize(reader).map_err(|fault| {
+            fault.at(&entry.node.span).within(entry.key_span.start, &entry.key, self.reader.node)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::toml_text;
+    use super::*;
+    use serde::Deserialize;
+
+    #[derive(Debug, Default, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    struct Example {
+        line_bytes_max: usize,
+        pause_ms: u64,
+        plain: u64,
+        inner: Option<Inner>,
+        list: Vec<Inner>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only read by serde")]
+    struct Inner {
+        name: String,
+        #[serde(default)]
+        on: bool,
+    }
+
+    fn example(text: &str) -> (Option<Example>, Vec<String>) {
+        let (node, faults) = toml_text::read(text);
+        assert_eq!(faults, []);
+        let source = Rc::new(Source { path: "x".into(), text: text.into() });
+        let mut problems = Vec::new();
+        let value = read(&node, &source, &mut problems);
+        let shown = problems.iter().map(|p| format!("{}:{} {}", p.line, p.column, p.message));
+        (value, shown.collect())
+    }
+
+    #[test]
+    fn numbers_have_units_where_the_key_says_so() {
+        let (value, _) = example("line_bytes_max = '64KiB'\npause_ms = '1.5s'\nplain = 3");
+        let value = value.unwrap();
+        assert_eq!((value.line_bytes_max, value.pause_ms, value.plain), (65_536, 1500, 3));
+        let (_, problems) = example("plain = '3s'");
+        assert_eq!(problems, ["1:9 expected a whole number, not negative, found the text \"3s\""]);
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_found_in_one_look() {
+        let (value, problems) = example(
+            "line_byte_max = 1\nplain = -1\npause_ms = 'soon'\nlist = [{name = 1}, {name = 'b', no = 1}, {}]\n[inner]\non = 'yes'",
+        );
+        assert!(value.is_none());
+        assert_eq!(
+            problems,
+            [
+                "1:1 there is no key `line_byte_max` here; did you mean `line_bytes_max`?",
+                "2:9 expected a whole number, not negative, found the number -1",
+                "3:12 `soon` does not begin with a number",
+                "4:17 expected text in quotes, found the number 1",
+                "4:34 there is no key `no` here; did you mean `on`?",
+                "4:43 the key `name` is missing",
+                "6:6 expected true or false, found the text \"yes\"",
+                "5:1 the key `name` is missing",
+            ]
+        );
+    }
+
+    #[test]
+    fn suggestions_are_near() {
+        assert_eq!(suggest("sokcet", &["socket", "log"]), "did you mean `socket`?");
+        assert_eq!(suggest("xyz", &["socket", "log"]), "known are `socket`, `log`");
+    }
+}

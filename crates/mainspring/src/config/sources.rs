@@ -1,0 +1,111 @@
+//! The files that were read, and the problems that were found so far.
+
+use super::problem::{ConfigError, Place, Problem, Source};
+use super::tree::Node;
+use super::{json_text, toml_text};
+use std::ops::Range;
+use std::path::Path;
+use std::rc::Rc;
+
+/// The longest file that is read, in bytes.
+pub(super) const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// What has been read and found wrong.
+#[derive(Debug, Default)]
+pub(super) struct Sources {
+    pub(super) problems: Vec<Problem>,
+    /// In the order in which they were opened.
+    opened: Vec<Rc<Source>>,
+    first_unreadable: bool,
+}
+
+impl Sources {
+    /// Reads a file that somebody asked for by name; whatever is wrong is about the file itself.
+    pub(super) fn open(&mut self, path: &Path) -> Option<(Rc<Source>, Node)> {
+        match read_text(path) {
+            Ok(text) => self.parse(path, text),
+            Err(message) => {
+                self.first_unreadable |= self.opened.is_empty();
+                self.problems.push(Problem::of_file(path, message));
+                None
+            }
+        }
+    }
+
+    /// Reads a file that another file names; that it cannot be read is a problem of that place.
+    pub(super) fn open_named(&mut self, path: &Path, by: &Place) -> Option<(Rc<Source>, Node)> {
+        match read_text(path) {
+            Ok(text) => self.parse(path, text),
+            Err(message) => {
+                self.problem(by, format!("{}: {message}", path.display()));
+                None
+            }
+        }
+    }
+
+    fn parse(&mut self, path: &Path, text: String) -> Option<(Rc<Source>, Node)> {
+        let source = Rc::new(Source { path: path.to_path_buf(), text });
+        self.opened.push(source.clone());
+        let (node, faults) = if path.extension().is_some_and(|extension| extension == "json") {
+            match json_text::read(&source.text) {
+                Ok(node) => (node, Vec::new()),
+                Err(fault) => (Node::empty(), vec![fault]),
+            }
+        } else {
+            toml_text::read(&source.text)
+        };
+        let is_sound = faults.is_empty();
+        for (span, message) in faults {
+            self.problem(&Place { source: source.clone(), span }, message);
+        }
+        // What the text says is not known while it cannot be read, and guesses would only add to the noise.
+        is_sound.then_some((source, node))
+    }
+
+    pub(super) fn problem(&mut self, place: &Place, message: impl Into<String>) {
+        self.problems.push(Problem::at(place, message));
+    }
+
+    pub(super) fn problem_at(
+        &mut self,
+        source: &Rc<Source>,
+        span: &Range<usize>,
+        message: impl Into<String>,
+    ) {
+        self.problem(&Place { source: source.clone(), span: span.clone() }, message);
+    }
+
+    /// All problems, by file in the order of opening, and by place.
+    pub(super) fn into_error(mut self, path: &Path) -> ConfigError {
+        let rank = |problem: &Problem| self.opened.iter().position(|source| source.path == problem.path);
+        self.problems.sort_by_key(|problem| (rank(problem), problem.line, problem.column));
+        self.problems.dedup();
+        if self.problems.is_empty() {
+            self.problems.push(Problem::of_file(path, "the file cannot be used"));
+        }
+        ConfigError { problems: self.problems, unreadable: self.first_unreadable }
+    }
+}
+
+fn read_text(path: &Path) -> Result<String, String> {
+    let metadata = std::fs::metadata(path).map_err(|error| reason(&error))?;
+    if metadata.is_dir() {
+        return Err("it is a folder, not a file".into());
+    }
+    if metadata.len() > FILE_BYTES_MAX {
+        return Err(format!("it is longer than {} MiB", FILE_BYTES_MAX >> 20));
+    }
+    let bytes = std::fs::read(path).map_err(|error| reason(&error))?;
+    String::from_utf8(bytes).map_err(|error| {
+        format!("it is not UTF-8 text (byte {} is where that ends)", error.utf8_error().valid_up_to())
+    })
+}
+
+/// What went wrong, without the number of the operating system.
+pub(super) fn reason(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "there is no such file".into(),
+        std::io::ErrorKind::PermissionDenied => "it may not be read".into(),
+        _ => error.to_string(),
+    }
+}

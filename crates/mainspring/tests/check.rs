@@ -1,0 +1,421 @@
+//! `mainspring check` and what it says.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const GREETER: &str = r#"
+id = "greeter"
+description = "Greets people by name."
+inbound = { properties = { kind = { const = "query" }, type = { const = "App.Greet" } } }
+program = { process = ["sh", "-c", "cat"] }
+"#;
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn write(folder: &Path, name: &str, text: &str) {
+    let path = folder.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+fn check(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mainspring"));
+    command.arg("check").args(arguments).current_dir(folder);
+    command.env_remove("MAINSPRING_SOCKET").env("XDG_RUNTIME_DIR", "/run/user/test");
+    command.output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// The problems of a configuration: message and place of each.
+fn problems(folder: &Path) -> Vec<String> {
+    let output = check(folder, &[]);
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    assert_eq!(stdout(&output), "");
+    let text = String::from_utf8(output.stderr).unwrap();
+    let mut found = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let Some(message) = line.strip_prefix("error: ") else { continue };
+        let place = lines.next().unwrap().trim_start().strip_prefix("--> ").unwrap();
+        found.push(format!("{place}: {message}"));
+    }
+    found
+}
+
+/// The problems of one `mainspring.toml`.
+fn problems_of(text: &str) -> Vec<String> {
+    let folder = folder();
+    write(folder.path(), "mainspring.toml", text);
+    problems(folder.path())
+}
+
+#[test]
+fn without_a_file_the_defaults_are_checked() {
+    let folder = folder();
+    let output = check(folder.path(), &[]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(
+        stdout(&output),
+        "the built-in defaults: all is well
+
+  listens       unix /run/user/test/mainspring/mainspring.sock
+  capabilities  memory  native Memory
+                        command  Memory.Set, Memory.Delete
+                        query    Memory.Get, Memory.List
+"
+    );
+}
+
+#[test]
+fn a_whole_configuration_is_summed_up() {
+    let folder = folder();
+    write(
+        folder.path(),
+        "mainspring.toml",
+        r#"
+native = []
+manifests = ["capabilities/*/capability.*"]
+
+[[listen]]
+unix = "run/it.sock"
+
+[[listen]]
+tcp = "127.0.0.1:0"
+tokens = [{ name = "alice", token_file = "alice.token" }, { name = "bob", token = "0123456789abcdef" }]
+
+[timeouts]
+default = "10s"
+drain = "0s"
+
+[restart]
+window_ms = "2m"
+
+[limits]
+line_bytes_max = "64KiB"
+window_bytes_max = 1000000
+
+[log]
+level = "debug"
+format = "json"
+"#,
+    );
+    write(folder.path(), "alice.token", "fedcba9876543210\n");
+    fs::set_permissions(folder.path().join("alice.token"), fs::Permissions::from_mode(0o600)).unwrap();
+    write(folder.path(), "capabilities/greeter/capability.toml", GREETER);
+    write(
+        folder.path(),
+        "capabilities/guest/capability.json",
+        r#"{
+            "id": "guest", "description": "A guest.", "inbound": "inbound.json", "subscribes": ["App.Greeted"],
+            "restart": { "backoff_ms": "250ms" },
+            "program": { "wasm": "guest.wasm", "allow_connect": ["db.example.com:5432"], "limits": { "memory": "16MiB" } }
+        }"#,
+    );
+    write(
+        folder.path(),
+        "capabilities/guest/inbound.json",
+        r#"{ "properties": { "kind": { "const": "command" }, "type": { "enum": ["App.Run", "App.Stop"] } } }"#,
+    );
+    write(folder.path(), "capabilities/guest/guest.wasm", "\0asm\x01\0\0\0");
+    let output = check(folder.path(), &[]);
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(
+        stdout(&output),
+        "mainspring.toml: all is well
+
+  listens       unix run/it.sock
+                tcp 127.0.0.1:0 for alice, bob
+  capabilities  greeter  process sh -c cat
+                         query    App.Greet
+                guest    wasm capabilities/guest/guest.wasm
+                         command  App.Run, App.Stop
+                         event    App.Greeted
+"
+    );
+    let quiet = check(folder.path(), &["--quiet", "mainspring.toml"]);
+    assert_eq!((quiet.status.code(), stdout(&quiet).as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_problem_is_shown_with_its_line_and_a_caret() {
+    let folder = folder();
+    write(folder.path(), "x.toml", "[log]\nlevel = \"loud\"\n");
+    let output = check(folder.path(), &["x.toml"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap(),
+        "error: `loud` is not one of them; known are `error`, `warn`, `info`, `debug`, `trace`
+ --> x.toml:2:9
+  |
+2 | level = \"loud\"
+  |         ^^^^^^
+
+the configuration has an error
+"
+    );
+}
+
+#[test]
+fn a_file_that_is_not_there_is_exit_code_2() {
+    let output = check(folder().path(), &["nowhere.toml"]);
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("there is no such file") && text.contains("nowhere.toml"), "{text}");
+}
+
+#[test]
+fn unknown_keys_wrong_values_and_wrong_units_are_found_all_at_once() {
+    assert_eq!(
+        problems_of(
+            "lisen = []\n[timeouts]\ndefault = 10\nboot = 'soon'\ndrian = '1s'\n[limits]\nline_bytes_max = '1 apple'\nchain_max = -1\n[log]\nlevel = 3\n"
+        ),
+        [
+            "mainspring.toml:1:1: there is no key `lisen` here; did you mean `listen`?",
+            "mainspring.toml:3:11: expected a duration in quotes, such as \"10s\", found the number 10, which has no unit",
+            "mainspring.toml:4:8: `soon` does not begin with a number",
+            "mainspring.toml:5:1: there is no key `drian` here; did you mean `drain`?",
+            "mainspring.toml:7:18: `apple` is not a unit of size; use KiB, MiB or GiB",
+            "mainspring.toml:8:13: expected a whole number, not negative, found the number -1",
+            "mainspring.toml:10:9: expected one of the words error, warn, info, debug, trace",
+        ]
+    );
+}
+
+#[test]
+fn every_fault_of_the_text_itself_is_found() {
+    let found = problems_of("a = \nb = [1,\n[log\nlevel = 'info'\n");
+    assert!(found.len() >= 2, "{found:?}");
+    assert!(found[0].starts_with("mainspring.toml:1:5: "), "{found:?}");
+}
+
+#[test]
+fn numbers_that_make_no_sense_are_refused() {
+    assert_eq!(
+        problems_of(
+            "[limits]\nrequests_max = 0\nline_bytes_max = '100G'\n[timeouts]\nmax = '1s'\nhang = '0s'\n"
+        ),
+        [
+            "mainspring.toml:2:16: a limit of nothing lets nothing through; it is at least 1",
+            "mainspring.toml:3:18: a line is at most 2147483647 bytes long",
+            "mainspring.toml:5:7: the default may not be longer than the maximum",
+            "mainspring.toml:6:8: nothing is done in no time; it is at least 1ms",
+        ]
+    );
+}
+
+#[test]
+fn doors_are_checked() {
+    let long = "x".repeat(120);
+    assert_eq!(
+        problems_of(&format!(
+            "[[listen]]\nunix = '/{long}'\n[[listen]]\ntcp = '0.0.0.0:80'\n[[listen]]\ntcp = '127.0.0.1'\n[[listen]]\ntcp = '127.0.0.1:80'\n[[listen]]\n[[listen]]\nunix = 'a'\ntcp = 'b'\n[[listen]]\nunix = 'a'\ntokens = []\n"
+        )),
+        [
+            &format!("mainspring.toml:2:8: the path of a socket has at most 107 bytes: /{long}"),
+            "mainspring.toml:4:7: only addresses of loopback (127.0.0.1, [::1]) are served: what is said there is not encrypted",
+            "mainspring.toml:6:7: expected an address and a port, such as 127.0.0.1:7700 or [::1]:7700",
+            "mainspring.toml:8:7: everybody on this machine can reach a TCP socket: name in `tokens` who may come in",
+            "mainspring.toml:9:1: write `unix` with a path, or `tcp` with an address",
+            "mainspring.toml:10:1: `unix` and `tcp` are two places: write a table for each",
+            "mainspring.toml:15:1: a Unix socket knows its clients by their user; `tokens` are for `tcp`",
+        ]
+    );
+    assert_eq!(
+        problems_of("listen = []"),
+        ["mainspring.toml:1:10: nobody could come in; leave `listen` out for the usual socket"]
+    );
+}
+
+#[test]
+fn tokens_are_long_secret_and_told_apart() {
+    let folder = folder();
+    write(folder.path(), "open.token", "0123456789abcdef");
+    fs::set_permissions(folder.path().join("open.token"), fs::Permissions::from_mode(0o644)).unwrap();
+    write(
+        folder.path(),
+        "mainspring.toml",
+        "[[listen]]\ntcp = '[::1]:7700'\ntokens = [\n{ name = 'a', token = 'short' },\n{ name = 'b', token_file = 'open.token' },\n{ name = 'c', token_file = 'none' },\n{ name = 'd' },\n{ name = 'e', token = '0123456789abcdef' },\n{ name = 'f', token = '0123456789abcdef' },\n{ name = 'e', token = 'another-long-secret' },\n]\n",
+    );
+    assert_eq!(
+        problems(folder.path()),
+        [
+            "mainspring.toml:4:23: a token has at least 16 characters and no spaces; `openssl rand -hex 16` makes one",
+            "mainspring.toml:5:28: open.token may be read by others; `chmod 600 open.token`",
+            "mainspring.toml:6:28: none: there is no such file",
+            "mainspring.toml:7:1: write either `token` or `token_file`",
+            "mainspring.toml:9:10: the same token is there twice; nobody could be told apart",
+            "mainspring.toml:10:10: the name \"e\" is there twice",
+        ]
+    );
+}
+
+#[test]
+fn manifests_that_are_missing_or_broken_are_named() {
+    let folder = folder();
+    write(
+        folder.path(),
+        "mainspring.toml",
+        "manifests = ['no/*.toml', 'none.toml', 'a.toml', 'b.json', 'a.*']\n",
+    );
+    write(folder.path(), "a.toml", "id = 'a'\nprogram = { process = ['sh'] }\n");
+    write(folder.path(), "b.json", "{ \"id\": \"b\", }");
+    assert_eq!(
+        problems(folder.path()),
+        [
+            "mainspring.toml:1:14: no file matches no/*.toml",
+            "mainspring.toml:1:27: none.toml: there is no such file",
+            "a.toml:1:1: the key `description` is missing",
+            "b.json:1:14: expected a key in quotes",
+        ]
+    );
+}
+
+#[test]
+fn programs_that_cannot_run_are_found() {
+    let folder = folder();
+    let manifest = |id: &str, program: &str| {
+        format!(
+            "[[capability]]\nid = '{id}'\ndescription = 'x'\ninbound = {{ properties = {{ kind = {{ const = 'query' }}, type = {{ const = 'App.{id}' }} }} }}\nprogram = {program}\n"
+        )
+    };
+    let programs = [
+        ("A", "{ process = ['./missing.sh'] }"),
+        ("B", "{ process = ['./plain.sh'] }"),
+        ("C", "{ process = ['no-such-program-anywhere'] }"),
+        ("D", "{ process = ['plain.sh'] }"),
+        ("E", "{ process = [] }"),
+        ("F", "{ process = ['sh'], folder = 'nowhere' }"),
+        ("G", "{ process = ['sh'], allow_connect = [] }"),
+        ("H", "{ wasm = 'plain.sh' }"),
+        ("I", "{ wasm = 'ok.wasm', allow_connect = ['db:5432', 'db'], allow_listen = ['127.0.0.1:x'] }"),
+        ("J", "{ wasm = 'ok.wasm', folders = ['nowhere::/data:ro', '::'] }"),
+        ("K", "{ native = 'Memroy' }"),
+        ("L", "{ }"),
+        ("M", "{ process = ['sh'], wasm = 'ok.wasm' }"),
+        ("N", "{ process = 'sh -c cat' }"),
+    ];
+    let text: String = programs.iter().map(|(id, program)| manifest(id, program)).collect();
+    write(folder.path(), "mainspring.toml", &text);
+    write(folder.path(), "plain.sh", "echo\n");
+    write(folder.path(), "ok.wasm", "\0asm\x01\0\0\0");
+    let found = problems(folder.path());
+    let expected = [
+        (5, "missing.sh: there is no such file"),
+        (10, "plain.sh may not be run; `chmod +x"),
+        (15, "no program \"no-such-program-anywhere\" is in PATH"),
+        (20, "write \"./plain.sh\""),
+        (25, "say which program to run"),
+        (30, "there is no folder nowhere"),
+        (35, "there is no key `allow_connect` here"),
+        (40, "is not WebAssembly"),
+        (45, "`db` is not a network rule: it has no port"),
+        (45, "`127.0.0.1:x` is not a network rule"),
+        (50, "there is no folder nowhere"),
+        (50, "a folder is HOST, HOST::GUEST"),
+        (55, "did you mean `Memory`?"),
+        (60, "one of `process`, `wasm` or `native`"),
+        (65, "one of `process`, `wasm` or `native`"),
+        (70, "expected a list, found the text \"sh -c cat\""),
+    ];
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+    for (problem, (line, words)) in found.iter().zip(expected) {
+        assert!(
+            problem.starts_with(&format!("mainspring.toml:{line}:")) && problem.contains(words),
+            "{problem}"
+        );
+    }
+}
+
+#[test]
+fn schemas_that_cannot_be_used_are_shown_at_the_offending_node() {
+    let folder = folder();
+    write(folder.path(), "mainspring.toml", "manifests = ['m.toml', 'n.toml']\n");
+    write(
+        folder.path(),
+        "m.toml",
+        "id = 'm'\ndescription = 'x'\nprogram = { process = ['sh'] }\n[inbound.properties.kind]\nconst = 'query'\n[inbound.properties.type]\ntype = 'string'\n",
+    );
+    write(
+        folder.path(),
+        "n.toml",
+        "id = 'n'\ndescription = 'x'\ninbound = 'in.json'\noutbound = 'out.json'\nprogram = { process = ['sh'] }\n",
+    );
+    let kinds = "\"kind\": { \"const\": \"query\" }";
+    write(
+        folder.path(),
+        "in.json",
+        &format!(
+            "{{\n\"oneOf\": [\n{{ \"properties\": {{ {kinds}, \"type\": {{ \"enum\": [\"bad name\"] }} }} }}\n] }}"
+        ),
+    );
+    write(folder.path(), "out.json", "{ \"type\": 1 }");
+    let found = problems(folder.path());
+    assert_eq!(found.len(), 2, "{found:#?}");
+    assert!(
+        found[0].starts_with("m.toml:6:1: inbound, #/properties/type: admits any string"),
+        "{}",
+        found[0]
+    );
+    assert!(found[1].starts_with("in.json:3:"), "{}", found[1]);
+}
+
+#[test]
+fn what_two_capabilities_cannot_share_is_found() {
+    let folder = folder();
+    write(folder.path(), "mainspring.toml", "manifests = ['*/c.toml']\n");
+    write(folder.path(), "a/c.toml", GREETER);
+    write(folder.path(), "b/c.toml", GREETER);
+    write(folder.path(), "c/c.toml", &GREETER.replace("greeter", "other").replace("App.Greet", "Memory.Get"));
+    write(folder.path(), "d/c.toml", &GREETER.replace("greeter", "system").replace("App.Greet", "Sys.Mine"));
+    write(
+        folder.path(),
+        "e/c.toml",
+        &format!(
+            "{}\nlimits = {{ concurrency = 0 }}\n",
+            GREETER.replace("greeter", "zero").replace("App.Greet", "App.Zero")
+        ),
+    );
+    assert_eq!(
+        problems(folder.path()),
+        [
+            "b/c.toml:2:6: another capability has the id \"greeter\" too: greeter in a/c.toml",
+            "b/c.toml:4:11: greeter handles the query App.Greet, but so does greeter in a/c.toml; a query has one handler",
+            "c/c.toml:4:11: other handles the query Memory.Get, but so does the native memory; a query has one handler",
+            "d/c.toml:4:11: system claims query:Sys.Mine, which the loop keeps for itself",
+            "e/c.toml:7:26: limits.concurrency must be at least 1",
+        ]
+    );
+}
+
+#[test]
+fn the_documentation_of_the_configuration_is_up_to_date() {
+    let page = stdout(&check(folder().path(), &["--reference"]));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+    let kept = fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        kept == page,
+        "docs/configuration.md is stale; run `mainspring check --reference > docs/configuration.md`"
+    );
+}
+
+#[test]
+fn the_example_of_the_documentation_is_valid() {
+    let page = stdout(&check(folder().path(), &["--reference"]));
+    let example = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    let folder = folder();
+    write(folder.path(), "mainspring.toml", example);
+    write(
+        folder.path(),
+        "capabilities/one/capability.toml",
+        &GREETER.replace("greeter", "one").replace("App.Greet", "App.One"),
+    );
+    let output = check(folder.path(), &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+}
