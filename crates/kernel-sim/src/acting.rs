@@ -40,7 +40,7 @@ impl World {
                 self.say(capability, draft)
             }
             (Act::EmitUncaused, _) => {
-                if !self.scenario.plan.capabilities[capability].uncaused {
+                if !self.ledgers[capability].contract.uncaused {
                     self.doom(capability, "it spoke unasked");
                 }
                 self.emit(capability, None)

@@ -65,8 +65,30 @@ pub enum Action {
     Turn,
     /// The kernel makes turns until it has nothing to do.
     Settle,
+    /// The daemon is told that a capability changed.
+    Reload {
+        /// Which capability.
+        actor: u8,
+        /// How.
+        how: Reload,
+    },
     /// The daemon is told to stop.
     Shutdown,
+}
+
+/// How a capability changes. What does not fit (the removal of what is removed, say) is nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reload {
+    /// It has another manifest, made from this number; if it was removed, it comes back.
+    Replace(u16),
+    /// It is started anew under the same manifest.
+    Restart,
+    /// It is taken out.
+    Remove,
+    /// There is a new one, with a manifest made from this number.
+    AddNew(u16),
+    /// Something is wrong, in one of several ways, so that nothing may change.
+    Bad(u8),
 }
 
 /// What a client sends.
@@ -246,6 +268,7 @@ impl Action {
             (1, 7),
             (2, 8),
             (6, 9),
+            (2, 10),
         ];
         match random.weighted(&choices) {
             0 => Action::Send {
@@ -269,8 +292,22 @@ impl Action {
             6 => Action::Connect { peer: random.byte() },
             7 => Action::Disconnect { client: random.byte() },
             8 => Action::Block { actor: random.byte(), blocked: random.percent(40) },
+            10 => Action::Reload { actor: random.byte(), how: Reload::random(random) },
             _ => Action::Answer { which: random.byte(), well: random.percent(85) },
         }
+    }
+}
+
+impl Reload {
+    fn random(random: &mut Random) -> Reload {
+        let seed = random.word() as u16;
+        random.weighted(&[
+            (8, Reload::Replace(seed)),
+            (4, Reload::Restart),
+            (2, Reload::Remove),
+            (1, Reload::AddNew(seed)),
+            (3, Reload::Bad(seed as u8)),
+        ])
     }
 }
 

@@ -117,7 +117,7 @@ impl World {
                 must!(false, "cap{capability} lives on though {deed}");
             }
         }
-        Ok(())
+        self.check_successions()
     }
 
     /// After everything is answered, nothing is left of it.
@@ -143,10 +143,10 @@ impl World {
     /// Every event came to every capability that wants it, or is a dead letter.
     fn check_events(&self) -> Checked {
         let mut missing = 0;
-        for (capability, manifest) in self.scenario.plan.capabilities.iter().enumerate() {
+        for (capability, ledger) in self.ledgers.iter().enumerate() {
             for token in self.tokens.each() {
                 let wanted =
-                    token.accepted_event.as_ref().is_some_and(|event| manifest.subscribes.contains(event));
+                    token.accepted_event.as_ref().is_some_and(|event| ledger.always_wants.contains(event));
                 missing += u64::from(wanted && !token.deliveries.contains_key(&capability));
             }
         }
@@ -226,13 +226,9 @@ impl World {
         must!(most <= limits.peer_timer_bytes_max, "{most} bytes of schedules of one peer");
         must!(all <= limits.timer_bytes_max, "{all} bytes of schedules");
         for (capability, mailbox) in audit.mailboxes.iter().enumerate() {
-            let own = &self.scenario.plan.capabilities[capability].limits;
-            must!(
-                mailbox.0 <= own.mailbox_messages,
-                "{} messages in the mailbox of cap{capability}",
-                mailbox.0
-            );
-            must!(mailbox.1 <= own.mailbox_bytes, "{} bytes in the mailbox of cap{capability}", mailbox.1);
+            let (messages_max, bytes_max) = self.ledgers[capability].mailbox_max;
+            must!(mailbox.0 <= messages_max, "{} messages in the mailbox of cap{capability}", mailbox.0);
+            must!(mailbox.1 <= bytes_max, "{} bytes in the mailbox of cap{capability}", mailbox.1);
         }
         Ok(())
     }

@@ -25,6 +25,8 @@ impl World {
             Effect::Stop { actor } => {
                 must!(self.lives(actor), "{actor} is to be stopped, but it is not there");
                 self.actors[actor.capability as usize].stopping = true;
+                let over_by_ns = self.now.mono_ns + self.scenario.config.drain_ms as i64 * 1_000_000;
+                self.ledgers[actor.capability as usize].over_by_ns = Some((actor.incarnation, over_by_ns));
                 self.questions.push(Question::Exit(actor));
                 Ok(())
             }
@@ -75,7 +77,9 @@ impl World {
         let it = &mut self.actors[actor.capability as usize];
         must!(actor.incarnation == it.incarnation + 1, "{actor} follows life {}", it.incarnation);
         must!(it.life == Life::Absent, "{actor} is spawned while its earlier life goes on");
-        if let Some(failed_ns) = it.failed_ns.filter(|_| self.resets_pending == 0) {
+        let ledger = &mut self.ledgers[actor.capability as usize];
+        must!(!ledger.removed, "{actor} is spawned though it was removed");
+        if let Some(failed_ns) = it.failed_ns.filter(|_| self.resets_pending == 0 && !ledger.succession) {
             let pause_ns =
                 restart.backoff_ms.min(restart.backoff_max_ms).min(restart.probe_ms) as i64 * 1_000_000;
             let rested_ns = self.now.mono_ns - failed_ns;
@@ -85,6 +89,7 @@ impl World {
             );
         }
         it.begin(actor.incarnation);
+        ledger.begin(&self.scenario.plan.capabilities[actor.capability as usize]);
         self.questions.push(Question::Spawn(actor));
         Ok(())
     }
@@ -145,6 +150,11 @@ impl World {
         must!(self.lives(actor) && it.life == Life::Up, "delivered to {actor}, which is not up: {message:?}");
         must!(!it.blocked, "delivered to {actor}, which takes no more: {message:?}");
         must!(!it.stopping, "delivered to {actor}, whose input was ended: {message:?}");
+        let held = self.ledgers[capability].held.is_some_and(|(life, _)| life == actor.incarnation);
+        must!(
+            !held || message.kind().is_outcome(),
+            "delivered to {actor}, which is to be replaced: {message:?}"
+        );
         match message.kind() {
             Kind::Command | Kind::Query => self.deliver_request(capability, message),
             Kind::Event => self.deliver_event(capability, message),
@@ -153,14 +163,14 @@ impl World {
     }
 
     fn deliver_request(&mut self, capability: usize, message: Envelope) -> Checked {
-        let manifest = &self.scenario.plan.capabilities[capability];
+        let ledger = &self.ledgers[capability];
         let expected = format!("Cap{capability}.");
         must!(
             message.type_name().starts_with(&expected),
             "cap{capability} got {message:?}, which is not its own"
         );
-        let concurrency = manifest.limits.concurrency as usize;
-        let attempts = manifest.retry.attempts;
+        let concurrency = ledger.contract.limits.concurrency as usize;
+        let attempts = ledger.attempts_max;
         let it = &mut self.actors[capability];
         let same_id = it.hands.iter().any(|held| held.id() == message.id());
         must!(

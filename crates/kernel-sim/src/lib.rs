@@ -15,14 +15,16 @@ mod actor;
 mod check;
 mod client;
 mod effects;
+mod ledger;
 mod random;
+mod reloading;
 mod run;
 mod scenario;
 mod sending;
 mod tokens;
 mod world;
 
-pub use action::{Act, Action, Builtin, How, Pass, Weather, What};
+pub use action::{Act, Action, Builtin, How, Pass, Reload, Weather, What};
 pub use random::Random;
 pub use run::{Failure, Report, run, simulate};
 pub use scenario::Scenario;

@@ -9,7 +9,7 @@ use crate::action::Weather;
 use crate::random::Random;
 
 /// The most capabilities of a world.
-const CAPABILITIES_MAX: u64 = 5;
+pub(crate) const CAPABILITIES_MAX: u64 = 5;
 
 /// The setting of one simulation.
 #[derive(Clone, Debug)]
@@ -121,7 +121,7 @@ fn tight_limits(random: &mut Random) -> Limits {
     limits
 }
 
-fn manifest(random: &mut Random, at: usize, count: usize) -> Manifest {
+pub(crate) fn manifest(random: &mut Random, at: usize, count: usize) -> Manifest {
     let data = json!({
         "type": "object",
         "properties": { "token": { "type": "integer", "minimum": 0 } },

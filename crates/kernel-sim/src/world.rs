@@ -10,6 +10,7 @@ use crate::action::{Action, Pass};
 use crate::actor::{Actor, Life};
 use crate::check::{Lane, Lanes};
 use crate::client::Client;
+use crate::ledger::Ledger;
 use crate::scenario::Scenario;
 use crate::tokens::Tokens;
 
@@ -52,6 +53,7 @@ pub struct World {
     pub(crate) now: Now,
     pub(crate) clients: Vec<Client>,
     pub(crate) actors: Vec<Actor>,
+    pub(crate) ledgers: Vec<Ledger>,
     pub(crate) questions: Vec<Question>,
     pub(crate) tokens: Tokens,
     /// When a request of this peer and id times out, at the earliest.
@@ -94,6 +96,8 @@ pub struct Counts {
     pub turns: u64,
     /// Dead letters put back.
     pub requeues: u64,
+    /// Changes of capabilities.
+    pub reloads: u64,
     /// Effects.
     pub effects: u64,
 }
@@ -104,12 +108,14 @@ impl World {
     pub fn new(scenario: Scenario, with_trace: bool) -> World {
         let kernel = Kernel::new(scenario.config.clone(), scenario.nonce);
         let actors = scenario.plan.capabilities.iter().map(|_| Actor::new()).collect();
+        let ledgers = scenario.plan.capabilities.iter().map(Ledger::new).collect();
         World {
             kernel,
             scenario,
             now: Now { mono_ns: 1_000_000_000, unix_ms: 1_767_910_000_000 },
             clients: Vec::new(),
             actors,
+            ledgers,
             questions: Vec::new(),
             tokens: Tokens::default(),
             timeouts: BTreeMap::new(),
@@ -188,6 +194,7 @@ impl World {
                 self.turn()?;
             }
             Action::Settle => self.settle()?,
+            Action::Reload { actor, how } => self.reload(actor, how)?,
             Action::Shutdown => self.shutdown()?,
         }
         self.haunt()?;
@@ -477,7 +484,8 @@ impl World {
                 if it.incarnation == actor.incarnation {
                     it.end();
                 }
-                self.kernel.actor_exited(actor, ActorExit::Done, self.now);
+                let exit = if well { ActorExit::Done } else { ActorExit::Failed("at its end".to_owned()) };
+                self.kernel.actor_exited(actor, exit, self.now);
             }
         }
         self.carry_out()

@@ -1,11 +1,13 @@
 //! Actors and their mailboxes. The mailbox belongs to the supervisor: it outlives the actor.
 
+use crate::candidate::Contract;
 use crate::ids::ActorRef;
 use crate::manifest::Manifest;
 use crate::requests::RequestKey;
 use crate::routes::Outbound;
+use crate::succession::Succession;
 use crate::wheel::TimerKey;
-use mainspring_message::{Envelope, Kind};
+use mainspring_message::{Envelope, Failure, Kind};
 use std::collections::VecDeque;
 
 /// Where an actor is in its life.
@@ -103,16 +105,21 @@ pub(crate) struct Actor {
     pub(crate) probes: u32,
     pub(crate) faults: u64,
     pub(crate) handled: u64,
+    /// Unfinished requests that are its own to handle, wherever they are.
+    pub(crate) pending: usize,
+    /// How it passes from one manifest or program to the next.
+    pub(crate) succession: Succession,
 }
 
 impl Actor {
-    pub(crate) fn new(manifest: Manifest, handles: Vec<(Kind, String)>, outbound: Outbound) -> Actor {
+    pub(crate) fn new(contract: Contract, peer: u32, queue: u32) -> Actor {
+        let Contract { manifest, handles, outbound } = contract;
         Actor {
             manifest,
             handles,
             outbound,
-            peer: 0,
-            queue: 0,
+            peer,
+            queue,
             state: ActorState::Down,
             incarnation: 0,
             blocked: false,
@@ -131,7 +138,35 @@ impl Actor {
             probes: 0,
             faults: 0,
             handled: 0,
+            pending: 0,
+            succession: Succession::default(),
         }
+    }
+
+    /// Holds the next life to another contract.
+    pub(crate) fn adopt(&mut self, contract: Contract) {
+        let Contract { manifest, handles, outbound } = contract;
+        (self.manifest, self.handles, self.outbound) = (manifest, handles, outbound);
+    }
+
+    /// Its state, as an operator sees it.
+    pub(crate) fn state_name(&self) -> &'static str {
+        match self.state {
+            ActorState::Up if self.succession.retiring.is_some() => "retiring",
+            ActorState::Stopped if self.succession.removed => "removed",
+            state => state.name(),
+        }
+    }
+
+    /// Why it takes no mail, and the error for a request that comes now.
+    pub(crate) fn trouble(&self) -> (Failure, String) {
+        let failure = if self.is_gone() { Failure::Routing } else { Failure::Unhealthy };
+        (failure, format!("{} is {}", self.manifest.id, self.state_name()))
+    }
+
+    /// Whether it was taken out of the loop and has ended: only its place is left.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.succession.removed && self.state == ActorState::Stopped
     }
 
     /// This life of the actor.

@@ -54,6 +54,7 @@ impl Kernel {
             live.iter().filter(|key| self.is_in_phase(**key, |phase| matches!(phase, Phase::InFlight(_))));
         let hands: usize = self.actors.iter().map(|actor| actor.in_flight.len()).sum();
         agree("requests in actors' hands", in_hands.count(), hands)?;
+        self.audit_handlers(&live)?;
         let mut audit = Audit::default();
         self.audit_lanes(&mut audit)?;
         self.audit_peers(&mut audit)?;
@@ -65,6 +66,20 @@ impl Kernel {
         let waiting = self.connections.values().map(|connection| connection.events.len());
         audit.most_waiting_events = waiting.max().unwrap_or(0);
         Ok(audit)
+    }
+
+    /// Every capability knows how much is its own to handle, and the loop how many lives are to end.
+    fn audit_handlers(&self, live: &[RequestKey]) -> Result<(), String> {
+        let mut pending = vec![0; self.actors.len()];
+        for key in live {
+            if let Handler::Capability(capability) = self.requests.entry(key.slot).handler {
+                pending[capability as usize] += 1;
+            }
+        }
+        let kept: Vec<usize> = self.actors.iter().map(|actor| actor.pending).collect();
+        agree("requests of each capability", pending, kept)?;
+        let retiring = self.actors.iter().filter(|actor| actor.succession.retiring.is_some());
+        agree("lives that are to end", retiring.count(), self.retiring)
     }
 
     fn is_in_phase(&self, key: RequestKey, fits: impl Fn(Phase) -> bool) -> bool {

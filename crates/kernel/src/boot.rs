@@ -1,18 +1,14 @@
 //! The boot: LOAD, DISCOVER, BUILD, SPAWN, ATTACH, ADAPT, READY; undone when a phase fails.
 
 use crate::actors::{Actor, ActorState};
-use crate::builtins;
+use crate::candidate::{Candidate, check_manifest};
 use crate::effect::{Effect, Level};
 use crate::ids::{ActorRef, Now};
-use crate::ingest::is_reserved;
 use crate::input::BootPlan;
 use crate::kernel::{Job, Kernel, Life, ns};
 use crate::lanes::Sender;
-use crate::manifest::Manifest;
-use crate::routes::{Handler, Outbound, Route};
-use crate::schema::{Discovery, EnvelopeValidator, discover};
 use crate::wheel::{TimerKey, deadline_after};
-use mainspring_message::{ErrorData, Failure, Kind, Started, check_type_name};
+use mainspring_message::{ErrorData, Failure, Kind, Started};
 use serde_json::json;
 
 /// The phases of the boot.
@@ -96,65 +92,28 @@ impl Kernel {
             }
         }
         self.boot_state.phase = BootPhase::Discover;
-        let mut found: Vec<(Manifest, Discovery, Outbound)> = Vec::new();
-        for manifest in plan.capabilities {
-            let inbound = discover(&manifest.inbound)
-                .map_err(|error| format!("the inbound schema of {}: {error}", manifest.id))?;
-            let outbound = read_outbound(&manifest)?;
-            found.push((manifest, inbound, outbound));
-        }
+        let found = plan
+            .capabilities
+            .into_iter()
+            .map(Candidate::discover)
+            .collect::<Result<Vec<Candidate>, String>>()?;
         self.boot_state.phase = BootPhase::Build;
-        builtins::add_routes(&mut self.routes);
-        for (manifest, inbound, outbound) in found {
-            self.add_capability(manifest, inbound, outbound)?;
+        self.add_builtin_routes();
+        self.check_claims(&found.iter().collect::<Vec<_>>(), |_| false)?;
+        for candidate in found {
+            self.add_capability(candidate);
         }
         let starting = |name| Adapter { name, state: AdapterState::Starting };
         self.boot_state.adapters = plan.adapters.into_iter().map(starting).collect();
         Ok(())
     }
 
-    fn add_capability(
-        &mut self,
-        manifest: Manifest,
-        inbound: Discovery,
-        outbound: Outbound,
-    ) -> Result<(), String> {
+    /// Adds a capability after all others, whose claims were checked.
+    pub(crate) fn add_capability(&mut self, candidate: Candidate) {
         let capability = self.actors.len() as u32;
-        let mut handles = Vec::new();
-        for event in &manifest.subscribes {
-            self.routes.add_subscriber(event, capability, None);
-        }
-        for pair in inbound {
-            handles.push((pair.kind, pair.type_name.clone()));
-            match pair.kind {
-                Kind::Event => self.routes.add_subscriber(&pair.type_name, capability, Some(pair.validator)),
-                Kind::Command | Kind::Query => {
-                    let (kind, name) = (pair.kind, &pair.type_name);
-                    if is_reserved(name) {
-                        return Err(format!(
-                            "{} claims {kind}:{name}, which the loop keeps for itself",
-                            manifest.id
-                        ));
-                    }
-                    let route =
-                        Route { handler: Handler::Capability(capability), inbound: Some(pair.validator) };
-                    self.routes.add_handler(kind, name, route).map_err(|taken| {
-                        let first = match taken {
-                            Handler::Capability(first) => self.actors[first as usize].manifest.id.as_str(),
-                            Handler::Builtin(_) => "the loop",
-                        };
-                        format!("duplicate handler for {kind}:{name}: {first} and {}", manifest.id)
-                    })?;
-                }
-                // Outcomes come to whoever asked; listing them in a schema is allowed and needs no route.
-                Kind::Reply | Kind::Error => {}
-            }
-        }
-        let mut actor = Actor::new(manifest, handles, outbound);
-        actor.peer = self.peers.add_actor();
-        actor.queue = self.lanes.open(Sender::Actor(capability));
-        self.actors.push(actor);
-        Ok(())
+        let contract = self.add_routes(capability, candidate);
+        let (peer, queue) = (self.peers.add_actor(), self.lanes.open(Sender::Actor(capability)));
+        self.actors.push(Actor::new(contract, peer, queue));
     }
 
     pub(crate) fn boot_spawned(&mut self, actor: ActorRef, result: Result<(), String>, now: Now) {
@@ -338,41 +297,4 @@ impl Kernel {
             actor.state = ActorState::Stopped;
         }
     }
-}
-
-fn check_manifest(manifest: &Manifest) -> Result<(), String> {
-    let id = &manifest.id;
-    let wrong = |what: &str| Err(format!("the manifest of {id:?}: {what}"));
-    if id.is_empty() || id.len() > 128 || id.chars().any(|c| c.is_control() || c.is_whitespace()) {
-        return wrong("id must be 1 to 128 characters without spaces");
-    }
-    if manifest.description.trim().is_empty() {
-        return wrong("description must say what the capability does");
-    }
-    for event in &manifest.subscribes {
-        if let Err(reason) = check_type_name(event) {
-            return wrong(&format!("subscribes: {event:?}: {reason}"));
-        }
-    }
-    if manifest.limits.concurrency == 0 {
-        return wrong("limits.concurrency must be at least 1");
-    }
-    if manifest.limits.mailbox_messages == 0 || manifest.limits.mailbox_bytes == 0 {
-        return wrong("limits.mailbox_messages and limits.mailbox_bytes must be at least 1");
-    }
-    if manifest.retry.attempts == 0 {
-        return wrong("retry.attempts must be at least 1: the first delivery counts");
-    }
-    Ok(())
-}
-
-fn read_outbound(manifest: &Manifest) -> Result<Outbound, String> {
-    let Some(schema) = &manifest.outbound else { return Ok(Outbound::Anything) };
-    if let Ok(pairs) = discover(schema) {
-        let pairs = pairs.into_iter().map(|pair| ((pair.kind, pair.type_name.into()), pair.validator));
-        return Ok(Outbound::Pairs(pairs.collect()));
-    }
-    let whole = EnvelopeValidator::new(schema)
-        .map_err(|error| format!("the outbound schema of {}: {error}", manifest.id))?;
-    Ok(Outbound::Whole(Box::new(whole)))
 }

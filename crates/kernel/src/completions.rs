@@ -98,21 +98,21 @@ impl Kernel {
         self.deliver_outcome(peer, live, answer, now);
     }
 
-    /// Cancels the timers of an ended request and corrects the account of its mailbox.
+    /// Cancels the timers of an ended request and corrects the accounts of its handler.
     fn release_place(&mut self, handler: Handler, live: &Live) {
         if let Some(timer) = live.timer {
             self.wheel.cancel(timer);
         }
-        match (live.phase, handler) {
-            (Phase::Mailbox, Handler::Capability(capability)) => {
-                let actor = &mut self.actors[capability as usize];
+        if let Phase::Retrying(timer) = live.phase {
+            self.wheel.cancel(timer);
+        }
+        if let Handler::Capability(capability) = handler {
+            let actor = &mut self.actors[capability as usize];
+            actor.pending -= 1;
+            if live.phase == Phase::Mailbox {
                 actor.mail_len -= 1;
                 actor.mail_bytes -= live.message.line().len();
             }
-            (Phase::Retrying(timer), _) => {
-                self.wheel.cancel(timer);
-            }
-            _ => {}
         }
     }
 

@@ -65,6 +65,10 @@ counters! {
     actor_crashes => "actorCrashes",
     /// Actors started again.
     actor_restarts => "actorRestarts",
+    /// Changes of capabilities that reloads made.
+    reloads => "reloads",
+    /// Reloads that were refused.
+    reloads_refused => "reloadsRefused",
     /// Messages that became dead letters.
     dead_letters => "deadLetters",
     /// Scheduled messages that were sent.

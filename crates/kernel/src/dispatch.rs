@@ -29,8 +29,8 @@ impl Kernel {
         let bytes = live.message.line().len();
         let actor = &mut self.actors[capability as usize];
         if matches!(actor.state, ActorState::Unhealthy(_) | ActorState::Stopped) {
-            let text = format!("{} is {}", actor.manifest.id, actor.state.name());
-            return self.fail(key, Failure::Unhealthy, &text, now);
+            let (failure, text) = actor.trouble();
+            return self.fail(key, failure, &text, now);
         }
         if !actor.mailbox_takes(bytes) {
             let text = format!("the mailbox of {} is full", actor.manifest.id);
@@ -95,7 +95,7 @@ impl Kernel {
         let closed = matches!(actor.state, ActorState::Unhealthy(_) | ActorState::Stopped)
             || self.life == Life::Flushing;
         if closed || !actor.mailbox_takes(bytes) {
-            let trouble = if closed { actor.state.name() } else { "out of room in its mailbox" };
+            let trouble = if closed { actor.state_name() } else { "out of room in its mailbox" };
             let reason = format!("its subscriber {} is {trouble}", actor.manifest.id);
             return self.bury(Owner::Capability(capability), event.clone(), &reason, 0, now);
         }
@@ -110,7 +110,11 @@ impl Kernel {
         loop {
             let actor = &mut self.actors[capability as usize];
             // Once the actors' inputs are ended, nothing is delivered any more.
-            if actor.state != ActorState::Up || actor.blocked || self.life == Life::Flushing {
+            if actor.state != ActorState::Up
+                || actor.blocked
+                || actor.succession.holds_mail()
+                || self.life == Life::Flushing
+            {
                 return;
             }
             match actor.mailbox.front() {

@@ -38,7 +38,7 @@ pub enum Effect {
         /// Why, for the log.
         reason: CloseReason,
     },
-    /// Create the actor; answered by [`actor_spawned`](crate::Kernel::actor_spawned).
+    /// Create the actor, by the newest program of its capability; answered by [`actor_spawned`](crate::Kernel::actor_spawned).
     Spawn {
         /// Which capability, in which life.
         actor: ActorRef,

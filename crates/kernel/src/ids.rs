@@ -26,7 +26,8 @@ impl fmt::Display for ConnectionId {
 /// What an earlier incarnation still says after it was given up is told apart by the number, and ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ActorRef {
-    /// The place of the capability in the boot plan.
+    /// The place of the capability in the boot plan, or the number that [`Kernel::reload`](crate::Kernel::reload) gave
+    /// for it.
     pub capability: u32,
     /// Counts the spawns of that capability, from 1.
     pub incarnation: u32,

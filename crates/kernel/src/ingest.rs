@@ -206,6 +206,9 @@ impl Kernel {
             live.timer = Some(timer);
         }
         self.peers.get_mut(peer).requests += 1;
+        if let Handler::Capability(capability) = handler {
+            self.actors[capability as usize].pending += 1;
+        }
         self.counters.requests_accepted += 1;
         self.enqueue(queue, Item::Request(key), message.line().len());
         Ok(Admission::Accepted)

@@ -1,13 +1,13 @@
 //! What happens to the kernel: plain values, so that a run can be logged and replayed.
 
 use crate::ids::{ActorRef, ConnectionId, Now};
-use crate::{Kernel, Manifest};
+use crate::{Change, Kernel, Manifest};
 use mainspring_message::{Draft, Json};
 
 /// What the loop is to run: the boot phases LOAD to READY work on this.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BootPlan {
-    /// The capabilities, in order; [`ActorRef::capability`] counts them.
+    /// The capabilities, in order; [`ActorRef::capability`] counts them, and those that a reload adds after them.
     pub capabilities: Vec<Manifest>,
     /// The transports to start, by name; effects count them.
     pub adapters: Vec<String>,
@@ -57,6 +57,8 @@ pub enum Input {
     ActorReady(ActorRef),
     /// See [`Kernel::stats_collected`].
     StatsCollected(u64, Json),
+    /// See [`Kernel::reload`].
+    Reload(Vec<Change>),
     /// See [`Kernel::shutdown`].
     Shutdown(String),
     /// See [`Kernel::hasten`].
@@ -85,6 +87,10 @@ impl Kernel {
             Input::ActorBlocked(actor) => self.actor_blocked(actor, now),
             Input::ActorReady(actor) => self.actor_ready(actor, now),
             Input::StatsCollected(ticket, numbers) => self.stats_collected(ticket, numbers, now),
+            Input::Reload(changes) => {
+                // A refusal is told by an event, too.
+                let _ = self.reload(changes, now);
+            }
             Input::Shutdown(reason) => self.shutdown(&reason, now),
             Input::Hasten => self.hasten(now),
             Input::Turn => {

@@ -39,6 +39,8 @@ pub struct Kernel {
     pub(crate) peers: Peers,
     pub(crate) connections: HashMap<ConnectionId, Connection, foldhash::fast::FixedState>,
     pub(crate) actors: Vec<Actor>,
+    /// How many of them have a life that is to end.
+    pub(crate) retiring: usize,
     pub(crate) routes: Routes,
     pub(crate) wheel: Wheel<Job>,
     pub(crate) schedules: Schedules,
@@ -86,6 +88,11 @@ pub(crate) enum Job {
         capability: u32,
         incarnation: u32,
     },
+    /// A life that is to end took too long.
+    Retire {
+        capability: u32,
+        incarnation: u32,
+    },
     /// A scheduled message.
     Schedule(u32),
     /// The boot took too long.
@@ -122,6 +129,7 @@ impl Kernel {
             requests: Requests::new(),
             connections: HashMap::default(),
             actors: Vec::new(),
+            retiring: 0,
             routes: Routes::default(),
             wheel: Wheel::new(),
             schedules: Schedules::default(),
@@ -177,6 +185,7 @@ impl Kernel {
         if self.life != Life::Booting {
             self.serve_user(now);
         }
+        self.advance_retirements(now);
         self.advance_life(now);
         if self.life == Life::Ended {
             return Turn::Ended;
@@ -195,6 +204,9 @@ impl Kernel {
                 Job::Retry(key) => self.retry(key, now),
                 Job::Restart(capability) => self.respawn(capability, now),
                 Job::Hang { capability, incarnation } => self.hung(capability, incarnation),
+                Job::Retire { capability, incarnation } => {
+                    self.retirement_overdue(capability, incarnation, now);
+                }
                 Job::Schedule(schedule) => self.fire_schedule(schedule, deadline_ns, now),
                 Job::Boot => self.boot_too_slow(now),
                 Job::Drain => self.answer_the_rest(now),

@@ -179,7 +179,11 @@ impl Kernel {
     fn find_deadlock(&self, message: &Envelope, cause: Option<RequestKey>) -> Option<Refusal> {
         let handler = self.routes.route(message.kind(), message.type_name())?.handler;
         let crate::routes::Handler::Capability(wanted) = handler else { return None };
-        if self.actors[wanted as usize].manifest.limits.concurrency > 1 {
+        let it = &self.actors[wanted as usize];
+        // One that is to be replaced takes nothing new, however much it could work on at once.
+        let waits =
+            if it.succession.holds_mail() { "is being replaced" } else { "works on one request at a time" };
+        if it.manifest.limits.concurrency > 1 && !it.succession.holds_mail() {
             return None;
         }
         let mut above = cause;
@@ -187,7 +191,7 @@ impl Kernel {
             let live = self.requests.get(key)?;
             if self.requests.entry(key.slot).handler == handler && matches!(live.phase, Phase::InFlight(_)) {
                 let id = &self.actors[wanted as usize].manifest.id;
-                let text = format!("{id} works on one request at a time, and is waiting for this one");
+                let text = format!("{id} {waits}, and is waiting for this one");
                 return Some(Refusal::new(Failure::Deadlock, text));
             }
             above = live.cause;
@@ -251,7 +255,11 @@ impl Kernel {
     pub(crate) fn hand_answer(&mut self, actor: ActorRef, answer: Envelope, now: Now) {
         let recent_max = self.config.limits.recent_events_max;
         let it = &mut self.actors[actor.capability as usize];
-        if it.incarnation != actor.incarnation || it.state != ActorState::Up || self.life == Life::Flushing {
+        if it.incarnation != actor.incarnation
+            || it.state != ActorState::Up
+            || it.succession.input_ended()
+            || self.life == Life::Flushing
+        {
             return self.unclaimed(Owner::Capability(actor.capability), answer, now);
         }
         if it.blocked {

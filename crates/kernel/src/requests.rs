@@ -174,6 +174,11 @@ impl Requests {
         &self.entries[slot as usize]
     }
 
+    /// Makes another capability the handler of an unfinished request that no actor has in its hands.
+    pub(crate) fn hand_over(&mut self, key: RequestKey, to: u32) {
+        self.entries[key.slot as usize].handler = Handler::Capability(to);
+    }
+
     /// The unfinished request of that name.
     pub(crate) fn get(&self, key: RequestKey) -> Option<&Live> {
         match self.entries.get(key.slot as usize) {

@@ -88,6 +88,21 @@ impl Routes {
         }
     }
 
+    /// Takes away every way to the capabilities for which `is_vacated` holds.
+    pub(crate) fn vacate(&mut self, is_vacated: impl Fn(u32) -> bool) {
+        let leads_there = |route: &Route| matches!(route.handler, Handler::Capability(it) if is_vacated(it));
+        self.types.clear();
+        for (name, mut routes) in std::mem::take(&mut self.routes) {
+            routes.command = routes.command.filter(|route| !leads_there(route));
+            routes.query = routes.query.filter(|route| !leads_there(route));
+            routes.subscribers.retain(|subscriber| !is_vacated(subscriber.capability));
+            if routes.command.is_some() || routes.query.is_some() || !routes.subscribers.is_empty() {
+                self.types.insert(name.clone(), self.routes.len() as u32);
+                self.routes.push((name, routes));
+            }
+        }
+    }
+
     /// The way of a command or query.
     pub(crate) fn route(&self, kind: Kind, type_name: &str) -> Option<&Route> {
         let (_, routes) = &self.routes[*self.types.get(type_name)? as usize];

@@ -316,6 +316,17 @@ impl Kernel {
         self.peers.release(schedule.peer);
     }
 
+    /// Cancels the scheduled messages of one peer; returns how many there were.
+    pub(crate) fn cancel_schedules_of(&mut self, peer: u32) -> usize {
+        let own =
+            self.schedules.by_id.range((peer, "".into())..).take_while(|((owner, _), _)| *owner == peer);
+        let own: Vec<u32> = own.map(|(_, slot)| *slot).collect();
+        for slot in &own {
+            self.remove_schedule(*slot);
+        }
+        own.len()
+    }
+
     pub(crate) fn cancel_all_schedules(&mut self) {
         let all: Vec<u32> = self.schedules.by_id.values().copied().collect();
         for slot in all {

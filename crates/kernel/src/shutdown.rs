@@ -89,6 +89,7 @@ impl Kernel {
         self.life = Life::Flushing;
         for (capability, actor) in self.actors.iter_mut().enumerate() {
             match actor.state {
+                ActorState::Up if actor.succession.input_ended() => {}
                 ActorState::Up => {
                     let actor = actor.reference(capability as u32);
                     self.effects.push(Effect::Stop { actor });
@@ -105,8 +106,9 @@ impl Kernel {
                 _ => actor.state = ActorState::Stopped,
             }
         }
-        for capability in 0..self.actors.len() {
-            self.empty_mailbox(capability as u32, now);
+        for capability in 0..self.actors.len() as u32 {
+            self.end_retirement(capability);
+            self.empty_mailbox(capability, now);
         }
         let deadline = deadline_after(now.mono_ns, ns(self.config.drain_ms));
         self.wheel.schedule(deadline, Job::Flush);

@@ -58,8 +58,14 @@ impl Kernel {
             it.state = ActorState::Stopped;
             return;
         }
+        if it.state == ActorState::Up && it.succession.input_ended() {
+            let failure = if let ActorExit::Failed(reason) = exit { Some(reason) } else { None };
+            return self.retired(actor.capability, failure.as_deref(), now);
+        }
+        let retiring = it.succession.retiring.is_some();
         let idle = it.in_flight.is_empty() && it.at_risk == 0;
-        if exit == ActorExit::Done && it.manifest.restart.when == RestartWhen::OnFailure && idle {
+        if exit == ActorExit::Done && it.manifest.restart.when == RestartWhen::OnFailure && idle && !retiring
+        {
             it.state = ActorState::Stopped;
             let text = format!("{} ended and is not to be restarted", it.manifest.id);
             self.log(Level::Info, text);
@@ -106,11 +112,14 @@ impl Kernel {
         });
         self.announce(failure.type_name(), data, now);
         self.settle_hands(capability, failure, reason, now);
+        if self.actors[capability as usize].succession.retiring.is_some() {
+            return self.next_life(capability, now);
+        }
         self.plan_restart(capability, now);
     }
 
     /// What was in the failed actor's hands is retried or answered; events it took since its last output are dead.
-    fn settle_hands(&mut self, capability: u32, failure: Failure, reason: &str, now: Now) {
+    pub(crate) fn settle_hands(&mut self, capability: u32, failure: Failure, reason: &str, now: Now) {
         let it = &mut self.actors[capability as usize];
         let in_flight = std::mem::take(&mut it.in_flight);
         let overdue = std::mem::take(&mut it.overdue);
@@ -136,8 +145,10 @@ impl Kernel {
 
     fn settle_request(&mut self, capability: u32, key: RequestKey, failure: Failure, reason: &str, now: Now) {
         let policy = self.actors[capability as usize].manifest.retry.clone();
+        let Some(live) = self.requests.get(key) else { return };
+        let takes = self.next_life_takes(capability, &live.message);
         let Some(live) = self.requests.get_mut(key) else { return };
-        if live.attempts < policy.attempts && self.life != Life::Flushing {
+        if live.attempts < policy.attempts && takes && self.life != Life::Flushing {
             let pause_ms = doubled(policy.backoff_ms, live.attempts - 1);
             let deadline = deadline_after(now.mono_ns, ns(pause_ms));
             live.phase = Phase::Retrying(self.wheel.schedule(deadline, Job::Retry(key)));
@@ -200,9 +211,9 @@ impl Kernel {
     /// Answers what waits in the mailbox of an actor that will not come back soon.
     pub(crate) fn empty_mailbox(&mut self, capability: u32, now: Now) {
         let it = &mut self.actors[capability as usize];
-        let text = match self.life {
-            Life::Flushing => "the loop is shutting down".to_owned(),
-            _ => format!("{} is {}", it.manifest.id, it.state.name()),
+        let (failure, text) = match self.life {
+            Life::Flushing => (Failure::Unhealthy, "the loop is shutting down".to_owned()),
+            _ => it.trouble(),
         };
         let mailbox = std::mem::take(&mut it.mailbox);
         for mail in mailbox {
@@ -210,7 +221,7 @@ impl Kernel {
                 Mail::Request(key)
                     if self.requests.get(key).is_some_and(|live| live.phase == Phase::Mailbox) =>
                 {
-                    self.fail(key, Failure::Unhealthy, &text, now);
+                    self.fail(key, failure, &text, now);
                 }
                 Mail::Request(_) => {}
                 Mail::Event(event) => {
@@ -238,6 +249,9 @@ impl Kernel {
     /// Asks for the next life of an actor.
     pub(crate) fn spawn(&mut self, capability: u32, now: Now) {
         let it = &mut self.actors[capability as usize];
+        if let Some(next) = it.succession.next.take() {
+            it.adopt(*next);
+        }
         it.incarnation += 1;
         it.state = ActorState::Spawning;
         it.since_ns = now.mono_ns;
@@ -288,10 +302,9 @@ impl Kernel {
         let it = &mut self.actors[actor.capability as usize];
         it.state = ActorState::Up;
         it.since_ns = now.mono_ns;
-        let (id, paused) = (it.manifest.id.clone(), self.lanes.queue(it.queue).paused);
+        let paused = self.lanes.queue(it.queue).paused;
         if self.life != Life::Booting {
-            let data = serde_json::json!({ "capabilityId": id, "incarnation": actor.incarnation });
-            self.announce("Sys.ActorRestarted", data, now);
+            self.announce_life(actor, now);
         }
         if paused {
             // The daemon knows nothing of earlier lives.

@@ -124,5 +124,6 @@ fn add(total: &mut Counts, one: Counts) {
     total.spawns += one.spawns;
     total.turns += one.turns;
     total.requeues += one.requeues;
+    total.reloads += one.reloads;
     total.effects += one.effects;
 }

@@ -23,15 +23,16 @@ fn schema(text: &str) -> Value {
 }
 
 fn describe_capability(actor: &Actor) -> Value {
+    let (manifest, handles) = actor.announced();
     let handles: Vec<Value> =
-        actor.handles.iter().map(|(kind, name)| json!({ "kind": kind.as_str(), "type": name })).collect();
+        handles.iter().map(|(kind, name)| json!({ "kind": kind.as_str(), "type": name })).collect();
     json!({
-        "id": actor.manifest.id,
-        "description": actor.manifest.description,
+        "id": manifest.id,
+        "description": manifest.description,
         "handles": handles,
-        "subscribes": actor.manifest.subscribes,
-        "inbound": actor.manifest.inbound,
-        "outbound": actor.manifest.outbound,
+        "subscribes": manifest.subscribes,
+        "inbound": manifest.inbound,
+        "outbound": manifest.outbound,
     })
 }
 
@@ -41,7 +42,7 @@ impl Kernel {
         match (data.capability, data.type_name) {
             (None, None) => Ok(self.describe_all().to_string()),
             (Some(id), None) => {
-                let found = self.actors.iter().find(|actor| actor.manifest.id == id);
+                let found = self.described().find(|actor| actor.manifest.id == id);
                 found.map(|actor| describe_capability(actor).to_string()).ok_or_else(|| {
                     Refusal::new(Failure::Routing, format!("data.capability: there is no capability {id:?}"))
                 })
@@ -51,6 +52,11 @@ impl Kernel {
                 Err(Refusal::new(Failure::Schema, "data: capability and type exclude each other"))
             }
         }
+    }
+
+    /// The capabilities that something can be sent to.
+    fn described(&self) -> impl Iterator<Item = &Actor> {
+        self.actors.iter().filter(|actor| !actor.succession.removed)
     }
 
     fn describe_all(&self) -> Value {
@@ -67,7 +73,7 @@ impl Kernel {
                 })
             })
             .collect();
-        let capabilities: Vec<Value> = self.actors.iter().map(describe_capability).collect();
+        let capabilities: Vec<Value> = self.described().map(describe_capability).collect();
         json!({ "capabilities": capabilities, "builtins": builtins })
     }
 
@@ -98,7 +104,7 @@ impl Kernel {
     }
 
     fn describe_capability_handle(&self, capability: u32, kind: Kind, name: &str) -> Value {
-        let manifest = &self.actors[capability as usize].manifest;
+        let (manifest, _) = self.actors[capability as usize].announced();
         // What a capability only subscribes to, it takes as it comes.
         let takes = TypeSchema::find(&manifest.inbound, kind, name)
             .unwrap_or_else(|| TypeSchema::of_data(kind, name, json!({})));

@@ -101,13 +101,16 @@ impl Kernel {
 
     fn reset_by_name(&mut self, request: &Envelope, now: Now) -> Answer {
         let data: ResetData = read(request)?;
-        let found = self.actors.iter().position(|actor| actor.manifest.id == data.capability_id);
+        let found = self
+            .actors
+            .iter()
+            .position(|actor| actor.manifest.id == data.capability_id && !actor.succession.removed);
         let Some(capability) = found else {
             let text = format!("data.capabilityId: there is no capability {:?}", data.capability_id);
             return Err(Refusal::new(Failure::Routing, text));
         };
         self.reset_actor(capability as u32, now);
-        Ok(json!({ "capabilityId": data.capability_id, "state": self.actors[capability].state.name() })
+        Ok(json!({ "capabilityId": data.capability_id, "state": self.actors[capability].state_name() })
             .to_string())
     }
 
@@ -115,10 +118,11 @@ impl Kernel {
         let actors: Vec<Value> = self
             .actors
             .iter()
+            .filter(|actor| !actor.is_gone())
             .map(|actor| {
                 json!({
                     "capabilityId": actor.manifest.id,
-                    "state": actor.state.name(),
+                    "state": actor.state_name(),
                     "incarnation": actor.incarnation,
                     "mailbox": actor.mail_len,
                     "mailboxBytes": actor.mail_bytes,

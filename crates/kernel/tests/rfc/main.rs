@@ -4,6 +4,7 @@
 
 mod bounds;
 mod builtins;
+mod reload;
 mod s05_workers;
 mod s06_lanes;
 mod s07_turns;
