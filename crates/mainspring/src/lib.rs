@@ -3,6 +3,7 @@
 //! - [`client`]: a blocking client of the daemon, for the commands.
 //! - [`cli`]: the command line, one file for each command.
 //! - [`config`]: from `mainspring.toml`, manifests and flags to settings.
+//! - [`daemon`]: clients and actors around the kernel, on one loop.
 //! - [`settings`]: what a daemon is to run, as plain values.
 //! - [`socket_path`]: where the daemon's socket is.
 //! - [`native`]: what the capabilities say about themselves that are code of the daemon.
@@ -12,6 +13,7 @@ pub mod cli;
 pub mod client;
 mod code_cache;
 pub mod config;
+pub mod daemon;
 mod folder;
 pub mod native;
 pub mod settings;

@@ -3,6 +3,7 @@
 mod check;
 mod output;
 mod run;
+mod up;
 
 use crate::{folder, units};
 use clap::{Parser, Subcommand};
@@ -20,6 +21,8 @@ struct Arguments {
 enum Command {
     /// Run a WebAssembly guest: a module or a component.
     Run(Box<run::Arguments>),
+    /// Run a daemon: clients come in by a socket, capabilities answer them.
+    Up(up::Arguments),
     /// Check a configuration without starting anything.
     Check(check::Arguments),
 }
@@ -28,8 +31,9 @@ enum Command {
 /// else that went wrong, otherwise the command's own.
 #[must_use]
 pub fn main() -> ExitCode {
-    let outcome = match Arguments::parse().command {
-        Command::Run(arguments) => run::run(&arguments),
+    let outcome: Result<ExitCode, Box<dyn std::error::Error>> = match Arguments::parse().command {
+        Command::Run(arguments) => run::run(&arguments).map_err(Into::into),
+        Command::Up(arguments) => up::up(&arguments).map_err(Into::into),
         Command::Check(arguments) => Ok(check::run(&arguments)),
     };
     match outcome {

@@ -1,0 +1,82 @@
+//! `mainspring up`: a daemon, in the foreground.
+
+use crate::config::{self, ConfigError, Overrides};
+use crate::daemon::{self, Options, Report};
+use crate::settings::{LogFormat, LogLevel};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+Examples:
+  mainspring up
+  mainspring up --config app/mainspring.toml
+  mainspring up --socket /run/app/bus.sock --json
+  mainspring up --batch < requests.ndjson > answers.ndjson";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    /// The configuration; mainspring.toml in this folder, if it is there, unless told otherwise.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Listen on this Unix socket.
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// Speak messages on standard input and output, and end when nothing is left to do.
+    #[arg(long, conflicts_with = "socket")]
+    batch: bool,
+    /// Tell the boot as the message Sys.BootComplete or Sys.BootFailed, on standard output.
+    #[arg(long)]
+    json: bool,
+    /// Write the log as JSON, an object a line.
+    #[arg(long)]
+    log_json: bool,
+    /// The least important level that is logged.
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<Level>,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Level {
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+/// Why there is no daemon.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error("{0}")]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Daemon(#[from] daemon::Error),
+}
+
+pub(super) fn up(arguments: &Arguments) -> Result<ExitCode, Error> {
+    let settings = config::load(arguments.config.as_deref(), &overrides(arguments))?;
+    daemon::install_log(settings.log)?;
+    let report = match (arguments.json, arguments.batch) {
+        (true, _) => Report::Json,
+        (false, true) => Report::Quiet,
+        (false, false) => Report::Human,
+    };
+    let code = daemon::run(settings, Options { report, ..Options::default() })?;
+    Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
+}
+
+fn overrides(arguments: &Arguments) -> Overrides {
+    Overrides {
+        socket: arguments.socket.clone(),
+        batch: arguments.batch,
+        log_level: arguments.log_level.map(|level| match level {
+            Level::Error => LogLevel::Error,
+            Level::Warn => LogLevel::Warn,
+            Level::Info => LogLevel::Info,
+            Level::Debug => LogLevel::Debug,
+            Level::Trace => LogLevel::Trace,
+        }),
+        log_format: arguments.log_json.then_some(LogFormat::Json),
+    }
+}

@@ -1,0 +1,186 @@
+//! Actors: what carries capabilities out, whatever it is made of.
+//!
+//! A [`Driver`] knows how to begin a life of one capability; an [`Actor`] is one such life. An actor is given messages and
+//! answers through its [`Port`], at once or whenever the loop calls it back. Nothing here may block.
+
+mod native;
+mod port;
+
+pub use native::{Native, Natives};
+pub use port::Port;
+
+use super::hub::Hub;
+use crate::settings::{Capability, Program};
+use mainspring_kernel::ActorRef;
+use mainspring_message::Envelope;
+use mainspring_reactor::Handle;
+use serde_json::Value;
+use std::rc::Rc;
+
+/// Begins the lives of one capability.
+pub trait Driver {
+    /// Begins a life. The actor says through its port when it is there ([`Port::spawned`], once), before or after this returns.
+    ///
+    /// # Errors
+    /// With a reason for a person, when there will be no actor; then the port is not used.
+    fn spawn(&mut self, port: Port) -> Result<Box<dyn Actor>, String>;
+}
+
+/// One life of a capability. Dropping it ends it for good, whatever state it is in.
+pub trait Actor {
+    /// Starts listening: from here on, what the actor says goes to its port.
+    ///
+    /// # Errors
+    /// With a reason for a person.
+    fn attach(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Takes a message. What cannot be passed on at once is kept, and [`Port::blocked`] says so.
+    fn deliver(&mut self, message: &Envelope);
+
+    /// Passes on what was delivered in this turn of the loop.
+    fn flush(&mut self) {}
+
+    /// Stops or resumes listening, because what the actor said waits to be served.
+    fn set_listening(&mut self, _listening: bool) {}
+
+    /// Ends the actor's input and lets it finish in its own time; [`Port::exited`] says when it has.
+    fn stop(&mut self);
+
+    /// Ends the actor now. It is dropped next, and its port is not used any more.
+    fn terminate(&mut self);
+
+    /// Numbers of its own for `Sys.Stats`, as an object; `null` when it has none.
+    fn stats(&self) -> Value {
+        Value::Null
+    }
+}
+
+/// What drivers are made with.
+pub(crate) struct Workshop {
+    #[expect(dead_code, reason = "processes and guests are watched by it")]
+    pub(crate) reactor: Handle,
+    pub(crate) natives: Natives,
+}
+
+impl Workshop {
+    /// The driver of a capability.
+    fn driver(&self, program: &Program) -> Result<Box<dyn Driver>, String> {
+        match program {
+            Program::Native(name) => Ok(Box::new(self.natives.driver(name)?)),
+            Program::Process(_) => Err("processes cannot be run yet".into()),
+            Program::Guest(_) => Err("guests cannot be run yet".into()),
+        }
+    }
+}
+
+/// The actors of a daemon, by the number of their capability.
+pub(crate) struct Actors {
+    hub: Rc<Hub>,
+    workshop: Workshop,
+    places: Vec<Place>,
+    /// Those that were delivered to in this turn of the loop.
+    dirty: Vec<u32>,
+}
+
+struct Place {
+    capability: Capability,
+    name: Rc<str>,
+    driver: Option<Box<dyn Driver>>,
+    life: Option<(u32, Box<dyn Actor>)>,
+    dirty: bool,
+}
+
+impl Actors {
+    pub(crate) fn new(hub: Rc<Hub>, workshop: Workshop, capabilities: Vec<Capability>) -> Actors {
+        let place = |capability: Capability| {
+            let name = Rc::from(capability.manifest.id.as_str());
+            Place { capability, name, driver: None, life: None, dirty: false }
+        };
+        Actors { hub, workshop, places: capabilities.into_iter().map(place).collect(), dirty: Vec::new() }
+    }
+
+    /// Begins a life.
+    pub(crate) fn spawn(&mut self, actor: ActorRef) {
+        let Some(place) = self.places.get_mut(actor.capability as usize) else { return };
+        place.life = None;
+        let port = Port::new(Rc::clone(&self.hub), actor, Rc::clone(&place.name));
+        let driver = match &mut place.driver {
+            Some(driver) => Ok(driver),
+            none => self.workshop.driver(&place.capability.program).map(|driver| none.insert(driver)),
+        };
+        match driver.and_then(|driver| driver.spawn(port)) {
+            Ok(life) => place.life = Some((actor.incarnation, life)),
+            Err(reason) => self.hub.feed(|kernel, now| kernel.actor_spawned(actor, Err(reason), now)),
+        }
+    }
+
+    /// Starts listening to an actor.
+    pub(crate) fn attach(&mut self, actor: ActorRef) {
+        if let Some((_, life)) = self.find(actor) {
+            let attached = life.attach();
+            self.hub.feed(|kernel, now| kernel.actor_attached(actor, attached, now));
+        }
+    }
+
+    /// Gives an actor a message.
+    pub(crate) fn deliver(&mut self, actor: ActorRef, message: &Envelope) {
+        if let Some((dirty, life)) = self.find(actor) {
+            life.deliver(message);
+            if !std::mem::replace(dirty, true) {
+                self.dirty.push(actor.capability);
+            }
+        }
+    }
+
+    /// Has every actor pass on what it was given.
+    pub(crate) fn flush_dirty(&mut self) {
+        for capability in self.dirty.drain(..) {
+            let place = &mut self.places[capability as usize];
+            place.dirty = false;
+            if let Some((_, life)) = &mut place.life {
+                life.flush();
+            }
+        }
+    }
+
+    pub(crate) fn set_listening(&mut self, actor: ActorRef, listening: bool) {
+        if let Some((_, life)) = self.find(actor) {
+            life.set_listening(listening);
+        }
+    }
+
+    pub(crate) fn stop(&mut self, actor: ActorRef) {
+        if let Some((_, life)) = self.find(actor) {
+            life.stop();
+        }
+    }
+
+    pub(crate) fn terminate(&mut self, actor: ActorRef) {
+        if let Some((_, life)) = self.find(actor) {
+            life.terminate();
+        }
+        if let Some(place) = self.places.get_mut(actor.capability as usize)
+            && place.life.as_ref().is_some_and(|(incarnation, _)| *incarnation == actor.incarnation)
+        {
+            place.life = None;
+        }
+    }
+
+    /// The numbers of every actor that has some, by capability.
+    pub(crate) fn stats(&self) -> Value {
+        let numbers = self.places.iter().filter_map(|place| {
+            let (_, life) = place.life.as_ref()?;
+            let stats = life.stats();
+            (!stats.is_null()).then(|| (place.capability.manifest.id.clone(), stats))
+        });
+        Value::Object(numbers.collect())
+    }
+
+    fn find(&mut self, actor: ActorRef) -> Option<(&mut bool, &mut Box<dyn Actor>)> {
+        let place = self.places.get_mut(actor.capability as usize)?;
+        let (incarnation, life) = place.life.as_mut()?;
+        (*incarnation == actor.incarnation).then_some((&mut place.dirty, life))
+    }
+}

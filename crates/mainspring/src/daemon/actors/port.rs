@@ -1,0 +1,82 @@
+//! The port: how an actor answers.
+
+use super::super::hub::Hub;
+use mainspring_kernel::{ActorExit, ActorRef};
+use mainspring_message::Draft;
+use std::rc::Rc;
+
+/// One actor's way to the kernel. Cheap to clone; it may be used from any callback on the loop's thread, and from inside every
+/// method of [`Actor`](super::Actor).
+///
+/// What an actor says after it was given up is recognised by its incarnation, and ignored.
+#[derive(Clone)]
+pub struct Port {
+    hub: Rc<Hub>,
+    actor: ActorRef,
+    name: Rc<str>,
+}
+
+impl Port {
+    pub(crate) fn new(hub: Rc<Hub>, actor: ActorRef, name: Rc<str>) -> Port {
+        Port { hub, actor, name }
+    }
+
+    /// Which life of which capability this is.
+    #[must_use]
+    pub fn actor(&self) -> ActorRef {
+        self.actor
+    }
+
+    /// The id of the capability.
+    #[must_use]
+    pub fn name(&self) -> &Rc<str> {
+        &self.name
+    }
+
+    /// The longest line that the actor may say.
+    #[must_use]
+    pub fn line_bytes_max(&self) -> usize {
+        self.hub.with(|kernel, _| kernel.config().limits.line_bytes_max)
+    }
+
+    /// The actor is there, or could not be started.
+    pub fn spawned(&self, result: Result<(), String>) {
+        self.hub.feed(|kernel, now| kernel.actor_spawned(self.actor, result, now));
+    }
+
+    /// The actor said a line (without its line break).
+    pub fn line(&self, line: &[u8]) {
+        self.hub.feed(|kernel, now| kernel.actor_line(self.actor, line, now));
+    }
+
+    /// The actor said these lines, in one go: `each` calls what it is given for every line.
+    pub fn lines(&self, each: impl FnOnce(&mut dyn FnMut(&[u8]))) {
+        self.hub.feed(|kernel, now| each(&mut |line| kernel.actor_line(self.actor, line, now)));
+    }
+
+    /// The actor, which is native, said a message.
+    pub fn message(&self, draft: Draft) {
+        self.hub.feed(|kernel, now| kernel.actor_message(self.actor, draft, now));
+    }
+
+    /// The actor takes no more for now.
+    pub fn blocked(&self) {
+        self.hub.feed(|kernel, now| kernel.actor_blocked(self.actor, now));
+    }
+
+    /// The actor takes messages again.
+    pub fn ready(&self) {
+        self.hub.feed(|kernel, now| kernel.actor_ready(self.actor, now));
+    }
+
+    /// The actor has ended.
+    pub fn exited(&self, exit: ActorExit) {
+        self.hub.feed(|kernel, now| kernel.actor_exited(self.actor, exit, now));
+    }
+}
+
+impl std::fmt::Debug for Port {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Port").field("actor", &self.actor).field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,135 @@
+//! A listening socket, and what to do when there is no room for whoever knocks.
+
+use super::super::refusal;
+use mainspring_message::Failure;
+use mainspring_reactor::{Handle, Interest, Watcher};
+use rustix::io::Errno;
+use rustix::net::{SendFlags, SocketFlags};
+use std::cell::Cell;
+use std::fs::File;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::rc::Rc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Connections accepted per turn of the loop.
+const ACCEPTS_PER_TURN_MAX: usize = 256;
+/// How long a door rests when not even a refusal is possible.
+const REST: Duration = Duration::from_millis(100);
+
+/// A listening socket that the loop watches.
+pub(super) struct Listener {
+    reactor: Handle,
+    watcher: Option<Watcher>,
+    /// Kept open by this, closed when it is dropped.
+    _socket: Rc<OwnedFd>,
+}
+
+/// What a callback needs.
+struct Hall {
+    socket: Rc<OwnedFd>,
+    name: &'static str,
+    /// A descriptor in reserve: given up for a moment to turn somebody away when there are no others.
+    reserve: Option<File>,
+    welcome: Box<dyn FnMut(OwnedFd)>,
+    resting: Rc<Cell<bool>>,
+}
+
+impl Listener {
+    /// Watches `socket` and hands every new connection to `welcome`.
+    pub(super) fn start(
+        reactor: &Handle,
+        name: &'static str,
+        socket: OwnedFd,
+        welcome: impl FnMut(OwnedFd) + 'static,
+    ) -> Result<Listener, String> {
+        let socket = Rc::new(socket);
+        let mut hall = Hall {
+            socket: Rc::clone(&socket),
+            name,
+            reserve: reserve(),
+            welcome: Box::new(welcome),
+            resting: Rc::default(),
+        };
+        let watcher = reactor
+            .watch_raw(socket.as_raw_fd(), ())
+            .label(name)
+            .start_with(Interest::READ, move |(), event| {
+                if hall.accept_all().is_err() {
+                    hall.rest(event.reactor(), event.watcher());
+                }
+            })
+            .map_err(|error| error.to_string())?;
+        Ok(Listener { reactor: reactor.clone(), watcher: Some(watcher), _socket: socket })
+    }
+
+    /// Accepts no more.
+    pub(super) fn close(&mut self) {
+        if let Some(watcher) = self.watcher.take() {
+            self.reactor.unwatch(watcher);
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Hall {
+    /// Accepts whoever waits, up to a bound. Fails when nobody can be accepted for now.
+    fn accept_all(&mut self) -> Result<(), Errno> {
+        for _ in 0..ACCEPTS_PER_TURN_MAX {
+            match rustix::net::accept_with(&*self.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+                Ok(socket) => (self.welcome)(socket),
+                Err(Errno::AGAIN) => return Ok(()),
+                // Whoever knocked has left again, or the network had something to say about it.
+                Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO | Errno::PERM) => {}
+                Err(Errno::MFILE | Errno::NFILE) => self.turn_away()?,
+                Err(error) => {
+                    tracing::error!("{}: cannot accept: {error}", self.name);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Accepts somebody with the descriptor in reserve, says why it cannot stay, and closes.
+    fn turn_away(&mut self) -> Result<(), Errno> {
+        self.reserve = None;
+        let outcome = rustix::net::accept_with(&*self.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC);
+        if let Ok(socket) = &outcome {
+            let unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis());
+            let text = "the daemon has no descriptors left; try again later";
+            let line = refusal::line(Failure::Overloaded, text, u64::try_from(unix_ms).unwrap_or(0));
+            let _ = rustix::net::send(socket, line.as_bytes(), SendFlags::NOSIGNAL);
+            tracing::warn!("{}: out of descriptors, a client was turned away", self.name);
+        }
+        drop(outcome);
+        self.reserve = reserve();
+        if self.reserve.is_none() { Err(Errno::MFILE) } else { Ok(()) }
+    }
+
+    /// Does not listen for a while: a ready socket that cannot be accepted from would keep the loop spinning.
+    fn rest(&mut self, reactor: &Handle, watcher: Watcher) {
+        if self.resting.replace(true) {
+            return;
+        }
+        let resting = Rc::clone(&self.resting);
+        let woken = reactor.after(REST, move |reactor| {
+            resting.set(false);
+            let _ = reactor.modify(watcher, Interest::READ);
+        });
+        if woken.is_ok() {
+            let _ = reactor.modify(watcher, Interest::empty());
+        }
+        if self.reserve.is_none() {
+            self.reserve = reserve();
+        }
+    }
+}
+
+fn reserve() -> Option<File> {
+    File::open("/dev/null").ok()
+}

@@ -1,0 +1,39 @@
+//! TCP on loopback, with tokens.
+
+use super::super::clients::{Clients, Entry};
+use super::super::gate::Gate;
+use super::super::wire::Wire;
+use super::listener::Listener;
+use mainspring_reactor::Handle;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+
+/// Listens on `address`; port 0 means any that is free. Says which it is.
+pub(super) fn open(
+    reactor: &Handle,
+    clients: &Rc<Clients>,
+    door: u32,
+    address: SocketAddr,
+    tokens: &[(String, String)],
+) -> Result<(Listener, SocketAddr), String> {
+    if !address.ip().is_loopback() {
+        return Err(format!("{address} is not loopback: messages are not encrypted"));
+    }
+    if tokens.is_empty() {
+        return Err(format!("{address} has no tokens, so nobody could come in"));
+    }
+    if tokens.iter().any(|(_, token)| token.is_empty()) {
+        return Err(format!("{address} has an empty token, so anybody could come in"));
+    }
+    let listener = TcpListener::bind(address).map_err(|error| format!("{address}: {error}"))?;
+    listener.set_nonblocking(true).map_err(|error| error.to_string())?;
+    let bound = listener.local_addr().map_err(|error| error.to_string())?;
+    let clients = Rc::clone(clients);
+    let gate = Rc::new(Gate::new(tokens.to_vec()));
+    let listener = Listener::start(reactor, "tcp", OwnedFd::from(listener), move |socket| {
+        let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
+        clients.open(Wire::socket(socket), door, Entry::Gate(Rc::clone(&gate)));
+    })?;
+    Ok((listener, bound))
+}

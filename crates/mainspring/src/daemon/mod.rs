@@ -1,0 +1,86 @@
+//! The daemon: the kernel on the reactor, with real clients and real actors, on one thread.
+//!
+//! - [`run`] boots a daemon from [`Settings`](crate::settings::Settings) and runs it to its end.
+//! - [`Actor`], [`Driver`] and [`Port`] are how a kind of actor is joined to the kernel; [`Native`] is a capability in Rust.
+//!
+//! Callbacks of the reactor read bytes, cut lines and feed them to the kernel. Once per turn of the loop the pump runs the kernel,
+//! carries its effects out, and writes to each client once. `docs/daemon-semantics.md` is the contract, clause by clause.
+
+mod actors;
+mod clients;
+mod doors;
+mod error;
+mod gate;
+mod hub;
+mod limits;
+mod lines;
+mod log;
+mod memory;
+mod outlet;
+mod pump;
+mod refusal;
+mod report;
+mod signals;
+mod wire;
+
+pub use actors::{Actor, Driver, Native, Natives, Port};
+pub use error::Error;
+pub use log::install as install_log;
+pub use report::Report;
+
+use crate::settings::Settings;
+use mainspring_kernel::Kernel;
+use mainspring_reactor::Reactor;
+use pump::Pump;
+
+/// What a daemon is told besides its settings.
+#[derive(Debug)]
+pub struct Options {
+    /// How the boot is told.
+    pub report: Report,
+    /// The native capabilities that settings may name.
+    pub natives: Natives,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { report: Report::Human, natives: Natives::built_in() }
+    }
+}
+
+/// Boots a daemon and runs it until it ends; returns its exit code.
+///
+/// It takes SIGTERM, SIGINT and SIGHUP for itself while it runs, so call it before other threads are started.
+///
+/// # Errors
+/// When there can be no loop at all. A boot that fails is told, and ends with exit code 1.
+pub fn run(settings: Settings, options: Options) -> Result<i32, Error> {
+    let descriptors = limits::raise_descriptors();
+    let mut reactor = Reactor::new()?;
+    let mut config = settings.kernel.clone();
+    config.collect_stats = true;
+    let kernel = Kernel::new(config, nonce()?);
+    let pump = Pump::new(&reactor, kernel, settings, options);
+    let _ = descriptors;
+    signals::watch(&reactor, &pump)?;
+    pump.boot();
+    let code = loop {
+        if let Some(code) = pump.turn() {
+            break code;
+        }
+        let timeout = pump.has_more().then_some(std::time::Duration::ZERO);
+        reactor.poll(timeout)?;
+    };
+    pump.end();
+    Ok(code)
+}
+
+fn nonce() -> Result<u64, Error> {
+    let mut bytes = [0; 8];
+    let count = rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty())
+        .map_err(|error| Error::Random(error.into()))?;
+    if count < bytes.len() {
+        return Err(Error::Random(std::io::Error::other("too few of them")));
+    }
+    Ok(u64::from_le_bytes(bytes))
+}

@@ -1,0 +1,235 @@
+//! The pump: once per turn of the loop it runs the kernel, carries its effects out and writes what is to be written.
+
+use super::actors::{Actors, Workshop};
+use super::clients::Clients;
+use super::doors::Doors;
+use super::hub::Hub;
+use super::report;
+use super::{Options, Report};
+use crate::settings::Settings;
+use mainspring_kernel::{BootPlan, Effect, Kernel, Level, Source, Turn};
+use mainspring_message::Json;
+use mainspring_reactor::{Handle, Instant, Timer};
+use serde_json::json;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// Turns of the kernel per turn of the loop: about a millisecond, so that nobody's bytes wait for long.
+const KERNEL_TURNS_MAX: usize = 1024;
+
+/// Everything that a running daemon consists of.
+pub(crate) struct Pump {
+    hub: Rc<Hub>,
+    reactor: Handle,
+    clients: Rc<Clients>,
+    doors: RefCell<Doors>,
+    actors: RefCell<Actors>,
+    report: Report,
+    /// What the kernel boots with, until it does.
+    plan: Cell<Option<BootPlan>>,
+    /// Kept for its room.
+    effects: RefCell<Vec<Effect>>,
+    alarm: Cell<Option<Alarm>>,
+    /// Whether the last turn left something that can be done at once.
+    more: Cell<bool>,
+    started: Instant,
+    exit: Cell<Option<i32>>,
+}
+
+/// The timer that stands for the kernel's next deadline.
+#[derive(Clone, Copy)]
+struct Alarm {
+    timer: Timer,
+    deadline_ns: i64,
+}
+
+impl Pump {
+    pub(crate) fn new(reactor: &Handle, kernel: Kernel, settings: Settings, options: Options) -> Rc<Pump> {
+        let plan = BootPlan {
+            capabilities: settings
+                .capabilities
+                .iter()
+                .map(|capability| capability.manifest.clone())
+                .collect(),
+            adapters: Doors::names(&settings.doors),
+        };
+        let hub = Rc::new(Hub::new(kernel, reactor.clone()));
+        let clients = Clients::new(Rc::clone(&hub), reactor.clone());
+        let doors = Doors::new(reactor.clone(), Rc::clone(&clients), settings.doors);
+        let workshop = Workshop { reactor: reactor.clone(), natives: options.natives };
+        let actors = Actors::new(Rc::clone(&hub), workshop, settings.capabilities);
+        Rc::new(Pump {
+            hub,
+            reactor: reactor.clone(),
+            clients,
+            doors: RefCell::new(doors),
+            actors: RefCell::new(actors),
+            report: options.report,
+            plan: Cell::new(Some(plan)),
+            effects: RefCell::default(),
+            alarm: Cell::new(None),
+            more: Cell::new(false),
+            started: reactor.now(),
+            exit: Cell::new(None),
+        })
+    }
+
+    pub(crate) fn boot(&self) {
+        if let Some(plan) = self.plan.take() {
+            self.hub.feed(|kernel, now| kernel.boot(plan, now));
+        }
+    }
+
+    /// Begins the shutdown.
+    pub(crate) fn shutdown(&self, reason: &str) {
+        self.hub.feed(|kernel, now| kernel.shutdown(reason, now));
+    }
+
+    /// Ends the patience of the shutdown, altogether.
+    pub(crate) fn hasten(&self, reason: &str) {
+        tracing::warn!("{reason} again: what is left is given up");
+        self.hub.feed(|kernel, now| {
+            kernel.hasten(now);
+            kernel.hasten(now);
+        });
+    }
+
+    /// Whether [`turn`](Pump::turn) has something to do at once.
+    pub(crate) fn has_more(&self) -> bool {
+        self.more.get()
+    }
+
+    /// Does what there is to do after a turn of the loop. Returns the exit code when the daemon has ended.
+    pub(crate) fn turn(&self) -> Option<i32> {
+        if self.hub.take_stirred() || self.more.get() {
+            self.run_kernel();
+            self.set_alarm();
+        }
+        self.hub.forget_now();
+        self.exit.get()
+    }
+
+    fn run_kernel(&self) {
+        let mut effects = self.effects.take();
+        let mut idle = false;
+        for _ in 0..KERNEL_TURNS_MAX {
+            let turn = self.hub.with(|kernel, now| {
+                let turn = kernel.turn(now);
+                kernel.drain_effects(&mut effects);
+                turn
+            });
+            let quiet = effects.is_empty();
+            for effect in effects.drain(..) {
+                self.carry_out(effect);
+            }
+            if quiet && turn != Turn::More {
+                // What is written, and what actors are given, is told to the kernel: it may have something to do then.
+                self.hub.take_stirred();
+                self.actors.borrow_mut().flush_dirty();
+                self.clients.flush_dirty();
+                if !self.hub.take_stirred() {
+                    idle = true;
+                    break;
+                }
+            }
+        }
+        if !idle {
+            self.actors.borrow_mut().flush_dirty();
+            self.clients.flush_dirty();
+        }
+        *self.effects.borrow_mut() = effects;
+        self.more.set(!idle && self.exit.get().is_none());
+    }
+
+    fn carry_out(&self, effect: Effect) {
+        match effect {
+            Effect::Deliver { actor, message } => self.actors.borrow_mut().deliver(actor, &message),
+            Effect::Write { connection, message } => self.clients.write(connection, &message),
+            Effect::PauseReading { source } => self.set_reading(source, false),
+            Effect::ResumeReading { source } => self.set_reading(source, true),
+            Effect::Close { connection, reason } => self.clients.close(connection, reason),
+            Effect::Spawn { actor } => self.actors.borrow_mut().spawn(actor),
+            Effect::Attach { actor } => self.actors.borrow_mut().attach(actor),
+            Effect::Stop { actor } => self.actors.borrow_mut().stop(actor),
+            Effect::Terminate { actor } => self.actors.borrow_mut().terminate(actor),
+            Effect::StartAdapter { adapter } => {
+                let started = self.doors.borrow_mut().start(adapter);
+                self.hub.feed(|kernel, now| kernel.adapter_started(adapter, started, now));
+            }
+            Effect::StopAdapter { adapter } => self.doors.borrow_mut().stop(adapter),
+            Effect::CollectStats { ticket } => {
+                let numbers = self.stats();
+                self.hub.feed(|kernel, now| kernel.stats_collected(ticket, numbers, now));
+            }
+            Effect::Ready { summary } => {
+                let took = self.reactor.now().saturating_duration_since(self.started);
+                report::ready(self.report, &summary, took);
+            }
+            Effect::BootFailed { report } => report::failed(self.report, &report),
+            Effect::Log { level, text } => match level {
+                Level::Info => tracing::info!("{text}"),
+                Level::Warn => tracing::warn!("{text}"),
+                Level::Error => tracing::error!("{text}"),
+            },
+            Effect::Exit { code } => self.exit.set(Some(code)),
+        }
+    }
+
+    fn set_reading(&self, source: Source, reading: bool) {
+        match source {
+            Source::Connection(connection) => self.clients.pause(connection, !reading),
+            Source::Actor(actor) => self.actors.borrow_mut().set_listening(actor, reading),
+        }
+    }
+
+    /// Has the loop wake up for the kernel's next deadline. An alarm that rings too early does no harm and costs less than moving it
+    /// with every request, so it is only ever moved to earlier.
+    fn set_alarm(&self) {
+        let Some(deadline_ns) = self.hub.with(|kernel, _| kernel.next_deadline()) else { return };
+        let deadline = Instant::from_nanos(deadline_ns);
+        match self.alarm.get().filter(|alarm| self.reactor.has_timer(alarm.timer)) {
+            Some(alarm) if alarm.deadline_ns <= deadline_ns => {}
+            Some(alarm) => {
+                self.reactor.reschedule_at(alarm.timer, deadline);
+                self.alarm.set(Some(Alarm { deadline_ns, ..alarm }));
+            }
+            None => {
+                let hub = Rc::clone(&self.hub);
+                match self.reactor.at(deadline, move |_| hub.feed(|_, _| ())) {
+                    Ok(timer) => self.alarm.set(Some(Alarm { timer, deadline_ns })),
+                    Err(error) => tracing::error!("no timer for the next deadline: {error}"),
+                }
+            }
+        }
+    }
+
+    /// The numbers of the floors below.
+    fn stats(&self) -> Json {
+        let (loop_stats, (open, clients)) = (self.reactor.stats(), self.clients.counters());
+        json!({
+            "loop": {
+                "turns": loop_stats.turns,
+                "events": loop_stats.events,
+                "callbacks": loop_stats.callbacks,
+                "timers": loop_stats.timers,
+                "wakeups": loop_stats.wakeups,
+                "taskPolls": loop_stats.task_polls,
+            },
+            "clients": {
+                "open": open,
+                "reads": clients.reads,
+                "bytesIn": clients.bytes_in,
+                "writes": clients.writes,
+                "bytesOut": clients.bytes_out,
+                "refused": clients.refused,
+            },
+            "actors": self.actors.borrow().stats(),
+        })
+        .into()
+    }
+
+    /// The last moments: what was closed is flushed as far as it goes, and the doors are taken away.
+    pub(crate) fn end(&self) {
+        self.clients.flush_dirty();
+    }
+}
