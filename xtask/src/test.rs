@@ -50,6 +50,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         "clippy",
         cargo().args(["clippy", "--workspace", "--all-targets", "--quiet", "--", "--deny", "warnings"]),
     );
+    count.check("guests: formatting", guests_cargo("fmt").args(["--all", "--check"]));
+    let folder = target_dir().join("guests-clippy");
+    let mut guests_clippy = guests_cargo("clippy");
+    guests_clippy.args(["--all-targets", "--quiet", "--target-dir"]).arg(folder);
+    count.check("guests: clippy", guests_clippy.args(["--", "--deny", "warnings"]));
     count.check(
         "documentation",
         cargo().args(["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "--deny warnings"),
@@ -83,6 +88,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         bail!("{} of the checks and tests failed", count.failed);
     }
     Ok(())
+}
+
+/// Guests are built for this machine too: nothing of what clippy looks at depends on the target.
+fn guests_cargo(subcommand: &str) -> Command {
+    let mut command = cargo();
+    command.arg(subcommand).arg("--manifest-path").arg(root().join("guests/rust/Cargo.toml"));
+    command
 }
 
 fn bench_cargo(subcommand: &str) -> Command {

@@ -185,6 +185,15 @@ impl PipeReader {
         }
     }
 
+    /// Ready when there is something to read or the stream is at its end, without reading it.
+    pub fn poll_ready(&self, context: &mut Context<'_>) -> Poll<()> {
+        if !self.0.bytes.borrow().is_empty() || self.0.writer_gone.get() {
+            return Poll::Ready(());
+        }
+        self.0.reader.set(Some(context.waker().clone()));
+        Poll::Pending
+    }
+
     /// Waits for something to read; 0 at the end.
     pub async fn read(&self, buffer: &mut [u8]) -> usize {
         poll_fn(|context| self.poll_read(context, buffer)).await
@@ -271,5 +280,41 @@ impl fmt::Debug for PipeWriter {
 impl fmt::Debug for PipeReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PipeReader").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn whoever_waits_for_bytes_is_woken_once_and_finds_them_unread() {
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(woken.clone());
+        let context = &mut Context::from_waker(&waker);
+        let (writer, reader) = pipe(16);
+        assert!(reader.poll_ready(context).is_pending());
+        assert_eq!(writer.try_write(b"one"), Some(3));
+        assert_eq!(writer.try_write(b"two"), Some(3));
+        assert_eq!(woken.0.load(Ordering::Relaxed), 1);
+        assert!(reader.poll_ready(context).is_ready());
+        let mut buffer = [0; 16];
+        assert_eq!(reader.try_read(&mut buffer), Some(6));
+        assert!(reader.poll_ready(context).is_pending());
+        drop(writer);
+        assert_eq!(woken.0.load(Ordering::Relaxed), 2);
+        assert!(reader.poll_ready(context).is_ready(), "the end is something to read");
     }
 }

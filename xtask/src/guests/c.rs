@@ -36,6 +36,23 @@ pub(super) fn build(folder: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Compiles one C file to an object, for guests that are linked elsewhere.
+pub(super) fn object(source: &Path, object: &Path) -> Result<()> {
+    let mut compile = match find()? {
+        Compiler::Clang { program, .. } => {
+            let mut clang = Command::new(program);
+            clang.arg("--target=wasm32");
+            clang
+        }
+        Compiler::Zig => {
+            let mut zig = Command::new("python3");
+            zig.args(["-m", "ziglang", "cc", "-target", "wasm32-freestanding"]);
+            zig
+        }
+    };
+    run(compile.args(FLAGS).arg("-c").arg(source).arg("-o").arg(object))
+}
+
 fn sources() -> Result<Vec<PathBuf>> {
     let folder = root().join("guests/c");
     if !folder.is_dir() {

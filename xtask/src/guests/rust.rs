@@ -61,7 +61,7 @@ fn build_for(target: &str, names: &[&String], folder: &Path, choice: Choice) -> 
     // A folder for each toolchain: what one compiled is of no use to the other.
     let kind = if toolchain == toolchain::Toolchain::Current { "current" } else { "debian" };
     let build_folder = super::build_folder().join(kind);
-    let mut command = toolchain.cargo_build(target);
+    let mut command = toolchain.cargo_build(target, &build_folder)?;
     command.arg("--manifest-path").arg(root().join("guests/rust/Cargo.toml"));
     command.arg("--target-dir").arg(&build_folder).current_dir(root());
     for name in names {

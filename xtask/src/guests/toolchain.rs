@@ -5,7 +5,8 @@
 
 use crate::command::{cargo, exists, root};
 use crate::packages::install;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -107,8 +108,8 @@ impl Toolchain {
         }
     }
 
-    /// `cargo build --release --target <target>`, in an environment that nothing of the outer cargo leaks into.
-    pub(super) fn cargo_build(&self, target: &str) -> Command {
+    /// `cargo build --release --target <target>`, in an environment that nothing of the outer cargo leaks into. Objects are put into `folder`.
+    pub(super) fn cargo_build(&self, target: &str, folder: &Path) -> Result<Command> {
         let mut command = match self {
             Toolchain::Current => cargo(),
             Toolchain::Debian { .. } => Command::new(Path::new(DEBIAN_BIN).join("cargo")),
@@ -121,11 +122,21 @@ impl Toolchain {
             let variable = format!("CARGO_TARGET_{}_LINKER", target.to_uppercase().replace('-', "_"));
             command.env(variable, linker);
             if target.contains("wasi") {
-                command.env("RUSTFLAGS", format!("-L {DEBIAN_WASI_LIBC}"));
+                let no_threads = no_threads(folder)?;
+                let flags = format!("-L {DEBIAN_WASI_LIBC} -C link-arg={}", no_threads.display());
+                command.env("RUSTFLAGS", flags);
             }
         }
-        command
+        Ok(command)
     }
+}
+
+/// Debian's C library predates threads; this stands in for what Rust's library wants of them.
+fn no_threads(folder: &Path) -> Result<PathBuf> {
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let object = folder.join("no_threads.o");
+    super::c::object(&root().join("xtask/src/guests/no_threads.c"), &object)?;
+    Ok(object)
 }
 
 fn path_with_debian_first() -> std::ffi::OsString {
