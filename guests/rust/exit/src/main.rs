@@ -15,12 +15,14 @@ fn main() -> ExitCode {
 /// Two frames that a backtrace should name.
 #[inline(never)]
 fn outer() -> ExitCode {
-    inner_of_the_trap();
+    inner_of_the_trap(7);
     std::hint::black_box(ExitCode::SUCCESS)
 }
 
+/// It does something of its own, or it would be merged with other functions that only trap.
 #[inline(never)]
-fn inner_of_the_trap() {
+fn inner_of_the_trap(number: u32) {
+    std::hint::black_box(number);
     #[cfg(target_family = "wasm")]
     core::arch::wasm32::unreachable();
 }
