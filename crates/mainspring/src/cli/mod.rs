@@ -1,9 +1,14 @@
 //! The command line: one file for each command.
 
+mod actors;
 mod check;
+mod message;
 mod output;
 mod run;
+mod target;
+mod text;
 mod up;
+mod watch;
 
 use crate::{folder, units};
 use clap::{Parser, Subcommand};
@@ -23,6 +28,16 @@ enum Command {
     Run(Box<run::Arguments>),
     /// Run a daemon: clients come in by a socket, capabilities answer them.
     Up(up::Arguments),
+    /// Send a command and print the data of its reply.
+    Send(message::Send),
+    /// Send a query and print the data of its reply.
+    Query(message::Query),
+    /// Send an event.
+    Emit(message::Emit),
+    /// Show events as they happen.
+    Watch(watch::Arguments),
+    /// List the capabilities that run, and how they are.
+    Actors(actors::Arguments),
     /// Check a configuration without starting anything.
     Check(check::Arguments),
 }
@@ -34,6 +49,11 @@ pub fn main() -> ExitCode {
     let outcome: Result<ExitCode, Box<dyn std::error::Error>> = match Arguments::parse().command {
         Command::Run(arguments) => run::run(&arguments).map_err(Into::into),
         Command::Up(arguments) => up::up(&arguments).map_err(Into::into),
+        Command::Send(arguments) => Ok(message::send(&arguments)),
+        Command::Query(arguments) => Ok(message::query(&arguments)),
+        Command::Emit(arguments) => Ok(message::emit(&arguments)),
+        Command::Watch(arguments) => Ok(watch::run(&arguments)),
+        Command::Actors(arguments) => Ok(actors::run(&arguments)),
         Command::Check(arguments) => Ok(check::run(&arguments)),
     };
     match outcome {

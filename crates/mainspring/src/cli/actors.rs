@@ -1,0 +1,77 @@
+//! `mainspring actors`: who runs, and how it is.
+
+use super::output;
+use super::target::{Failure, Target};
+use super::text;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+Examples:
+  mainspring actors
+  mainspring actors --json | jq '.actors[] | select(.state != \"up\")'
+  mainspring send Sys.ResetActor '{\"capabilityId\": \"greeter\"}'      # try an unhealthy one again now";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    /// Print the data as JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    target: Target,
+}
+
+pub(super) fn run(arguments: &Arguments) -> ExitCode {
+    let run = || -> Result<ExitCode, Failure> {
+        let data = arguments.target.ask("Sys.Actors", json!({}))?;
+        Ok(output::print(&if arguments.json { format!("{data}\n") } else { listing(&data) }))
+    };
+    run().unwrap_or_else(|failure| failure.report())
+}
+
+fn listing(data: &Value) -> String {
+    let heading =
+        ["CAPABILITY", "STATE", "FOR", "MAILBOX", "IN HAND", "HANDLED", "FAULTS", "RESTARTS", "LIFE"]
+            .map(String::from);
+    let mut rows = vec![heading.to_vec()];
+    for actor in data["actors"].as_array().into_iter().flatten() {
+        let number = |key: &str| actor[key].as_u64().unwrap_or_default().to_string();
+        let blocked = if actor["blocked"] == true { " (blocked)" } else { "" };
+        rows.push(vec![
+            text::visible(actor["capabilityId"].as_str().unwrap_or_default()).into_owned(),
+            format!("{}{blocked}", actor["state"].as_str().unwrap_or_default()),
+            text::span(actor["sinceMs"].as_u64().unwrap_or_default()),
+            number("mailbox"),
+            number("inFlight"),
+            number("handled"),
+            number("faults"),
+            number("restartsInWindow"),
+            number("incarnation"),
+        ]);
+    }
+    if rows.len() == 1 { "no capability runs\n".into() } else { text::table(&rows) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn actors_stand_in_columns() {
+        let data = json!({ "actors": [
+            { "capabilityId": "memory", "state": "up", "sinceMs": 61_000, "mailbox": 0, "inFlight": 1, "handled": 12345,
+              "faults": 0, "restartsInWindow": 0, "incarnation": 1, "blocked": false },
+            { "capabilityId": "greeter", "state": "unhealthy", "sinceMs": 1500, "mailbox": 12, "inFlight": 0, "handled": 7,
+              "faults": 4, "restartsInWindow": 3, "incarnation": 5, "blocked": true },
+        ]});
+        assert_eq!(
+            listing(&data),
+            "CAPABILITY  STATE                FOR    MAILBOX  IN HAND  HANDLED  FAULTS  RESTARTS  LIFE
+memory      up                   1m01s        0        1    12345       0         0     1
+greeter     unhealthy (blocked)  1.5s        12        0        7       4         3     5
+"
+        );
+        assert_eq!(listing(&json!({ "actors": [] })), "no capability runs\n");
+    }
+}

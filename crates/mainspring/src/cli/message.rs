@@ -1,0 +1,162 @@
+//! `mainspring send`, `query` and `emit`: one message from the command line.
+
+use super::output;
+use super::target::{Failure, Target};
+use super::text;
+use mainspring_message::{Draft, Envelope, Json, Kind, Text};
+use std::io::{IsTerminal, Read};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const SEND_EXAMPLES: &str = "\
+Examples:
+  mainspring send Memory.Set '{\"key\": \"colour\", \"value\": \"blue\"}'
+  mainspring send Import.Run --file orders.json --timeout 5m
+  jq -n '{key: \"a\", value: now}' | mainspring send Memory.Set -
+  mainspring send Order.Place '{\"item\": 7}' --id order-7      # sent twice, it is done once
+
+Exit code: 0 there is a reply, 1 an error (on standard error) or no answer, 2 the command line makes no sense, 3 no daemon.";
+
+const QUERY_EXAMPLES: &str = "\
+Examples:
+  mainspring query Memory.Get '{\"key\": \"colour\"}'
+  mainspring query Memory.List | jq -r '.keys[]'
+  mainspring query Syscall.Describe '{\"type\": \"Memory.Set\"}'
+
+Exit code: 0 there is a reply, 1 an error (on standard error) or no answer, 2 the command line makes no sense, 3 no daemon.";
+
+const EMIT_EXAMPLES: &str = "\
+Examples:
+  mainspring emit Order.Shipped '{\"item\": 7}'
+  mainspring emit Order.Shipped '{\"item\": 7}' --correlation order-7
+
+Exit code: 0 the daemon took it, 1 it refused it (on standard error), 2 the command line makes no sense, 3 no daemon.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = SEND_EXAMPLES)]
+pub(super) struct Send {
+    #[command(flatten)]
+    request: Request,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = QUERY_EXAMPLES)]
+pub(super) struct Query {
+    #[command(flatten)]
+    request: Request,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EMIT_EXAMPLES)]
+pub(super) struct Emit {
+    #[command(flatten)]
+    message: Message,
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Debug, clap::Args)]
+struct Request {
+    #[command(flatten)]
+    message: Message,
+    /// Print the whole message that comes back, as it came.
+    #[arg(long)]
+    raw: bool,
+    #[command(flatten)]
+    target: Target,
+}
+
+/// One message.
+#[derive(Debug, clap::Args)]
+struct Message {
+    /// The type, such as Memory.Set.
+    #[arg(value_name = "TYPE")]
+    type_name: String,
+    /// The data as JSON; `-` reads it from standard input [default: {}].
+    #[arg(allow_hyphen_values = true)]
+    data: Option<String>,
+    /// Read the data from a file.
+    #[arg(long, value_name = "FILE", conflicts_with = "data")]
+    file: Option<PathBuf>,
+    /// The id; the same id again within two minutes gets the same answer and runs nothing [default: a fresh one].
+    #[arg(long)]
+    id: Option<String>,
+    /// The workflow that it belongs to: whatever it causes carries the same.
+    #[arg(long, value_name = "ID")]
+    correlation: Option<String>,
+}
+
+pub(super) fn send(arguments: &Send) -> ExitCode {
+    request(Kind::Command, &arguments.request).unwrap_or_else(|failure| failure.report())
+}
+
+pub(super) fn query(arguments: &Query) -> ExitCode {
+    request(Kind::Query, &arguments.request).unwrap_or_else(|failure| failure.report())
+}
+
+pub(super) fn emit(arguments: &Emit) -> ExitCode {
+    let emit = || -> Result<ExitCode, Failure> {
+        let draft = arguments.message.draft(Kind::Event)?;
+        let mut client = arguments.target.connect()?;
+        match client.emit(&draft, arguments.target.deadline())? {
+            None => Ok(ExitCode::SUCCESS),
+            Some(refusal) => Err(Failure::Refused(text::error_line(&refusal))),
+        }
+    };
+    emit().unwrap_or_else(|failure| failure.report())
+}
+
+fn request(kind: Kind, arguments: &Request) -> Result<ExitCode, Failure> {
+    let mut draft = arguments.message.draft(kind)?;
+    draft.timeout_ms = arguments.target.timeout_ms();
+    let outcome = arguments.target.connect()?.request(&draft, arguments.target.deadline())?;
+    if outcome.kind() == Kind::Reply {
+        return Ok(output::print(&shown(&outcome, arguments.raw)));
+    }
+    if arguments.raw {
+        eprintln!("{}", outcome.line());
+        return Ok(ExitCode::FAILURE);
+    }
+    Err(Failure::Refused(text::error_line(&outcome)))
+}
+
+/// A reply: its data on several lines for a terminal, as it was written for a program; or the whole line.
+fn shown(reply: &Envelope, raw: bool) -> String {
+    let mut text = match raw {
+        true => reply.line().to_owned(),
+        false if std::io::stdout().is_terminal() => text::pretty(reply.data()),
+        false => reply.data().to_owned(),
+    };
+    text.push('\n');
+    text
+}
+
+impl Message {
+    fn draft(&self, kind: Kind) -> Result<Draft, Failure> {
+        let text = self.data_text()?;
+        let data = Json::parse(&text).map_err(|error| Failure::Usage(format!("data: {error}")))?;
+        let shared = |text: &Option<String>| text.as_deref().map(Text::from);
+        let draft = Draft {
+            id: shared(&self.id),
+            correlation: shared(&self.correlation),
+            ..Draft::new(kind, self.type_name.as_str(), data)
+        };
+        draft.check().map_err(|(field, reason)| Failure::Usage(format!("{field} {reason}")))?;
+        Ok(draft)
+    }
+
+    fn data_text(&self) -> Result<String, Failure> {
+        match (&self.file, self.data.as_deref()) {
+            (Some(path), _) => std::fs::read_to_string(path)
+                .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display()))),
+            (None, Some("-")) => {
+                let mut text = String::new();
+                let read = std::io::stdin().read_to_string(&mut text);
+                read.map_err(|error| Failure::Usage(format!("cannot read standard input: {error}")))?;
+                Ok(text)
+            }
+            (None, Some(data)) => Ok(data.to_owned()),
+            (None, None) => Ok("{}".to_owned()),
+        }
+    }
+}

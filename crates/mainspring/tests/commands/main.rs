@@ -1,0 +1,6 @@
+//! The commands that talk to a daemon, as a person or a script uses them.
+
+mod fake;
+mod finding;
+mod requests;
+mod watching;
