@@ -19,6 +19,9 @@ pub(super) struct Arguments {
     /// The configuration; mainspring.toml in this folder, if it is there, unless told otherwise.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Leave mainspring.toml in this folder alone.
+    #[arg(long, conflicts_with = "config")]
+    no_config: bool,
     /// Listen on this Unix socket.
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
@@ -68,6 +71,7 @@ pub(super) fn up(arguments: &Arguments) -> Result<ExitCode, Error> {
 
 fn overrides(arguments: &Arguments) -> Overrides {
     Overrides {
+        no_config: arguments.no_config,
         socket: arguments.socket.clone(),
         batch: arguments.batch,
         log_level: arguments.log_level.map(|level| match level {

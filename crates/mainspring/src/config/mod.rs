@@ -43,6 +43,8 @@ pub const CONFIG_FILE: &str = "mainspring.toml";
 /// What flags say, which comes before what files say.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
+    /// Leave `mainspring.toml` in this folder alone; a file that is named is read all the same.
+    pub no_config: bool,
     /// One Unix socket at this path instead of those of the file; TCP sockets stay. Absent: `MAINSPRING_SOCKET`, if that is set.
     pub socket: Option<PathBuf>,
     /// Standard input and output instead of any socket, and an end when nothing is left to do.
@@ -67,7 +69,8 @@ pub fn file_to_load(path: Option<&Path>) -> Option<PathBuf> {
 /// # Errors
 /// Everything that is wrong with the file, the manifests that it names and the programs that these name.
 pub fn load(path: Option<&Path>, overrides: &Overrides) -> Result<Settings, ConfigError> {
-    let mut settings = match file_to_load(path) {
+    let file = file_to_load(path).filter(|_| path.is_some() || !overrides.no_config);
+    let mut settings = match file {
         Some(path) => load_file(&path)?,
         None => defaults(),
     };
@@ -177,5 +180,125 @@ fn format(format: FormatFile) -> LogFormat {
     match format {
         FormatFile::Human => LogFormat::Human,
         FormatFile::Json => LogFormat::Json,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    const SOUND: &str = r#"
+manifests = ["*.json"]
+native = ["Memory"]
+[[listen]]
+unix = "é.sock"
+[[listen]]
+tcp = "127.0.0.1:0"
+tokens = [{ name = "ü", token = "0123456789abcdef" }]
+[timeouts]
+default = "1.5s"
+[limits]
+line_bytes_max = "64KiB"
+[restart]
+when = "on_failure"
+[[capability]]
+id = "a"
+description = "ä"
+inbound = { oneOf = [{ properties = { kind = { const = "query" }, type = { const = "App.Ask" } } }] }
+program = { wasm = "x.wasm", allow_connect = ["*.example.com:443"], folders = [".::/data:ro"], limits = { cpu = "1s" } }
+"#;
+    const MANIFEST: &str = r#"{ "id": "b", "description": "ö\u00e9", "restart": { "backoff_ms": "1s" },
+        "inbound": { "properties": { "kind": { "const": "command" }, "type": { "enum": ["App.Do", "App.Undo"] } } },
+        "program": { "process": ["sh", "-c", "cat"], "env": { "A": "1" } } }"#;
+
+    /// A small generator, the same in every run.
+    struct Dice(u64);
+
+    impl Dice {
+        fn below(&mut self, bound: usize) -> usize {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            (self.0 % bound.max(1) as u64) as usize
+        }
+
+        /// The text with a piece taken out, doubled, or changed.
+        fn damage(&mut self, text: &str) -> String {
+            let mut characters: Vec<char> = text.chars().collect();
+            for _ in 0..=self.below(3) {
+                let at = self.below(characters.len());
+                let end = (at + 1 + self.below(12)).min(characters.len());
+                match self.below(4) {
+                    0 => drop(characters.drain(at..end)),
+                    1 => characters.splice(at..at, characters[at..end].to_vec()).for_each(drop),
+                    2 => {
+                        characters[at] =
+                            ['"', '[', '}', '=', '\n', '\\', 'é', '0', '-', '\u{0}'][self.below(10)]
+                    }
+                    _ => characters.truncate(at.max(1)),
+                }
+            }
+            characters.into_iter().collect()
+        }
+    }
+
+    #[test]
+    fn whatever_is_in_the_files_there_are_settings_or_problems_and_every_problem_can_be_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        let (config, manifest) = (folder.path().join("mainspring.toml"), folder.path().join("b.json"));
+        fs::write(folder.path().join("x.wasm"), b"\0asm\x01\0\0\0").unwrap();
+        fs::write(&config, SOUND).unwrap();
+        fs::write(&manifest, MANIFEST).unwrap();
+        assert_eq!(load(Some(&config), &Overrides::default()).unwrap().capabilities.len(), 3);
+        let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
+        let mut refused = 0;
+        for round in 0..300 {
+            let damaged = round % 2 == 0;
+            fs::write(&config, if damaged { dice.damage(SOUND) } else { SOUND.into() }).unwrap();
+            fs::write(&manifest, if damaged { MANIFEST.into() } else { dice.damage(MANIFEST) }).unwrap();
+            if let Err(error) = load(Some(&config), &Overrides::default()) {
+                refused += 1;
+                assert!(!error.problems.is_empty());
+                assert!(error.to_string().contains("error: "));
+            }
+        }
+        assert!(refused > 200, "{refused}");
+    }
+
+    #[test]
+    fn flags_come_before_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("mainspring.toml");
+        fs::write(&config, "[[listen]]\nunix = 'a'\n[[listen]]\ntcp = '127.0.0.1:1'\ntokens = [{ name = 'x', token = '0123456789abcdef' }]\n[log]\nlevel = 'warn'\n").unwrap();
+        let mut overrides = Overrides {
+            socket: Some("b".into()),
+            log_level: Some(LogLevel::Trace),
+            log_format: Some(LogFormat::Json),
+            ..Overrides::default()
+        };
+        let settings = load(Some(&config), &overrides).unwrap();
+        assert_eq!(settings.doors[0], Door::Unix { path: "b".into() });
+        assert!(matches!(settings.doors[1..], [Door::Tcp { .. }]));
+        assert_eq!((settings.log.level, settings.log.format), (LogLevel::Trace, LogFormat::Json));
+        overrides.batch = true;
+        let settings = load(Some(&config), &overrides).unwrap();
+        assert_eq!((settings.doors, settings.kernel.mode), (vec![Door::Stdio], Mode::Batch));
+    }
+
+    #[test]
+    fn restart_of_the_file_holds_for_what_a_manifest_leaves_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("mainspring.toml");
+        fs::write(
+            &config,
+            "native = []\nmanifests = ['b.json']\n[restart]\nwhen = 'never'\nbackoff_ms = '9s'\n",
+        )
+        .unwrap();
+        fs::write(folder.path().join("b.json"), MANIFEST).unwrap();
+        let settings = load(Some(&config), &Overrides::default()).unwrap();
+        let restart = &settings.capabilities[0].manifest.restart;
+        assert_eq!((restart.when, restart.backoff_ms), (mainspring_kernel::RestartWhen::Never, 1000));
+        assert_eq!(restart.max_restarts, mainspring_kernel::RestartPolicy::default().max_restarts);
     }
 }

@@ -2,5 +2,7 @@
 
 mod fake;
 mod finding;
+mod real;
 mod requests;
+mod together;
 mod watching;

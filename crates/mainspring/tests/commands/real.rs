@@ -1,0 +1,70 @@
+//! A real daemon in a folder of its own, and the commands beside it.
+
+use crate::fake::command;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+/// A daemon that is ready.
+pub(crate) struct Real {
+    folder: tempfile::TempDir,
+    child: Child,
+}
+
+impl Real {
+    /// Starts a daemon on a configuration.
+    pub(crate) fn start(config: &str) -> Real {
+        Real::start_with(config, |_| {})
+    }
+
+    /// Starts a daemon on a configuration, in a folder that is prepared first.
+    pub(crate) fn start_with(config: &str, prepare: impl FnOnce(&Path)) -> Real {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(
+            folder.path().join("mainspring.toml"),
+            format!("{config}\n[[listen]]\nunix = 'it.sock'\n"),
+        )
+        .unwrap();
+        prepare(folder.path());
+        let mut child = command(&["up", "--json", "--log-level", "warn"], folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.contains("Sys.BootComplete"), "{line}");
+        Real { folder, child }
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A command that finds this daemon by itself.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        command(arguments, self.folder())
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).stdin(Stdio::null()).output().unwrap()
+    }
+
+    /// Runs a command that must succeed, and returns what it printed.
+    pub(crate) fn ok(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{arguments:?}: {text}{}", String::from_utf8_lossy(&output.stderr));
+        text
+    }
+}
+
+impl Drop for Real {
+    fn drop(&mut self) {
+        let _ = rustix::process::kill_process(
+            rustix::process::Pid::from_child(&self.child),
+            rustix::process::Signal::TERM,
+        );
+        let _ = self.child.wait();
+    }
+}
