@@ -1,203 +1,242 @@
-//! An indexed 4-ary min-heap of deadlines.
+//! A 4-ary min-heap of deadlines that puts itself in order only when it must.
 //!
-//! Entries are 16 bytes, so the four children of a node share a cache line; the heap tells a `positions` table where
-//! each slot's entry is, so that any entry can be removed or moved in O(log n) without a search.
+//! An entry is one 128-bit number: deadline, place in the order of arrival, slot. So one comparison settles both the
+//! deadline and the tie. The four children of a node are one group of 64 bytes, aligned to a cache line; unused places
+//! hold the greatest number, so that looking for the least child never asks how many there are.
+//!
+//! New entries are only written behind the others. Not before the first entry is to go are they sifted in, or, when they
+//! are the most, all made a heap anew in linear time. Timers that come and go without ever being first cost no more than
+//! that.
+//!
+//! The heap does not know where an entry is: only the first can be taken out by itself, and any number in one pass. That is
+//! what `timers.rs` needs, and it spares every sift a note in a table of positions, which would be a cache miss each.
 
-/// Position of a slot that has no entry.
-pub(crate) const ABSENT: u32 = u32::MAX;
 const CHILDREN: usize = 4;
+/// Node of the first entry, chosen so that the children of a node are a whole group.
+const ROOT: usize = CHILDREN - 1;
+const ENTRY_BYTES: usize = size_of::<Entry>();
+const GROUP_BYTES: usize = CHILDREN * ENTRY_BYTES;
 
-/// A deadline, its place in the order of arrival, and the timer it belongs to.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
-    pub(crate) deadline: i64,
-    sequence: u32,
-    pub(crate) slot: u32,
-}
+/// A deadline, its place in the order of arrival, and the slot it belongs to, from the most significant bit down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Entry(u128);
 
 impl Entry {
-    /// Earlier deadline first; among equals, first come first served.
+    /// What an unused place holds: later than every entry.
+    const NONE: Entry = Entry(u128::MAX);
+
     #[inline]
-    fn before(&self, other: &Entry) -> bool {
-        (self.deadline, self.sequence) < (other.deadline, other.sequence)
+    pub(crate) fn new(deadline: i64, sequence: u32, slot: u32) -> Entry {
+        // With its sign turned round, the deadline keeps its order when the bits are read as a number without one.
+        let deadline = deadline.cast_unsigned() ^ (1 << 63);
+        Entry((u128::from(deadline) << 64) | (u128::from(sequence) << 32) | u128::from(slot))
+    }
+
+    #[inline]
+    pub(crate) fn deadline(self) -> i64 {
+        ((self.0 >> 64) as u64 ^ (1 << 63)).cast_signed()
+    }
+
+    #[inline]
+    pub(crate) fn sequence(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    #[inline]
+    pub(crate) fn slot(self) -> u32 {
+        self.0 as u32
     }
 }
 
-/// The heap. Slots are numbers chosen by the caller, each with at most one entry.
-#[derive(Default)]
+/// The heap, and the entries that came since it was last put in order.
 pub(crate) struct DeadlineHeap {
+    /// The nodes after `padding`, up to a whole group.
     entries: Vec<Entry>,
-    /// Index into `entries` by slot, or a value that the caller put there.
-    positions: Vec<u32>,
-    next_sequence: u32,
-    /// Entries from this place in the order of arrival on are new.
-    new_from: u32,
+    /// How many places are left free so that the groups are aligned.
+    padding: usize,
+    /// How many entries are in order; the rest follows as it came.
+    ordered: usize,
+    len: usize,
+    /// The earliest entry of all.
+    first: Entry,
+}
+
+impl Default for DeadlineHeap {
+    fn default() -> DeadlineHeap {
+        DeadlineHeap { entries: Vec::new(), padding: 0, ordered: 0, len: 0, first: Entry::NONE }
+    }
 }
 
 impl DeadlineHeap {
-    #[cfg(test)]
+    #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.entries.len()
+        self.len
     }
 
-    /// The earliest deadline.
+    /// The earliest entry.
     #[inline]
-    pub(crate) fn first_deadline(&self) -> Option<i64> {
-        self.entries.first().map(|entry| entry.deadline)
+    pub(crate) fn first(&self) -> Option<Entry> {
+        (self.len > 0).then_some(self.first)
     }
 
-    /// Where the slot's entry is, or what [`mark`](DeadlineHeap::mark) left there.
+    /// Adds an entry.
     #[inline]
-    pub(crate) fn position(&self, slot: u32) -> u32 {
-        self.positions[slot as usize]
-    }
-
-    /// Remembers `value` for a slot that has no entry.
-    pub(crate) fn mark(&mut self, slot: u32, value: u32) {
-        self.positions[slot as usize] = value;
-    }
-
-    /// Adds an entry for a slot that has none.
-    pub(crate) fn insert(&mut self, slot: u32, deadline: i64) {
-        if slot as usize >= self.positions.len() {
-            self.positions.resize(slot as usize + 1, ABSENT);
+    pub(crate) fn push(&mut self, entry: Entry) {
+        if self.padding + ROOT + self.len >= self.entries.len() {
+            self.add_group();
         }
-        let entry = Entry { deadline, sequence: self.take_sequence(), slot };
-        self.entries.push(entry);
-        self.sift_up(self.entries.len() - 1, entry);
+        self.entries[self.padding + ROOT + self.len] = entry;
+        self.len += 1;
+        self.first = self.first.min(entry);
     }
 
-    /// Gives the entry at `position` a new deadline, behind all others that have the same.
-    pub(crate) fn reschedule(&mut self, position: u32, deadline: i64) {
-        let sequence = self.take_sequence();
-        let index = position as usize;
-        let entry = Entry { deadline, sequence, slot: self.entries[index].slot };
-        self.settle(index, entry);
-    }
-
-    /// Removes the entry at `position`.
-    pub(crate) fn remove(&mut self, position: u32) {
-        let index = position as usize;
-        self.positions[self.entries[index].slot as usize] = ABSENT;
-        if let Some(last) = self.entries.pop()
-            && index < self.entries.len()
-        {
-            self.settle(index, last);
+    #[inline]
+    fn add_group(&mut self) {
+        if self.entries.capacity() - self.entries.len() < CHILDREN {
+            self.grow();
         }
+        self.entries.extend_from_slice(&[Entry::NONE; CHILDREN]);
     }
 
-    /// From here on, entries that are added or moved are new.
-    pub(crate) fn begin_new(&mut self) {
-        self.new_from = self.next_sequence;
-    }
-
-    /// Whether an entry was added or moved since [`begin_new`](DeadlineHeap::begin_new).
-    pub(crate) fn is_new(&self, entry: &Entry) -> bool {
-        entry.sequence >= self.new_from
-    }
-
-    /// Puts an entry back that was removed, into its old place.
-    pub(crate) fn restore(&mut self, entry: Entry) {
-        self.entries.push(entry);
-        self.sift_up(self.entries.len() - 1, entry);
-    }
-
-    /// Removes the first entry if its deadline is not after `now`.
-    pub(crate) fn pop_due(&mut self, now: i64) -> Option<Entry> {
-        let first = *self.entries.first()?;
-        if first.deadline > now {
-            return None;
-        }
-        self.positions[first.slot as usize] = ABSENT;
-        if let Some(last) = self.entries.pop()
-            && !self.entries.is_empty()
-        {
-            self.sift_down(0, last);
-        }
-        Some(first)
-    }
-
-    /// The next number in the order of arrival.
-    fn take_sequence(&mut self) -> u32 {
-        if self.next_sequence == u32::MAX {
-            self.renumber();
-        }
-        self.next_sequence += 1;
-        self.next_sequence - 1
-    }
-
-    /// Numbers the live entries anew in the order of their arrival, when the numbers run out after four billion
-    /// insertions, so that the rule holds for ever. No entry changes its place by it.
+    /// Makes room, and aligns the groups where that room is.
     #[cold]
-    fn renumber(&mut self) {
-        let mut order: Vec<u32> = self.entries.iter().map(|entry| entry.sequence).collect();
-        order.sort_unstable();
-        let rank = |sequence: u32| order.partition_point(|&other| other < sequence) as u32;
-        for entry in &mut self.entries {
-            entry.sequence = rank(entry.sequence);
-        }
-        self.new_from = rank(self.new_from);
-        self.next_sequence = self.entries.len() as u32;
-    }
-
-    /// Puts `entry` at `index` or where the order wants it.
-    fn settle(&mut self, index: usize, entry: Entry) {
-        if index > 0 && entry.before(&self.entries[parent(index)]) {
-            self.sift_up(index, entry);
+    #[inline(never)]
+    fn grow(&mut self) {
+        self.entries.reserve(2 * CHILDREN);
+        let misaligned = self.entries.as_ptr().addr() % GROUP_BYTES / ENTRY_BYTES;
+        let padding = (CHILDREN - misaligned) % CHILDREN;
+        if padding > self.padding {
+            self.entries.splice(0..0, std::iter::repeat_n(Entry::NONE, padding - self.padding));
         } else {
-            self.sift_down(index, entry);
+            self.entries.drain(0..self.padding - padding);
         }
+        self.padding = padding;
     }
 
-    fn sift_up(&mut self, mut index: usize, entry: Entry) {
-        while index > 0 {
-            let above = self.entries[parent(index)];
-            if !entry.before(&above) {
-                break;
-            }
-            self.place(index, above);
-            index = parent(index);
-        }
-        self.place(index, entry);
-    }
-
-    fn sift_down(&mut self, mut index: usize, entry: Entry) {
-        loop {
-            let first = index * CHILDREN + 1;
-            let Some(least) = self.least_child(first) else { break };
-            let below = self.entries[least];
-            if !below.before(&entry) {
-                break;
-            }
-            self.place(index, below);
-            index = least;
-        }
-        self.place(index, entry);
-    }
-
+    /// Takes the earliest entry out.
     #[inline]
-    fn least_child(&self, first: usize) -> Option<usize> {
-        let end = self.entries.len().min(first + CHILDREN);
-        let children = self.entries.get(first..end)?;
-        let (mut least, rest) = (0, children.get(1..)?);
-        for (index, child) in rest.iter().enumerate() {
-            if child.before(&children[least]) {
-                least = index + 1;
-            }
+    pub(crate) fn pop_first(&mut self) {
+        // One that came since needs no order of its own: it goes, or it takes the place of the one that goes.
+        if self.len - self.ordered > 1 {
+            self.order();
         }
-        Some(first + least)
+        let Some(last) = self.len.checked_sub(1) else { return };
+        let nodes = &mut self.entries[self.padding..];
+        let entry = std::mem::replace(&mut nodes[ROOT + last], Entry::NONE);
+        (self.len, self.ordered) = (last, last);
+        if entry != self.first {
+            sift_down(nodes, ROOT, entry);
+        }
+        self.first = nodes[ROOT];
     }
 
-    #[inline]
-    fn place(&mut self, index: usize, entry: Entry) {
-        self.entries[index] = entry;
-        self.positions[entry.slot as usize] = index as u32;
+    /// Forgets all entries.
+    pub(crate) fn clear(&mut self) {
+        self.entries.truncate(self.padding);
+        (self.len, self.ordered, self.first) = (0, 0, Entry::NONE);
+    }
+
+    /// Takes all entries out, in no particular order.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Entry> {
+        std::mem::take(self).entries.into_iter().filter(|&entry| entry != Entry::NONE)
+    }
+
+    /// Drops the entries that `stays` refuses, which the first must not be among. In linear time.
+    pub(crate) fn retain(&mut self, mut stays: impl FnMut(Entry) -> bool) {
+        let start = self.padding + ROOT;
+        let Some(entries) = self.entries.get_mut(start..start + self.len) else { return };
+        let mut kept = 0;
+        for place in 0..entries.len() {
+            let entry = entries[place];
+            // Written in any case: what stays is anyone's guess, and a wrong guess of the processor's costs more.
+            entries[kept] = entry;
+            kept += usize::from(stays(entry));
+        }
+        entries[kept..].fill(Entry::NONE);
+        (self.len, self.ordered) = (kept, 0);
+        debug_assert!(self.first().is_none_or(stays), "the first entry stays");
+    }
+
+    /// Puts all entries in order.
+    #[inline(never)]
+    fn order(&mut self) {
+        let nodes = &mut self.entries[self.padding..];
+        let end = ROOT + self.len;
+        if self.len - self.ordered > self.ordered {
+            // From the last node that has children up to the root.
+            for node in (ROOT..=parent(end - 1).max(ROOT)).rev() {
+                sift_down(nodes, node, nodes[node]);
+            }
+        } else {
+            for node in ROOT + self.ordered..end {
+                sift_up(nodes, node, nodes[node]);
+            }
+        }
+        self.ordered = self.len;
     }
 }
 
 #[inline]
-fn parent(index: usize) -> usize {
-    (index - 1) / CHILDREN
+fn sift_up(nodes: &mut [Entry], mut node: usize, entry: Entry) {
+    while node > ROOT {
+        let above = nodes[parent(node)];
+        if above < entry {
+            break;
+        }
+        nodes[node] = above;
+        node = parent(node);
+    }
+    nodes[node] = entry;
+}
+
+#[inline]
+fn sift_down(nodes: &mut [Entry], mut node: usize, entry: Entry) {
+    while let Some(group) = nodes.get(children(node)..).and_then(<[Entry]>::first_chunk) {
+        prefetch(nodes, children(children(node)));
+        let (which, least) = least(group);
+        if entry < least {
+            break;
+        }
+        nodes[node] = least;
+        node = children(node) + which;
+    }
+    nodes[node] = entry;
+}
+
+/// Asks for the groups that the next step chooses from, while this one still chooses: in a large heap each is a cache miss.
+#[inline]
+fn prefetch(nodes: &[Entry], first: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(groups) = nodes.get(first..first + CHILDREN * CHILDREN) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        for group in groups.chunks_exact(CHILDREN) {
+            // SAFETY: a hint about a place that exists; every x86-64 processor has the instruction.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(group.as_ptr().cast()) };
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (nodes, first);
+}
+
+/// The least of a group and which it is. A tournament, so that no comparison but the last waits for another.
+#[inline]
+fn least(group: &[Entry; CHILDREN]) -> (usize, Entry) {
+    let [a, b, c, d] = *group;
+    let left = if b < a { (1, b) } else { (0, a) };
+    let right = if d < c { (3, d) } else { (2, c) };
+    if right.1 < left.1 { right } else { left }
+}
+
+/// The node above.
+#[inline]
+fn parent(node: usize) -> usize {
+    node / CHILDREN + ROOT - 1
+}
+
+/// The first of the nodes below.
+#[inline]
+fn children(node: usize) -> usize {
+    (node - (ROOT - 1)) * CHILDREN
 }
 
 #[cfg(test)]
@@ -205,75 +244,62 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn drain(heap: &mut DeadlineHeap) -> Vec<(i64, u32)> {
-        std::iter::from_fn(|| heap.pop_due(i64::MAX)).map(|entry| (entry.deadline, entry.slot)).collect()
-    }
-
-    #[test]
-    fn equal_deadlines_leave_in_order_of_arrival_even_when_the_sequence_numbers_run_out() {
-        let mut heap = DeadlineHeap { next_sequence: u32::MAX - 3, ..DeadlineHeap::default() };
-        for slot in 0..8 {
-            heap.insert(slot, 5);
-        }
-        heap.insert(8, 4);
-        let slots: Vec<u32> = drain(&mut heap).into_iter().map(|(_, slot)| slot).collect();
-        assert_eq!(slots, [8, 0, 1, 2, 3, 4, 5, 6, 7]);
-    }
-
-    #[test]
-    fn new_entries_are_told_from_old_ones_even_when_the_sequence_numbers_run_out() {
-        let mut heap = DeadlineHeap { next_sequence: u32::MAX - 3, ..DeadlineHeap::default() };
-        heap.insert(0, 9);
-        heap.insert(1, 5);
-        heap.begin_new();
-        for slot in 2..6 {
-            heap.insert(slot, 7);
-        }
-        heap.reschedule(heap.position(0), 1);
-        let entries: Vec<Entry> = std::iter::from_fn(|| heap.pop_due(i64::MAX)).collect();
-        let new: Vec<u32> =
-            entries.iter().filter(|entry| heap.is_new(entry)).map(|entry| entry.slot).collect();
-        assert_eq!(new, [0, 2, 3, 4, 5]);
-        entries.into_iter().rev().for_each(|entry| heap.restore(entry));
-        let slots: Vec<u32> = drain(&mut heap).into_iter().map(|(_, slot)| slot).collect();
-        assert_eq!(slots, [0, 1, 2, 3, 4, 5]);
-    }
-
     proptest! {
         #[test]
-        fn the_heap_agrees_with_a_sorted_list(steps in proptest::collection::vec((0u8..4, 0u32..64, 0i64..32), 1..400)) {
+        fn the_heap_agrees_with_a_sorted_list(
+            steps in proptest::collection::vec((0u8..10, -8i64..8), 1..400),
+        ) {
             let mut heap = DeadlineHeap::default();
-            let mut model: Vec<(i64, u64, u32)> = Vec::new();
-            for (arrival, (step, slot, deadline)) in steps.into_iter().enumerate() {
-                let arrival = arrival as u64;
-                let live = model.iter().position(|entry| entry.2 == slot);
-                match (step, live) {
-                    (0 | 1, None) => {
-                        heap.insert(slot, deadline);
-                        model.push((deadline, arrival, slot));
+            let mut model: Vec<Entry> = Vec::new();
+            for (arrival, (step, deadline)) in (0..).zip(steps) {
+                match step {
+                    0..6 => {
+                        let entry = Entry::new(deadline, arrival, arrival % 7);
+                        heap.push(entry);
+                        model.push(entry);
                     }
-                    (1, Some(index)) => {
-                        heap.reschedule(heap.position(slot), deadline);
-                        model[index] = (deadline, arrival, slot);
+                    6..9 => {
+                        model.sort_unstable_by(|a, b| b.cmp(a));
+                        prop_assert_eq!(heap.first(), model.pop());
+                        heap.pop_first();
                     }
-                    (2, Some(index)) => {
-                        heap.remove(heap.position(slot));
-                        model.swap_remove(index);
+                    _ => {
+                        let first = heap.first();
+                        let stays = |entry: Entry| entry.slot().is_multiple_of(2) || Some(entry) == first;
+                        heap.retain(stays);
+                        model.retain(|&entry| stays(entry));
                     }
-                    (3, _) => {
-                        model.sort_unstable();
-                        let due = model.first().is_some_and(|entry| entry.0 <= deadline);
-                        let expected = due.then(|| model.remove(0)).map(|entry| entry.2);
-                        prop_assert_eq!(heap.pop_due(deadline).map(|entry| entry.slot), expected);
-                    }
-                    _ => {}
                 }
                 prop_assert_eq!(heap.len(), model.len());
-                prop_assert_eq!(heap.first_deadline(), model.iter().map(|entry| entry.0).min());
+                prop_assert_eq!(heap.first(), model.iter().min().copied());
             }
+            let mut rest: Vec<Entry> = heap.drain().collect();
+            rest.sort_unstable();
             model.sort_unstable();
-            let expected: Vec<(i64, u32)> = model.into_iter().map(|entry| (entry.0, entry.2)).collect();
-            prop_assert_eq!(drain(&mut heap), expected);
+            prop_assert_eq!(rest, model);
+        }
+    }
+
+    #[test]
+    fn an_entry_gives_back_what_it_is_made_of_and_deadlines_come_first() {
+        let deadlines = [i64::MIN, -1, 0, 1, i64::MAX];
+        let entries = deadlines.map(|deadline| Entry::new(deadline, deadline as u32 % 97, 7));
+        assert_eq!(entries.map(Entry::deadline), deadlines);
+        assert_eq!(entries.map(Entry::sequence), deadlines.map(|deadline| deadline as u32 % 97));
+        assert!(entries.is_sorted() && entries.iter().all(|entry| entry.slot() == 7));
+    }
+
+    #[test]
+    fn groups_stay_aligned_to_cache_lines_while_the_heap_grows() {
+        let mut heap = DeadlineHeap::default();
+        for sequence in (0..20_000).rev() {
+            heap.push(Entry::new(i64::from(sequence), sequence, 0));
+            let address = heap.entries[heap.padding..].as_ptr().addr();
+            assert_eq!(address % GROUP_BYTES, 0, "with {} entries", heap.len());
+        }
+        for sequence in 0..20_000 {
+            assert_eq!(heap.first().map(Entry::sequence), Some(sequence));
+            heap.pop_first();
         }
     }
 }

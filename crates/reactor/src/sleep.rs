@@ -1,6 +1,5 @@
 //! Futures that wait for time to pass.
 
-use crate::labels::Label;
 use crate::timers::Action;
 use crate::{Handle, Instant, Result, Timer};
 use std::fmt;
@@ -31,7 +30,7 @@ impl Future for Sleep {
         match self.timer {
             None => {
                 let action = Action::Wake(context.waker().clone());
-                match self.handle.core().add_timer(deadline, action, Label::NONE) {
+                match self.handle.core().add_timer(deadline, action) {
                     Ok(timer) => self.timer = Some(timer),
                     Err(error) => return Poll::Ready(Err(error)),
                 }

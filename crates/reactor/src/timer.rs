@@ -1,8 +1,8 @@
 //! Timers as the user sees them.
 
-use crate::labels::Label;
 use crate::timers::Action;
 use crate::{Error, Handle, Instant, Result};
+use std::mem::needs_drop;
 use std::time::Duration;
 
 /// The callback of a one-shot timer.
@@ -88,6 +88,11 @@ impl Repeat {
     }
 }
 
+/// Whether a callback has nothing to drop: it captures nothing, so that its box is no memory either.
+fn is_inert<F>(_callback: &F) -> bool {
+    size_of::<F>() == 0 && !needs_drop::<F>()
+}
+
 /// Timers (semantics 4.1 to 4.8).
 ///
 /// A timer never fires before its deadline. Timers fire in the order of their deadlines and, among equals, in the order
@@ -98,7 +103,8 @@ impl Handle {
     /// # Errors
     /// [`Error::Closed`] if the reactor is gone.
     pub fn at(&self, deadline: Instant, callback: impl FnOnce(&Handle) + 'static) -> Result<Timer> {
-        self.core().add_timer(deadline, Action::Once(Box::new(callback)), Label::NONE)
+        let inert = is_inert(&callback);
+        self.core().add_once(deadline, Box::new(callback), inert)
     }
 
     /// Calls `callback` once, `delay` from now.
@@ -147,7 +153,7 @@ impl Handle {
             return Err(Error::ZeroInterval);
         }
         let repeat = Repeat { interval_nanos, missed: 0, callback: Box::new(callback) };
-        self.core().add_timer(first, Action::Repeat(Box::new(repeat)), Label::NONE)
+        self.core().add_timer(first, Action::Repeat(Box::new(repeat)))
     }
 
     /// Cancels a timer. True if it was still to fire; cancelling it again, or after its last call, does nothing.

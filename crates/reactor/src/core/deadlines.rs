@@ -1,26 +1,44 @@
 //! What the loop's state does about timers, and about the alarm that a foreign loop needs.
 
 use super::Core;
-use crate::labels::Label;
 use crate::sys::Poller;
+use crate::timer::Once;
 use crate::timers::Action;
 use crate::{Error, Instant, Result, Timer};
 use std::os::fd::RawFd;
 use std::task::Waker;
 
 impl Core {
-    pub(crate) fn add_timer(&self, deadline: Instant, action: Action, label: Label) -> Result<Timer> {
+    /// A timer that calls once; `inert` if its callback has nothing to drop. Apart from the other kinds, because what it
+    /// takes fits into registers.
+    pub(crate) fn add_once(&self, deadline: Instant, call: Once, inert: bool) -> Result<Timer> {
+        self.insert_timer(deadline, Action::Once(call), inert)
+    }
+
+    pub(crate) fn add_timer(&self, deadline: Instant, action: Action) -> Result<Timer> {
+        self.insert_timer(deadline, action, false)
+    }
+
+    #[inline(always)]
+    fn insert_timer(&self, deadline: Instant, action: Action, inert: bool) -> Result<Timer> {
         self.check_open()?;
         self.mailbox.set_attention(true);
         let turn = self.counters.turns.get();
-        let timer = self.timers.borrow_mut().insert(deadline, action, label, turn);
+        let timer = self.timers.borrow_mut().insert(deadline, action, inert, turn);
         self.arm_for_embedder(deadline)?;
         Ok(timer)
     }
 
     pub(crate) fn cancel_timer(&self, timer: Timer) -> bool {
         let action = self.timers.borrow_mut().remove(timer);
-        action.is_some()
+        match action {
+            None => false,
+            Some(None) => true,
+            Some(Some(action)) => {
+                drop(action);
+                true
+            }
+        }
     }
 
     pub(crate) fn reschedule_timer(&self, timer: Timer, deadline: Instant) -> bool {
