@@ -4,6 +4,7 @@
 //! - [`cli`]: the command line, one file for each command.
 //! - [`config`]: from `mainspring.toml`, manifests and flags to settings.
 //! - [`daemon`]: clients and actors around the kernel, on one loop.
+//! - [`protocol`]: the protocol, documented from the code itself.
 //! - [`settings`]: what a daemon is to run, as plain values.
 //! - [`socket_path`]: where the daemon's socket is.
 //! - [`native`]: what the capabilities say about themselves that are code of the daemon.
@@ -16,6 +17,7 @@ pub mod config;
 pub mod daemon;
 mod folder;
 pub mod native;
+pub mod protocol;
 pub mod settings;
 pub mod socket_path;
 mod units;

@@ -395,14 +395,20 @@ fn what_two_capabilities_cannot_share_is_found() {
 }
 
 #[test]
-fn the_documentation_of_the_configuration_is_up_to_date() {
-    let page = stdout(&check(folder().path(), &["--reference"]));
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
-    let kept = fs::read_to_string(path).unwrap_or_default();
-    assert!(
-        kept == page,
-        "docs/configuration.md is stale; run `mainspring check --reference > docs/configuration.md`"
-    );
+fn pages_that_are_made_from_the_code_are_up_to_date() {
+    for name in ["configuration", "protocol"] {
+        let page = stdout(&check(folder().path(), &[&format!("--reference={name}")]));
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/{name}.md"));
+        let kept = fs::read_to_string(path).unwrap_or_default();
+        let command = format!("mainspring check --reference={name} > docs/{name}.md");
+        assert!(kept == page, "docs/{name}.md is stale; run `{command}`");
+    }
+}
+
+#[test]
+fn the_configuration_is_the_page_that_is_shown_first() {
+    let output = check(folder().path(), &["--reference"]);
+    assert!(stdout(&output).starts_with("# Configuration\n"));
 }
 
 #[test]

@@ -103,6 +103,38 @@ impl Failure {
         }
     }
 
+    /// What it means, and what to do about it, in one sentence.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Failure::Malformed => "The line is not JSON, not UTF-8, or not an object.",
+            Failure::Forbidden => {
+                "The sender may not send this: a reserved type, or a kind that only capabilities use."
+            }
+            Failure::Routing => "Nobody handles this kind and type, or what is named does not exist.",
+            Failure::Conflict => "The same id came before with a different body; use a fresh one.",
+            Failure::TooLarge => "The line is longer than the limit.",
+            Failure::Schema => "The envelope or its data breaks a schema; the message names the field.",
+            Failure::LimitExceeded => {
+                "The sender is over a limit of its own; wait for answers before sending more."
+            }
+            Failure::Internal => "A fault inside Mainspring.",
+            Failure::ActorFault => "The capability broke its contract over the request and was restarted.",
+            Failure::ActorCrash => "The capability ended while it worked on the request.",
+            Failure::Overloaded => "The capability's mailbox, or the loop, is full; try again later.",
+            Failure::Unhealthy => {
+                "The capability failed too often and rests until a probe or `Sys.ResetActor` succeeds."
+            }
+            Failure::ShuttingDown => "The loop is shutting down.",
+            Failure::Timeout => {
+                "There was no outcome before the deadline; `started` says whether the capability had the request."
+            }
+            Failure::Deadlock => {
+                "The request would wait for a capability that waits for this very request, or causes form too long a chain."
+            }
+            Failure::Boot => "The boot failed; the message names the phase.",
+        }
+    }
+
     /// The failure that has this type on the wire.
     pub fn from_type_name(name: &str) -> Option<Failure> {
         Failure::ALL.into_iter().find(|failure| failure.type_name() == name)
@@ -183,6 +215,7 @@ mod tests {
             assert_eq!(Failure::from_type_name(failure.type_name()), Some(failure));
             assert_eq!(Failure::ALL.iter().position(|f| f.type_name() == failure.type_name()), Some(index));
             assert!(crate::check_type_name(failure.type_name()).is_ok());
+            assert!(failure.meaning().ends_with('.'));
         }
     }
 

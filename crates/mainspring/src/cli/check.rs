@@ -1,6 +1,7 @@
 //! `mainspring check`: reads a configuration as `up` would, and says what is wrong with it.
 
 use crate::config::{self, ConfigError, Overrides};
+use crate::protocol;
 use crate::settings::{Capability, Door, Program, Settings};
 use mainspring_kernel::schema::discover;
 use std::fmt::Write as _;
@@ -15,6 +16,7 @@ Examples:
   mainspring check
   mainspring check deploy/mainspring.toml
   mainspring check --reference | less
+  mainspring check --reference=protocol
 
 Exit code: 0 all is well, 1 something is wrong (every problem is shown with its place), 2 the file cannot be read.";
 
@@ -26,14 +28,26 @@ pub(super) struct Arguments {
     /// Say nothing if all is well.
     #[arg(short, long)]
     quiet: bool,
-    /// Print everything that can be configured, as Markdown, and check nothing.
-    #[arg(long, conflicts_with_all = ["file", "quiet"])]
-    reference: bool,
+    /// Print a page of the documentation that is made from the code, as Markdown, and check nothing.
+    #[arg(
+        long, value_name = "PAGE", num_args = 0..=1, require_equals = true, default_missing_value = "configuration",
+        conflicts_with_all = ["file", "quiet"]
+    )]
+    reference: Option<Page>,
+}
+
+/// A page of the documentation.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Page {
+    Configuration,
+    Protocol,
 }
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
-    if arguments.reference {
-        return super::output::print(&config::reference());
+    match arguments.reference {
+        Some(Page::Configuration) => return super::output::print(&config::reference()),
+        Some(Page::Protocol) => return super::output::print(&protocol::reference()),
+        None => {}
     }
     let file = config::file_to_load(arguments.file.as_deref());
     match config::load(arguments.file.as_deref(), &Overrides::default()) {
