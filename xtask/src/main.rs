@@ -5,6 +5,7 @@ mod command;
 mod guests;
 mod install_c;
 mod packages;
+mod postgres;
 mod simulate;
 mod test;
 
@@ -33,6 +34,10 @@ enum Command {
     Simulate(simulate::Arguments),
     /// Build the example and test guests into target/guests, installing a WebAssembly toolchain if need be.
     Guests(guests::Arguments),
+    /// Run a command with a private PostgreSQL, whose address is in MAINSPRING_POSTGRES.
+    ///
+    /// Example: cargo xtask postgres cargo test --workspace --test postgres
+    Postgres(postgres::Arguments),
     /// Build the C library and install it with its header and pkg-config file.
     ///
     /// Example: cargo xtask install-c --prefix /usr/local
@@ -45,6 +50,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Guests(arguments) => guests::run(&arguments),
+        Command::Postgres(arguments) => postgres::run(&arguments),
         Command::InstallC(arguments) => install_c::run(&arguments),
     };
     match result {

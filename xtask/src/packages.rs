@@ -45,7 +45,7 @@ pub(crate) fn install(packages: &[&str]) {
     }
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     let id = Command::new("id").arg("-u").output();
     id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }

@@ -3,6 +3,7 @@
 use crate::command::{self, cargo, root, show, target_dir};
 use crate::guests;
 use crate::packages::{Need, ensure};
+use crate::postgres;
 use crate::simulate;
 use anyhow::{Context, Result, bail};
 use std::io::{BufRead, BufReader};
@@ -64,7 +65,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     tests.env("MAINSPRING_VALGRIND", if valgrind { "1" } else { "0" });
     tests.env("MAINSPRING_STRACE", if strace { "1" } else { "0" });
     tests.env("MAINSPRING_GUESTS", guests::folder());
+    let server = postgres::Server::start();
+    match &server {
+        Ok(server) => server.tell(&mut tests),
+        Err(error) => println!("missing: {error:#}; the database tests are skipped"),
+    }
     count.tests("tests and doctests", &mut tests)?;
+    drop(server);
     if !arguments.quick {
         let options = ["--seeds", SIMULATED_SEEDS, "--steps", SIMULATED_STEPS].map(String::from).to_vec();
         count.step("simulation", || simulate::run(&simulate::Arguments { options }));

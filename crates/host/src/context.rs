@@ -16,7 +16,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Called with a topic and a message of the guest's.
 pub(crate) type Telemetry = Box<dyn Fn(&[u8], &[u8])>;
@@ -132,6 +132,12 @@ impl GuestContext {
     pub(crate) async fn make_way(&self) {
         self.counters.makes_way.set(true);
         next_turn(&self.handle).await;
+    }
+
+    /// The time that it has spent running, up to now.
+    pub(crate) fn cpu_time(&self) -> Duration {
+        let running = self.resumed_at.get().map_or_else(Default::default, |start| start.elapsed());
+        self.counters.cpu_time.get() + running
     }
 
     /// How many more bytes the host may hold for the guest.

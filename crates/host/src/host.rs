@@ -38,6 +38,11 @@ const MODULES_PER_COMPONENT: u32 = 4;
 
 type Link = Box<dyn FnOnce(&mut Linker<GuestState>) -> wasmtime::Result<()>>;
 
+/// Adds imports to a component's linker, once for each component.
+#[cfg(feature = "wasi")]
+type ComponentLink =
+    Box<dyn Fn(&mut wasmtime::component::Linker<GuestState>) -> wasmtime::Result<()> + Send + Sync>;
+
 /// How a host is made.
 ///
 /// # Examples
@@ -58,8 +63,14 @@ pub struct HostConfig {
     pub memory_bytes_max: usize,
     /// Whether slots for guests are made beforehand. Without, starting a guest is slower, and only limits bound their number.
     pub pooling: bool,
+    /// How long a component that wakes itself is made to wait when a socket of `mainspring:sockets` would block. What
+    /// [`SocketWait::from_environment`](crate::SocketWait::from_environment) says.
+    #[cfg(feature = "wasi")]
+    pub socket_wait: crate::SocketWait,
     capabilities: Vec<Arc<dyn Capability>>,
     links: Vec<Link>,
+    #[cfg(feature = "wasi")]
+    component_links: Vec<ComponentLink>,
     exit_code: Option<ExitCode>,
 }
 
@@ -72,6 +83,8 @@ impl Default for HostConfig {
             guests_max: 1000,
             memory_bytes_max: 4 << 30,
             pooling: true,
+            #[cfg(feature = "wasi")]
+            socket_wait: crate::SocketWait::from_environment(),
             capabilities: vec![
                 Arc::new(tcp::NetTcp),
                 Arc::new(process::Arguments),
@@ -80,6 +93,8 @@ impl Default for HostConfig {
                 Arc::new(sys_loop::SysLoop),
             ],
             links: Vec::new(),
+            #[cfg(feature = "wasi")]
+            component_links: Vec::new(),
             #[cfg(feature = "wasi")]
             exit_code: Some(crate::wasi::exit_code),
             #[cfg(not(feature = "wasi"))]
@@ -108,6 +123,19 @@ impl HostConfig {
         link: impl FnOnce(&mut Linker<GuestState>) -> wasmtime::Result<()> + 'static,
     ) -> &mut HostConfig {
         self.links.push(Box::new(link));
+        self
+    }
+
+    /// Adds imports for components. One of the same name replaces the host's own.
+    #[cfg(feature = "wasi")]
+    pub fn link_component(
+        &mut self,
+        link: impl Fn(&mut wasmtime::component::Linker<GuestState>) -> wasmtime::Result<()>
+        + Send
+        + Sync
+        + 'static,
+    ) -> &mut HostConfig {
+        self.component_links.push(Box::new(link));
         self
     }
 
@@ -142,6 +170,10 @@ impl HostConfig {
                 counters: Arc::default(),
                 capabilities: self.capabilities.into(),
                 exit_code: self.exit_code,
+                #[cfg(feature = "wasi")]
+                socket_wait: self.socket_wait,
+                #[cfg(feature = "wasi")]
+                component_links: self.component_links,
                 guests_max: self.guests_max,
             }),
         })
@@ -208,6 +240,10 @@ pub(crate) struct Shared {
     pub(crate) counters: Arc<HostCounters>,
     pub(crate) capabilities: Arc<[Arc<dyn Capability>]>,
     pub(crate) exit_code: Option<ExitCode>,
+    #[cfg(feature = "wasi")]
+    pub(crate) socket_wait: crate::SocketWait,
+    #[cfg(feature = "wasi")]
+    pub(crate) component_links: Vec<ComponentLink>,
     guests_max: u32,
 }
 
@@ -365,6 +401,8 @@ impl Wanted {
                 extension: config.extension.take(),
                 #[cfg(feature = "wasi")]
                 wasi: None,
+                #[cfg(feature = "wasi")]
+                sockets: None,
             },
             #[cfg(feature = "wasi")]
             wasi: std::mem::take(&mut config.wasi),

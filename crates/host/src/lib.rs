@@ -45,6 +45,8 @@ mod registration;
 mod resource;
 mod run;
 mod signal;
+#[cfg(feature = "wasi")]
+mod sockets;
 mod state;
 mod stats;
 mod stdio;
@@ -70,6 +72,8 @@ pub use policy::{BadRule, NetworkPolicy, Rule};
 pub use program::Program;
 pub use resource::{Resource, Watchable};
 pub use signal::Signal;
+#[cfg(feature = "wasi")]
+pub use sockets::{BadSocketWait, SocketWait};
 pub use state::GuestState;
 pub use stats::{GuestPhase, GuestStats, HostStats};
 pub use stdio::{Stdin, Stdout};

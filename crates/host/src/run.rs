@@ -203,9 +203,7 @@ fn preempt(store: StoreContextMut<'_, GuestState>) -> wasmtime::Result<UpdateDea
     if context.control.is_killed() {
         return Err(Stop::Killed.into());
     }
-    let running = context.resumed_at.get().map_or_else(Default::default, |start| start.elapsed());
-    let spent = context.counters.cpu_time.get() + running;
-    if context.limits().cpu_total.is_some_and(|total| spent >= total) {
+    if context.limits().cpu_total.is_some_and(|total| context.cpu_time() >= total) {
         return Err(Stop::CpuTotal.into());
     }
     count(&context.counters.preemptions, 1);

@@ -109,6 +109,12 @@ impl Signal {
         self.interest.set(self.interest.get().union(events));
     }
 
+    /// Somebody who is no watch wants to hear of `bits`, for as long as the handle is open.
+    #[cfg(feature = "wasi")]
+    pub(crate) fn demand(&self, bits: Readiness) {
+        self.interest.set(self.interest.get().union(bits));
+    }
+
     pub(crate) fn unsubscribe(&self, target: &Loop, key: usize) {
         let mut watches = self.watches.borrow_mut();
         if let Some(index) =

@@ -25,6 +25,9 @@ pub(crate) struct Extras {
     /// There if the guest imports WASI.
     #[cfg(feature = "wasi")]
     pub(crate) wasi: Option<Box<crate::wasi::WasiState>>,
+    /// There if the guest is a component.
+    #[cfg(feature = "wasi")]
+    pub(crate) sockets: Option<Confined<Rc<crate::sockets::Sockets>>>,
 }
 
 impl GuestState {

@@ -5,10 +5,10 @@ use anyhow::Result;
 use std::path::Path;
 
 /// The modules that become components as well.
-const MODULES: [&str; 1] = ["wasi-hello"];
+const MODULES: [&str; 3] = ["wasi-hello", "wasi-socket", "wasi-socket-postgres"];
 
 pub(super) fn build(folder: &Path) -> Result<()> {
-    println!("guests: {} as a component", MODULES.len());
+    println!("guests: {} as components", MODULES.len());
     for name in MODULES {
         let mut command = cargo();
         command

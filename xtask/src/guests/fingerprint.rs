@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const RECIPE: u32 = 2;
 
 /// Every folder that a guest may take code from.
-const SOURCES: [&str; 4] = ["guests", "crates/guest", "crates/zcl", "crates/message"];
+const SOURCES: [&str; 5] = ["guests", "crates/guest", "crates/host/wit", "crates/zcl", "crates/message"];
 
 /// A text that differs whenever any of those files differs.
 pub(super) fn of_sources() -> Result<String> {

@@ -8,7 +8,7 @@ use mainspring_zcl::abi::ErrorCode;
 use mainspring_zcl::cap::tcp_flags;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,16 +18,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const ADDRESSES_MAX: usize = 8;
 
 /// What to connect to. It has passed the first check.
-pub(super) enum Target {
+pub(crate) enum Target {
     Address(SocketAddr),
     Name { name: String, port: u16, lookup: Lookup },
 }
 
 /// One of the lookups that a guest may have going at a time. It counts until the lookup is over, even if nobody waits for it.
-pub(super) struct Lookup(Arc<AtomicUsize>);
+pub(crate) struct Lookup(Arc<AtomicUsize>);
 
 impl Lookup {
-    pub(super) fn begin(guest: &GuestContext) -> Result<Lookup, ErrorCode> {
+    fn begin(guest: &GuestContext) -> Result<Lookup, ErrorCode> {
         if guest.lookups.load(Ordering::Acquire) >= guest.limits().lookups {
             guest.refuse(Limit::Lookups);
             return Err(ErrorCode::OutOfMemory);
@@ -43,28 +43,45 @@ impl Drop for Lookup {
     }
 }
 
+impl Target {
+    /// The first check: of what the guest gave, before anything is looked up.
+    pub(crate) fn new(guest: &GuestContext, host: String, port: u16) -> Result<Target, ErrorCode> {
+        if port == 0 || host.contains('\0') {
+            return Err(ErrorCode::Invalid);
+        }
+        match host.parse::<IpAddr>() {
+            Ok(address) if guest.network().may_connect((address, port).into()) => {
+                Ok(Target::Address((address, port).into()))
+            }
+            Err(_) if guest.network().may_look_up(&host, port) => {
+                Ok(Target::Name { name: host, port, lookup: Lookup::begin(guest)? })
+            }
+            _ => Err(super::denied(guest)),
+        }
+    }
+
+    /// The second check: the addresses that it stands for, as far as they are allowed; never empty.
+    pub(crate) async fn addresses(self, guest: &GuestContext) -> Result<Vec<SocketAddr>, ErrorCode> {
+        let (name, port, lookup) = match self {
+            Target::Address(address) => return Ok(vec![address]),
+            Target::Name { name, port, lookup } => (name, port, lookup),
+        };
+        let found = look_up(&guest.handle, name, port, lookup).await?;
+        let allowed: Vec<_> =
+            found.into_iter().filter(|address| guest.network().may_connect_resolved(*address)).collect();
+        if allowed.is_empty() { Err(super::denied(guest)) } else { Ok(allowed) }
+    }
+}
+
 /// Makes a connection.
 pub(super) async fn establish(
     guest: Rc<GuestContext>,
     target: Target,
     flags: u32,
 ) -> Result<OwnedFd, ErrorCode> {
-    let addresses = match target {
-        Target::Address(address) => vec![address],
-        Target::Name { name, port, lookup } => {
-            let found = look_up(&guest.handle, name, port, lookup).await?;
-            let allowed: Vec<_> =
-                found.into_iter().filter(|address| guest.network().may_connect_resolved(*address)).collect();
-            if allowed.is_empty() {
-                guest.refuse(Limit::Network);
-                return Err(ErrorCode::Denied);
-            }
-            allowed
-        }
-    };
     let mut outcome = Err(ErrorCode::NoEntry);
-    for address in addresses {
-        outcome = attempt(&guest.handle, address, flags).await;
+    for address in target.addresses(&guest).await? {
+        outcome = attempt(&guest.handle, address, flags).await.map_err(code_for);
         if outcome.is_ok() {
             break;
         }
@@ -90,24 +107,25 @@ async fn look_up(
     }
 }
 
-async fn attempt(handle: &Handle, address: SocketAddr, flags: u32) -> Result<OwnedFd, ErrorCode> {
-    let socket = Rc::new(socket_for(address).map_err(code_for)?);
-    set_stream_options(&socket, flags).map_err(code_for)?;
+/// Connects to one address.
+pub(crate) async fn attempt(handle: &Handle, address: SocketAddr, flags: u32) -> rustix::io::Result<OwnedFd> {
+    let socket = Rc::new(socket_for(address)?);
+    set_stream_options(&socket, flags)?;
     let pending = loop {
         match rustix::net::connect(&*socket, &address) {
             Ok(()) => break false,
             Err(Errno::INPROGRESS | Errno::AGAIN) => break true,
             Err(Errno::INTR) => {}
-            Err(errno) => return Err(code_for(errno)),
+            Err(errno) => return Err(errno),
         }
     };
     if pending {
-        let watched = Async::new(handle, socket.clone()).map_err(|_| ErrorCode::Io)?;
-        watched.writable().await.map_err(|_| ErrorCode::Io)?;
+        let watched = Async::new(handle, socket.clone()).map_err(|_| Errno::IO)?;
+        watched.writable().await.map_err(|_| Errno::IO)?;
         drop(watched);
-        sockopt::socket_error(&*socket).map_err(code_for)?.map_err(code_for)?;
+        sockopt::socket_error(&*socket)??;
     }
-    Rc::into_inner(socket).ok_or(ErrorCode::Internal)
+    Rc::into_inner(socket).ok_or(Errno::IO)
 }
 
 pub(super) fn socket_for(address: SocketAddr) -> rustix::io::Result<OwnedFd> {

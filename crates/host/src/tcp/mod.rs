@@ -1,6 +1,6 @@
 //! `net/tcp@v1`: connections and listeners.
 
-mod connect;
+pub(crate) mod connect;
 mod listener;
 mod stream;
 
@@ -56,18 +56,7 @@ impl Capability for NetTcp {
 }
 
 fn connect(guest: &Rc<GuestContext>, open: &TcpOpen, host: String, port: u16) -> Result<Opened, ErrorCode> {
-    if port == 0 || host.contains('\0') {
-        return Err(ErrorCode::Invalid);
-    }
-    let target = match host.parse::<IpAddr>() {
-        Ok(address) if guest.network().may_connect((address, port).into()) => {
-            Target::Address((address, port).into())
-        }
-        Err(_) if guest.network().may_look_up(&host, port) => {
-            Target::Name { name: host, port, lookup: connect::Lookup::begin(guest)? }
-        }
-        _ => return Err(denied(guest)),
-    };
+    let target = Target::new(guest, host, port)?;
     let stream = TcpStream::connecting(guest, target, open.flags)?;
     Ok(Opened::new(stream))
 }

@@ -4,10 +4,12 @@
 //! `wasi:io/poll`.
 
 use super::{HasWasi, WasiState, WithTokio, add_to_component_linker};
+use crate::confined::Confined;
 use crate::context::GuestContext;
 use crate::guest::{GuestConfig, GuestHandle};
 use crate::host::Host;
 use crate::run::{Run, store};
+use crate::sockets::{self, Sockets};
 use crate::state::{Extras, GuestState};
 use crate::{Error, Result};
 use mainspring_reactor::Handle;
@@ -46,6 +48,11 @@ impl Component {
     fn new(host: &Host, component: &component::Component) -> Result<Component> {
         let mut linker = Linker::new(host.engine());
         add_to_component_linker(&mut linker).map_err(Error::Link)?;
+        sockets::add_to_linker(&mut linker).map_err(Error::Link)?;
+        linker.allow_shadowing(true);
+        for link in &host.shared.component_links {
+            link(&mut linker).map_err(Error::Link)?;
+        }
         let pre = linker.instantiate_pre(component).map_err(Error::Link)?;
         let command = CommandPre::new(pre).map_err(Error::Link)?;
         Ok(Component { command })
@@ -100,7 +107,8 @@ impl Host {
         config: GuestConfig,
     ) -> Result<GuestHandle> {
         self.start(reactor, config, |context, wanted, exit| {
-            let extras = wanted.with_wasi(true, context)?.into_inner();
+            let mut extras = wanted.with_wasi(true, context)?.into_inner();
+            extras.sockets = Some(Confined::new(Sockets::new(context, self.shared.socket_wait)));
             let life = live(component.clone(), context.clone(), extras);
             Ok(Run::with_life(&self.shared, context, exit, Box::pin(WithTokio::new(life))))
         })

@@ -1,4 +1,5 @@
 //! What the tests with real guests share: finding the modules, running one, talking to it.
+#![allow(dead_code, reason = "not every test file uses all of it")]
 
 use mainspring_host::{
     Exit, GuestConfig, GuestHandle, Host, HostConfig, PipeReader, PipeWriter, Stdin, Stdout, pipe,

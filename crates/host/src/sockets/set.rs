@@ -1,0 +1,255 @@
+//! The sockets of one guest: its calls, and its one wait over all of them.
+
+use super::bindings::{PluginError, SocketInterest, SocketReadResult, SocketWriteResult};
+use super::error;
+use super::pace::{Clocks, Pace, SocketWait};
+use super::socket::Socket;
+use crate::context::GuestContext;
+use crate::stats::count;
+use crate::table::Entry;
+use crate::tcp::connect::{self, Target};
+use mainspring_reactor::Instant;
+use mainspring_zcl::abi::ErrorCode;
+use mainspring_zcl::cap::tcp_flags;
+use mainspring_zcl::sys_loop::Readiness;
+use rustix::io::Errno;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+/// The most that one read returns.
+const READ_BYTES_MAX: u64 = 64 * 1024;
+/// How long one address may take to answer.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The timeout that never comes.
+const TIMEOUT_FOREVER: u32 = u32::MAX;
+
+/// The sockets of one guest.
+pub(crate) struct Sockets {
+    guest: Rc<GuestContext>,
+    open: RefCell<BTreeMap<u64, Opened>>,
+    /// Numbers are never used again: a guest that uses a closed one is told so.
+    last: Cell<u64>,
+    pace: Pace,
+}
+
+struct Opened {
+    socket: Rc<Socket>,
+    /// Its place among the guest's handles.
+    number: i32,
+}
+
+/// The readiness that an interest stands for.
+pub(super) fn direction_of(interest: SocketInterest) -> Readiness {
+    match interest {
+        SocketInterest::Read => Readiness::READABLE,
+        SocketInterest::Write => Readiness::WRITABLE,
+    }
+}
+
+impl Sockets {
+    pub(crate) fn new(guest: &Rc<GuestContext>, wait: SocketWait) -> Rc<Sockets> {
+        Rc::new(Sockets {
+            guest: guest.clone(),
+            open: RefCell::default(),
+            last: Cell::new(0),
+            pace: Pace::new(wait),
+        })
+    }
+
+    fn get(&self, handle: u64) -> Result<Rc<Socket>, PluginError> {
+        let open = self.open.borrow();
+        open.get(&handle).map(|opened| opened.socket.clone()).ok_or_else(|| error::invalid_socket(handle))
+    }
+
+    /// `connect-tcp`.
+    pub(super) async fn connect(&self, host: String, port: u16) -> Result<u64, PluginError> {
+        let guest = &self.guest;
+        let not_tried = |code: ErrorCode| error::not_tried(code, &host, port);
+        guest.check_handle_room().map_err(not_tried)?;
+        let target = Target::new(guest, host.clone(), port).map_err(not_tried)?;
+        let addresses = target.addresses(guest).await.map_err(not_tried)?;
+        let fd = self.first_to_answer(addresses).await?;
+        let socket = Socket::new(guest, fd).map_err(|code| error::socket_config(&code))?;
+        self.insert(Rc::new(socket)).map_err(not_tried)
+    }
+
+    /// Tries addresses in turn.
+    async fn first_to_answer(&self, addresses: Vec<SocketAddr>) -> Result<OwnedFd, PluginError> {
+        let handle = &self.guest.handle;
+        let mut failed = error::connect_failed(&"the name has no address");
+        for address in addresses {
+            let attempt = connect::attempt(handle, address, tcp_flags::NODELAY);
+            match handle.timeout(CONNECT_TIMEOUT, attempt).await {
+                Ok(Ok(fd)) => return Ok(fd),
+                Ok(Err(errno)) => {
+                    failed = error::connect_failed(&format_args!("{address}: {}", reason(errno)))
+                }
+                Err(_) => {
+                    let seconds = CONNECT_TIMEOUT.as_secs();
+                    failed = error::connect_failed(&format_args!("{address}: no answer within {seconds} s"));
+                }
+            }
+        }
+        Err(failed)
+    }
+
+    fn insert(&self, socket: Rc<Socket>) -> Result<u64, ErrorCode> {
+        let number = self.guest.insert(Entry::Resource(socket.clone()))?;
+        let handle = self.last.get() + 1;
+        self.last.set(handle);
+        self.open.borrow_mut().insert(handle, Opened { socket, number: number as i32 });
+        Ok(handle)
+    }
+
+    /// `socket-close`.
+    pub(super) fn close(&self, handle: u64) {
+        if let Some(opened) = self.open.borrow_mut().remove(&handle) {
+            // The number was handed out for this socket alone, so it is open.
+            let _ = self.guest.close(opened.number);
+        }
+    }
+
+    /// `socket-read`.
+    pub(super) async fn read(&self, handle: u64, length: u64) -> Result<SocketReadResult, PluginError> {
+        let socket = self.get(handle)?;
+        let length = length.clamp(1, READ_BYTES_MAX) as usize;
+        let read = || socket.receive(&self.guest, length);
+        match self.attempt_twice(&socket, Readiness::READABLE, read).await {
+            Ok(bytes) if bytes.is_empty() => Ok(SocketReadResult::Eof),
+            Ok(bytes) => {
+                count(&self.guest.counters.bytes_read, bytes.len() as u64);
+                self.pace.moved();
+                Ok(SocketReadResult::Data(bytes))
+            }
+            Err(Errno::AGAIN) => {
+                self.would_block();
+                Ok(SocketReadResult::WouldBlock)
+            }
+            Err(errno) => Err(error::read_failed(&reason(errno))),
+        }
+    }
+
+    /// `socket-write`.
+    pub(super) async fn write(&self, handle: u64, bytes: Vec<u8>) -> Result<SocketWriteResult, PluginError> {
+        let socket = self.get(handle)?;
+        if bytes.is_empty() {
+            return Ok(SocketWriteResult::Written(0));
+        }
+        let write = || socket.send(&self.guest, &bytes);
+        match self.attempt_twice(&socket, Readiness::WRITABLE, write).await {
+            Ok(written) => {
+                count(&self.guest.counters.bytes_written, written as u64);
+                self.pace.moved();
+                Ok(SocketWriteResult::Written(written as u64))
+            }
+            Err(Errno::AGAIN) => {
+                self.would_block();
+                Ok(SocketWriteResult::WouldBlock)
+            }
+            Err(errno) => Err(error::write_failed(&reason(errno))),
+        }
+    }
+
+    /// `poll-socket`.
+    pub(super) async fn poll(
+        &self,
+        handle: u64,
+        interest: SocketInterest,
+        timeout_ms: u32,
+    ) -> Result<bool, PluginError> {
+        let socket = self.get(handle)?;
+        let direction = direction_of(interest);
+        self.pace.parks();
+        count(&self.guest.counters.polls, 1);
+        // A deadline beyond the clock's range never comes.
+        let timeout = Duration::from_millis(timeout_ms.into());
+        let deadline = self.guest.handle.now().checked_add(timeout).filter(|_| timeout_ms != TIMEOUT_FOREVER);
+        let ready = self.wait(&socket, direction, deadline).await;
+        if !ready {
+            count(&self.guest.counters.empty_polls, 1);
+        }
+        Ok(ready)
+    }
+
+    /// The socket behind a pollable. Its guest waits by itself from now on.
+    pub(super) fn subscribe(&self, handle: u64) -> Result<Rc<Socket>, PluginError> {
+        self.pace.parks();
+        self.get(handle)
+    }
+
+    /// Tries; if that would block, waits for as long as the pace says, and tries once more if that may help.
+    async fn attempt_twice<T>(
+        &self,
+        socket: &Socket,
+        direction: Readiness,
+        mut attempt: impl FnMut() -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
+        let first = attempt();
+        if !matches!(first, Err(Errno::AGAIN)) {
+            return first;
+        }
+        let Some(wait) = self.pace.next_wait(self.clocks()) else { return first };
+        let deadline = self.guest.handle.now().checked_add(wait);
+        if self.wait(socket, direction, deadline).await { attempt() } else { first }
+    }
+
+    fn would_block(&self) {
+        count(&self.guest.counters.agains, 1);
+        self.pace.told(self.clocks());
+    }
+
+    fn clocks(&self) -> Clocks {
+        let thread = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        // A clock that counts from zero is never negative.
+        let thread = Duration::try_from(thread).unwrap_or_default();
+        Clocks { guest: self.guest.cpu_time(), thread }
+    }
+
+    /// Suspends the guest until there is news of any of its sockets, or the deadline; whether this socket is ready.
+    async fn wait(&self, socket: &Socket, direction: Readiness, deadline: Option<Instant>) -> bool {
+        if let Err(code) = socket.watch(direction) {
+            // The next call on the socket tells what is wrong with it.
+            tracing::warn!("cannot wait for a guest's socket: {code}");
+            return true;
+        }
+        if !self.has_news() {
+            self.until_news(deadline).await;
+        }
+        // Whatever is new elsewhere is worth one look of the guest, not one at every call until it has looked.
+        self.open.borrow().values().for_each(|opened| opened.socket.send_guest());
+        socket.is_ready(direction)
+    }
+
+    fn has_news(&self) -> bool {
+        self.open.borrow().values().any(|opened| !opened.socket.news().is_empty())
+    }
+
+    async fn until_news(&self, deadline: Option<Instant>) {
+        let guest = &self.guest;
+        let mut alarm = pin!(deadline.map(|deadline| guest.handle.sleep_until(deadline)));
+        poll_fn(|context| {
+            if self.has_news() {
+                return Poll::Ready(());
+            }
+            self.open.borrow().values().for_each(|opened| opened.socket.wake(context.waker()));
+            match alarm.as_mut().as_pin_mut() {
+                // The alarm fails only if the loop is gone; waiting on would be for ever.
+                Some(alarm) => alarm.poll(context).map(drop),
+                None => Poll::Pending,
+            }
+        })
+        .await;
+    }
+}
+
+/// What the system says about an error.
+fn reason(errno: Errno) -> std::io::Error {
+    errno.into()
+}

@@ -1,0 +1,136 @@
+//! One connection, and what is known of its readiness.
+
+use crate::context::GuestContext;
+use crate::registration::Registration;
+use crate::resource::Resource;
+use crate::signal::Signal;
+use mainspring_zcl::abi::{ErrorCode, handle_flags};
+use mainspring_zcl::sys_loop::Readiness;
+use rustix::buffer::spare_capacity;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
+use std::cell::Cell;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::task::Waker;
+
+/// A connection.
+pub(super) struct Socket {
+    signal: Rc<Signal>,
+    // Ends before the descriptor does.
+    registration: Registration,
+    fd: OwnedFd,
+    /// The directions in which the guest was told that it would block, or waits itself.
+    blocked: Cell<Readiness>,
+    /// The readiness that the guest was sent to look at, and has not looked at yet.
+    sent: Cell<Readiness>,
+    /// Nothing more is to be read.
+    ended: Cell<bool>,
+}
+
+impl Socket {
+    /// Takes over a connection and watches it for data.
+    pub(super) fn new(guest: &GuestContext, fd: OwnedFd) -> Result<Socket, ErrorCode> {
+        let signal = Signal::new();
+        let registration = Registration::new(&guest.handle, &signal);
+        let socket = Socket {
+            signal,
+            registration,
+            fd,
+            blocked: Cell::new(Readiness::NONE),
+            sent: Cell::new(Readiness::NONE),
+            ended: Cell::new(false),
+        };
+        socket.watch(Readiness::READABLE)?;
+        Ok(socket)
+    }
+
+    /// Makes sure that readiness in a direction will be noticed.
+    ///
+    /// # Errors
+    /// If the loop refuses.
+    pub(super) fn watch(&self, direction: Readiness) -> Result<(), ErrorCode> {
+        self.blocked.set(self.blocked.get() | direction);
+        self.signal.demand(direction);
+        self.registration.arm(&self.fd, self.signal.interest())
+    }
+
+    /// What the guest should look at: data that it was not sent to look at before, and whatever it was told to wait for.
+    pub(super) fn news(&self) -> Readiness {
+        let mut wanted = self.blocked.get() | Readiness::READABLE;
+        if self.ended.get() {
+            wanted = wanted.difference(Readiness::READABLE);
+        }
+        wanted.intersection(self.signal.readiness()).difference(self.sent.get())
+    }
+
+    /// The guest is sent to look at what is new here.
+    pub(super) fn send_guest(&self) {
+        self.sent.set(self.sent.get() | self.news());
+    }
+
+    /// Whether an operation in this direction would not block, as far as is known.
+    pub(super) fn is_ready(&self, direction: Readiness) -> bool {
+        self.signal.readiness().intersects(direction)
+    }
+
+    /// Wakes `waker` when there is any news.
+    pub(super) fn wake(&self, waker: &Waker) {
+        self.signal.wait(waker);
+    }
+
+    /// Reads up to `length` bytes; an empty answer is the end.
+    pub(super) fn receive(&self, guest: &GuestContext, length: usize) -> Result<Vec<u8>, Errno> {
+        let mut bytes = Vec::new();
+        let received = self.transfer(guest, Readiness::READABLE, length, |fd, allowed| {
+            bytes.reserve_exact(allowed);
+            rustix::net::recv(fd, spare_capacity(&mut bytes), RecvFlags::empty()).map(|(_, count)| count)
+        });
+        if !matches!(received, Ok(1..) | Err(Errno::AGAIN)) {
+            self.ended.set(true);
+        }
+        received.map(|_| bytes)
+    }
+
+    /// Writes some of the front of `bytes`.
+    pub(super) fn send(&self, guest: &GuestContext, bytes: &[u8]) -> Result<usize, Errno> {
+        self.transfer(guest, Readiness::WRITABLE, bytes.len(), |fd, allowed| {
+            rustix::net::send(fd, &bytes[..allowed], SendFlags::NOSIGNAL)
+        })
+    }
+
+    fn transfer(
+        &self,
+        guest: &GuestContext,
+        direction: Readiness,
+        wanted: usize,
+        mut call: impl FnMut(&OwnedFd, usize) -> Result<usize, Errno>,
+    ) -> Result<usize, Errno> {
+        self.sent.set(self.sent.get().difference(direction));
+        let Ok(allowed) = guest.take_bandwidth(&self.signal, wanted) else { return Err(Errno::AGAIN) };
+        loop {
+            let outcome = call(&self.fd, allowed);
+            match outcome {
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => self.registration.would_block(&self.fd, direction),
+                _ => self.blocked.set(self.blocked.get().difference(direction)),
+            }
+            if let Ok(count) = outcome {
+                guest.spend_bandwidth(count);
+                // Less than asked for means that there is no more, unless the end or an error is next.
+                let ending = self.signal.readiness().intersects(Readiness::HANGUP | Readiness::ERROR);
+                if count > 0 && count < allowed && !ending {
+                    self.registration.would_block(&self.fd, direction);
+                }
+            }
+            return outcome;
+        }
+    }
+}
+
+/// It takes a place among the guest's handles, and so is limited, counted and closed as they are.
+impl Resource for Socket {
+    fn flags(&self) -> u32 {
+        handle_flags::ENDABLE
+    }
+}
