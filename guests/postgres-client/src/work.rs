@@ -26,10 +26,7 @@ pub(crate) async fn read_rows<P: Platform>(server: &Server<P>, rows: u64) -> Res
 /// Sends rows by COPY into a temporary table.
 pub(crate) async fn copy_rows_in<P: Platform>(server: &Server<P>, rows: u64) -> Result<(), Failure> {
     let session = server.log_in().await?;
-    session
-        .client
-        .batch_execute("create temporary table loaded (id int8, name text, amount float8)")
-        .await?;
+    session.client.batch_execute("create temporary table loaded (id int8, name text, amount float8)").await?;
     server.platform.say("ready");
     let line = |number: u64| format!("{number}\tname of row {number}\t{number}.5\n");
     let taken = copy_in(&session.client, "copy loaded from stdin", rows, line).await?;
