@@ -1,6 +1,6 @@
 //! The pump: once per turn of the loop it runs the kernel, carries its effects out and writes what is to be written.
 
-use super::actors::{Actors, Workshop};
+use super::actors::{Actors, Foundry, Workshop};
 use super::clients::Clients;
 use super::doors::Doors;
 use super::hub::Hub;
@@ -56,7 +56,8 @@ impl Pump {
         let hub = Rc::new(Hub::new(kernel, reactor.clone()));
         let clients = Clients::new(Rc::clone(&hub), reactor.clone());
         let doors = Doors::new(reactor.clone(), Rc::clone(&clients), settings.doors);
-        let workshop = Workshop { reactor: reactor.clone(), natives: options.natives };
+        let workshop =
+            Workshop { reactor: reactor.clone(), natives: options.natives, foundry: Foundry::new(reactor) };
         let actors = Actors::new(Rc::clone(&hub), workshop, settings.capabilities);
         Rc::new(Pump {
             hub,

@@ -3,14 +3,18 @@
 //! A [`Driver`] knows how to begin a life of one capability; an [`Actor`] is one such life. An actor is given messages and
 //! answers through its [`Port`], at once or whenever the loop calls it back. Nothing here may block.
 
+mod complaints;
+mod guest;
 mod native;
 mod port;
 
+pub(crate) use guest::Foundry;
 pub use native::{Native, Natives};
 pub use port::Port;
 
 use super::hub::Hub;
 use crate::settings::{Capability, Program};
+use guest::GuestDriver;
 use mainspring_kernel::ActorRef;
 use mainspring_message::Envelope;
 use mainspring_reactor::Handle;
@@ -59,9 +63,10 @@ pub trait Actor {
 
 /// What drivers are made with.
 pub(crate) struct Workshop {
-    #[expect(dead_code, reason = "processes and guests are watched by it")]
+    #[expect(dead_code, reason = "processes are watched by it")]
     pub(crate) reactor: Handle,
     pub(crate) natives: Natives,
+    pub(crate) foundry: Foundry,
 }
 
 impl Workshop {
@@ -70,7 +75,7 @@ impl Workshop {
         match program {
             Program::Native(name) => Ok(Box::new(self.natives.driver(name)?)),
             Program::Process(_) => Err("processes cannot be run yet".into()),
-            Program::Guest(_) => Err("guests cannot be run yet".into()),
+            Program::Guest(program) => Ok(Box::new(GuestDriver::new(&self.foundry, program))),
         }
     }
 }

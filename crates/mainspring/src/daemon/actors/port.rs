@@ -5,6 +5,11 @@ use mainspring_kernel::{ActorExit, ActorRef};
 use mainspring_message::Draft;
 use std::rc::Rc;
 
+/// No message is shorter.
+const MESSAGE_BYTES_MIN: usize = 64;
+/// The most that is read at a time.
+const READ_BYTES_MAX: usize = 64 << 10;
+
 /// One actor's way to the kernel. Cheap to clone; it may be used from any callback on the loop's thread, and from inside every
 /// method of [`Actor`](super::Actor).
 ///
@@ -37,6 +42,17 @@ impl Port {
     #[must_use]
     pub fn line_bytes_max(&self) -> usize {
         self.hub.with(|kernel, _| kernel.config().limits.line_bytes_max)
+    }
+
+    /// The most to be read of what the actor says before the kernel has seen it: no message is shorter than 64 bytes, so that a sender
+    /// which is paused in time is never over its bound.
+    pub(crate) fn read_bytes_max(&self) -> usize {
+        self.hub.with(|kernel, _| {
+            let limits = &kernel.config().limits;
+            let lane_bytes =
+                limits.lane_messages_max.saturating_mul(MESSAGE_BYTES_MIN).min(limits.lane_bytes_max);
+            lane_bytes.clamp(MESSAGE_BYTES_MIN, READ_BYTES_MAX)
+        })
     }
 
     /// The actor is there, or could not be started.

@@ -1,0 +1,329 @@
+//! One life of a guest: its streams, its end, and how it is brought about.
+
+use super::super::Port;
+use super::super::complaints::Complaints;
+use super::foundry::{Buffer, Casting, Foundry, configuration};
+use super::verdict;
+use crate::daemon::lines::{Cut, LineCutter};
+use crate::settings::GuestProgram;
+use mainspring_host::{Exit, GuestHandle, PIPE_BYTES_DEFAULT, PipeReader, PipeWriter, Stdin, Stdout, pipe};
+use mainspring_kernel::ActorExit;
+use mainspring_message::Envelope;
+use mainspring_reactor::{Handle, Sleep};
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+/// Bytes that a guest may have said and nobody has read; then it waits. Likewise for what it has not read.
+const STREAM_BYTES: usize = PIPE_BYTES_DEFAULT;
+/// What is left of a message that did not fit is kept in a buffer that is given back beyond this size.
+const REST_BYTES_KEPT: usize = 64 << 10;
+
+/// One guest and both ends of its conversation. It is a task of the loop until the guest has ended.
+pub(super) struct Life {
+    port: Port,
+    reactor: Handle,
+    buffer: Buffer,
+    guest: GuestHandle,
+    grace: Duration,
+    waker: Cell<Option<Waker>>,
+    state: RefCell<State>,
+}
+
+struct State {
+    input: Input,
+    output: Output,
+    stderr: PipeReader,
+    complaints: Complaints,
+    end: End,
+    /// Why it was killed, if the daemon did so.
+    reason: Option<String>,
+    exit: Option<Exit>,
+}
+
+/// What goes in.
+struct Input {
+    /// Gone when the input has ended.
+    pipe: Option<PipeWriter>,
+    /// Delivered and not taken by the pipe.
+    rest: Vec<u8>,
+    rest_done: usize,
+    /// The kernel was told that nothing more can be taken.
+    blocked: bool,
+    /// To be ended when the rest is written.
+    ending: bool,
+}
+
+/// What comes out.
+struct Output {
+    pipe: PipeReader,
+    lines: LineCutter,
+    attached: bool,
+    listening: bool,
+    ended: bool,
+    /// The turn of the loop in which it was last read: the kernel has to see what was said before it hears more.
+    read_in_turn: u64,
+}
+
+/// How far its end has been asked for.
+enum End {
+    NotAsked,
+    InputEnded(Pin<Box<Sleep>>),
+    Interrupted(Pin<Box<Sleep>>),
+    Killed,
+}
+
+impl Life {
+    /// Starts the guest. It runs from the loop's next turn on.
+    pub(super) fn begin(
+        foundry: &Foundry,
+        casting: &Casting,
+        program: &GuestProgram,
+        port: Port,
+    ) -> Result<Rc<Life>, String> {
+        let mut config = configuration(port.name(), program)?;
+        let ((stdin, guest_stdin), (guest_stdout, stdout), (guest_stderr, stderr)) =
+            (pipe(STREAM_BYTES), pipe(STREAM_BYTES), pipe(STREAM_BYTES));
+        config.stdin = Stdin::Pipe(guest_stdin);
+        config.stdout = Stdout::Pipe(guest_stdout);
+        config.stderr = Stdout::Pipe(guest_stderr);
+        let guest = foundry.start(casting, config)?;
+        let input =
+            Input { pipe: Some(stdin), rest: Vec::new(), rest_done: 0, blocked: false, ending: false };
+        let output = Output {
+            pipe: stdout,
+            lines: LineCutter::default(),
+            attached: false,
+            listening: true,
+            ended: false,
+            read_in_turn: u64::MAX,
+        };
+        let state = State {
+            input,
+            output,
+            stderr,
+            complaints: Complaints::new(port.name()),
+            end: End::NotAsked,
+            reason: None,
+            exit: None,
+        };
+        Ok(Rc::new(Life {
+            reactor: foundry.reactor().clone(),
+            buffer: foundry.buffer(port.read_bytes_max()),
+            port,
+            guest,
+            grace: program.grace,
+            waker: Cell::new(None),
+            state: RefCell::new(state),
+        }))
+    }
+
+    pub(super) fn guest(&self) -> &GuestHandle {
+        &self.guest
+    }
+
+    pub(super) fn attach(&self) {
+        self.state.borrow_mut().output.attached = true;
+        self.wake();
+    }
+
+    pub(super) fn set_listening(&self, listening: bool) {
+        self.state.borrow_mut().output.listening = listening;
+        if listening {
+            self.wake();
+        }
+    }
+
+    /// Writes a message to the guest's input. Its task is woken by the first one of a turn, and finds all of them.
+    pub(super) fn deliver(&self, message: &Envelope) {
+        let mut state = self.state.borrow_mut();
+        let input = &mut state.input;
+        let taken = input.put(message.line().as_bytes()) && input.put(b"\n");
+        if !taken {
+            drop(state);
+            return self.end_for("it closed its standard input".to_owned());
+        }
+        if !input.rest.is_empty() && !std::mem::replace(&mut input.blocked, true) {
+            self.port.blocked();
+            drop(state);
+            self.wake();
+        }
+    }
+
+    /// Ends the input. After half of its grace the guest is interrupted, after all of it killed.
+    pub(super) fn stop(&self) {
+        let mut state = self.state.borrow_mut();
+        state.input.ending = true;
+        state.end = End::InputEnded(Box::pin(self.reactor.sleep(self.grace / 2)));
+        drop(state);
+        self.wake();
+    }
+
+    /// Ends the guest now.
+    pub(super) fn kill(&self) {
+        self.guest.kill();
+    }
+
+    fn end_for(&self, reason: String) {
+        self.state.borrow_mut().reason.get_or_insert(reason);
+        self.guest.kill();
+    }
+
+    fn wake(&self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+
+    /// Serves both directions until the guest has ended and all that it said has been heard.
+    pub(super) async fn converse(&self) {
+        let exit = std::future::poll_fn(|context| self.poll(context)).await;
+        self.port.exited(exit);
+    }
+
+    fn poll(&self, context: &mut Context<'_>) -> Poll<ActorExit> {
+        self.waker.set(Some(context.waker().clone()));
+        let mut state = self.state.borrow_mut();
+        let state = &mut *state;
+        self.feed(state, context);
+        self.listen(state, context);
+        self.hear_complaints(state, context);
+        self.urge(state, context);
+        if state.exit.is_none()
+            && let Poll::Ready(exit) = pin!(self.guest.exit()).poll(context)
+        {
+            state.exit = Some(exit);
+            // Whatever it said last is in the pipes now.
+            self.listen(state, context);
+            self.hear_complaints(state, context);
+        }
+        match &state.exit {
+            Some(exit) if state.output.ended || !state.output.attached => {
+                if let Some(place) = verdict::place(exit) {
+                    tracing::warn!(capability = &**self.port.name(), "{place}");
+                }
+                Poll::Ready(verdict::of(exit, state.reason.take()))
+            }
+            _ => Poll::Pending,
+        }
+    }
+
+    /// Writes what is left to write, and then says that there is room.
+    fn feed(&self, state: &mut State, context: &mut Context<'_>) {
+        let input = &mut state.input;
+        let Some(pipe) = &input.pipe else { return };
+        while input.rest_done < input.rest.len() {
+            match pipe.poll_write(context, &input.rest[input.rest_done..]) {
+                Poll::Pending => return,
+                // Nobody will ever read it; if the guest lives on, the next message tells.
+                Poll::Ready(0) => break,
+                Poll::Ready(count) => input.rest_done += count,
+            }
+        }
+        input.rest.clear();
+        input.rest.shrink_to(REST_BYTES_KEPT);
+        input.rest_done = 0;
+        if input.ending {
+            input.pipe = None;
+        }
+        if std::mem::take(&mut input.blocked) {
+            self.port.ready();
+        }
+    }
+
+    /// Reads what was said, once per turn of the loop.
+    fn listen(&self, state: &mut State, context: &mut Context<'_>) {
+        let output = &mut state.output;
+        if !output.attached || !output.listening || output.ended {
+            return;
+        }
+        let turn = self.reactor.stats().turns;
+        if output.read_in_turn == turn {
+            return self.listen_in_the_next_turn();
+        }
+        let line_bytes_max = self.port.line_bytes_max();
+        let mut buffer = self.buffer.borrow_mut();
+        let Poll::Ready(count) = output.pipe.poll_read(context, &mut buffer) else { return };
+        output.read_in_turn = turn;
+        output.ended = count == 0;
+        let mut too_long = false;
+        self.port.lines(|say| {
+            let mut take = |cut: Cut<'_>| match cut {
+                Cut::Line(line) => say(line),
+                Cut::TooLong => too_long = true,
+            };
+            if count == 0 {
+                output.lines.finish(&mut take);
+            } else {
+                output.lines.cut(&buffer[..count], line_bytes_max, &mut take);
+            }
+        });
+        if too_long {
+            output.ended = true;
+            state.reason.get_or_insert(format!("it said a line longer than {line_bytes_max} bytes"));
+            return self.guest.kill();
+        }
+        if !output.ended && output.pipe.poll_ready(context).is_ready() {
+            self.listen_in_the_next_turn();
+        }
+    }
+
+    fn listen_in_the_next_turn(&self) {
+        let Some(waker) = self.waker.take() else { return };
+        self.waker.set(Some(waker.clone()));
+        // Without a next turn there is nobody to hear it either.
+        let _ = self.reactor.defer(move |_| waker.wake());
+    }
+
+    /// Logs what the guest writes to standard error.
+    fn hear_complaints(&self, state: &mut State, context: &mut Context<'_>) {
+        let (now, mut buffer) = (self.reactor.now(), self.buffer.borrow_mut());
+        while let Poll::Ready(count @ 1..) = state.stderr.poll_read(context, &mut buffer) {
+            state.complaints.hear(&buffer[..count], now);
+        }
+        if state.exit.is_some() {
+            state.complaints.finish(now);
+        }
+    }
+
+    /// Carries a stop out, step by step.
+    fn urge(&self, state: &mut State, context: &mut Context<'_>) {
+        loop {
+            let (sleep, then_killed) = match &mut state.end {
+                End::NotAsked | End::Killed => return,
+                End::InputEnded(sleep) => (sleep, false),
+                End::Interrupted(sleep) => (sleep, true),
+            };
+            if sleep.as_mut().poll(context).is_pending() {
+                return;
+            }
+            if then_killed {
+                state.end = End::Killed;
+                state.reason.get_or_insert(format!("it did not end within {:?} of its input", self.grace));
+                self.guest.kill();
+            } else {
+                state.end = End::Interrupted(Box::pin(self.reactor.sleep(self.grace / 2)));
+                self.guest.interrupt();
+            }
+        }
+    }
+}
+
+impl Input {
+    /// Writes as much as fits and keeps the rest. False if nobody will ever read it.
+    fn put(&mut self, mut bytes: &[u8]) -> bool {
+        let Some(pipe) = &self.pipe else { return true };
+        if self.rest.is_empty() {
+            match pipe.try_write(bytes) {
+                Some(0) => return false,
+                Some(count) => bytes = &bytes[count..],
+                None => {}
+            }
+        }
+        self.rest.extend_from_slice(bytes);
+        true
+    }
+}

@@ -1,0 +1,26 @@
+//! How the end of a guest is told.
+
+use mainspring_host::Exit;
+use mainspring_kernel::ActorExit;
+
+/// What the kernel is told, and with it whoever had asked the guest for something. `reason` is why the daemon itself killed the guest.
+pub(super) fn of(exit: &Exit, reason: Option<String>) -> ActorExit {
+    match exit {
+        Exit::Returned(0) => ActorExit::Done,
+        Exit::Returned(code) => ActorExit::Failed(format!("it returned {code}")),
+        Exit::Trapped(report) => {
+            let message = report.message.strip_prefix("wasm trap: ").unwrap_or(&report.message);
+            ActorExit::Failed(format!("it trapped: {message}"))
+        }
+        Exit::OverLimit(limit) => ActorExit::Failed(format!("it used up its limit {}", limit.name())),
+        _ => ActorExit::Failed(reason.unwrap_or_else(|| "it was killed".to_owned())),
+    }
+}
+
+/// Where it trapped, for the log.
+pub(super) fn place(exit: &Exit) -> Option<&str> {
+    match exit {
+        Exit::Trapped(report) if !report.backtrace.is_empty() => Some(&report.backtrace),
+        _ => None,
+    }
+}
