@@ -50,7 +50,7 @@ impl Entry {
 
 /// The heap, and the entries that came since it was last put in order.
 pub(crate) struct DeadlineHeap {
-    /// The nodes after `padding`, up to a whole group.
+    /// The nodes, after `padding`. Where they are in order, groups are whole.
     entries: Vec<Entry>,
     /// How many places are left free so that the groups are aligned.
     padding: usize,
@@ -82,27 +82,42 @@ impl DeadlineHeap {
     /// Adds an entry.
     #[inline]
     pub(crate) fn push(&mut self, entry: Entry) {
-        if self.padding + ROOT + self.len >= self.entries.len() {
-            self.add_group();
+        let place = self.padding + ROOT + self.len;
+        match self.entries.get_mut(place) {
+            Some(free) => *free = entry,
+            None => self.append(entry),
         }
-        self.entries[self.padding + ROOT + self.len] = entry;
         self.len += 1;
-        self.first = self.first.min(entry);
+        if entry < self.first {
+            self.set_first(entry);
+        }
     }
 
+    /// Adds an entry where no place has been yet.
     #[inline]
-    fn add_group(&mut self) {
+    fn append(&mut self, entry: Entry) {
+        // Room for the rest of the group as well, so that filling it up moves nothing.
         if self.entries.capacity() - self.entries.len() < CHILDREN {
             self.grow();
         }
-        self.entries.extend_from_slice(&[Entry::NONE; CHILDREN]);
+        self.entries.push(entry);
+    }
+
+    // Not inlined, so that entries that do not come first, as most do not, pay for a comparison only.
+    #[cold]
+    #[inline(never)]
+    fn set_first(&mut self, entry: Entry) {
+        self.first = entry;
     }
 
     /// Makes room, and aligns the groups where that room is.
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
-        self.entries.reserve(2 * CHILDREN);
+        self.entries.reserve(4 * CHILDREN);
+        if self.entries.is_empty() {
+            self.entries.resize(self.padding + ROOT, Entry::NONE);
+        }
         let misaligned = self.entries.as_ptr().addr() % GROUP_BYTES / ENTRY_BYTES;
         let padding = (CHILDREN - misaligned) % CHILDREN;
         if padding > self.padding {
@@ -132,7 +147,7 @@ impl DeadlineHeap {
 
     /// Forgets all entries.
     pub(crate) fn clear(&mut self) {
-        self.entries.truncate(self.padding);
+        self.entries.truncate(self.padding + ROOT);
         (self.len, self.ordered, self.first) = (0, 0, Entry::NONE);
     }
 
@@ -160,8 +175,12 @@ impl DeadlineHeap {
     /// Puts all entries in order.
     #[inline(never)]
     fn order(&mut self) {
-        let nodes = &mut self.entries[self.padding..];
         let end = ROOT + self.len;
+        let groups_end = self.padding + end.next_multiple_of(CHILDREN);
+        if self.entries.len() < groups_end {
+            self.entries.resize(groups_end, Entry::NONE);
+        }
+        let nodes = &mut self.entries[self.padding..];
         if self.len - self.ordered > self.ordered {
             // From the last node that has children up to the root.
             for node in (ROOT..=parent(end - 1).max(ROOT)).rev() {

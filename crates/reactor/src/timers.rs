@@ -56,6 +56,11 @@ impl Slot {
     fn is_queued(self) -> bool {
         self.entry < IN_BATCH
     }
+
+    #[inline]
+    fn has_entry(self, entry: Entry) -> bool {
+        self.entry & !INERT == entry.sequence()
+    }
 }
 
 /// A due timer as the batch remembers it.
@@ -119,7 +124,7 @@ impl TimerTable {
     /// Sets a timer. One whose action is `inert` has nothing to drop.
     #[inline(always)]
     pub(crate) fn insert(&mut self, deadline: Instant, action: Action, inert: bool, turn: u64) -> Timer {
-        self.note_turn(turn);
+        self.prepare(turn);
         let slot = self.take_slot();
         // What was there has nothing to drop.
         std::mem::forget(std::mem::replace(&mut self.actions[slot as usize], action));
@@ -142,7 +147,7 @@ impl TimerTable {
             return Some(Some(self.take_action(timer)));
         }
         self.queued -= 1;
-        self.tidy();
+        self.tidy(slot);
         // A look at an action that has nothing to drop would be for nothing, and often a cache miss.
         Some(if slot.entry & INERT != 0 { None } else { Some(self.take_action(timer)) })
     }
@@ -150,12 +155,12 @@ impl TimerTable {
     /// Moves a timer, due or not, to a new deadline. False if it is gone.
     #[inline]
     pub(crate) fn reschedule(&mut self, timer: Timer, deadline: Instant, turn: u64) -> bool {
+        self.prepare(turn);
         let Some(slot) = self.live(timer) else { return false };
-        self.note_turn(turn);
         if slot.is_queued() {
             self.enqueue(timer.slot, deadline, slot.entry & INERT);
             self.queued -= 1;
-            self.tidy();
+            self.tidy(slot);
         } else {
             self.enqueue(timer.slot, deadline, 0);
         }
@@ -230,6 +235,7 @@ impl TimerTable {
         match next {
             Some(next) => {
                 self.actions[timer.slot as usize] = Action::Running;
+                self.reserve_sequence();
                 self.enqueue(timer.slot, next, 0);
             }
             // A one-shot, or a repeating timer that has no later tick: this call is the last.
@@ -250,9 +256,10 @@ impl TimerTable {
         }
     }
 
-    /// Everything from here on was set or moved in `turn`.
+    /// Prepares for a timer to be set or moved in `turn`.
     #[inline]
-    fn note_turn(&mut self, turn: u64) {
+    fn prepare(&mut self, turn: u64) {
+        self.reserve_sequence();
         if self.newest_turn != turn {
             self.newest_turn = turn;
             self.new_from = self.next_sequence;
@@ -308,16 +315,17 @@ impl TimerTable {
     /// Gives a slot an entry in the heap, behind all others that are due at the same time.
     #[inline(always)]
     fn enqueue(&mut self, slot: u32, deadline: Instant, inert: u32) {
-        let sequence = self.take_sequence();
+        let sequence = self.next_sequence;
+        self.next_sequence += 1;
         self.slots[slot as usize].entry = sequence | inert;
         self.heap.push(Entry::new(deadline.as_nanos(), sequence, slot));
         self.queued += 1;
     }
 
-    /// Looks after the heap when an entry has come to stand for nothing.
+    /// Looks after the heap when the entry that `slot` had has come to stand for nothing.
     #[inline(always)]
-    fn tidy(&mut self) {
-        if self.is_first_abandoned() {
+    fn tidy(&mut self, slot: Slot) {
+        if self.heap.first().is_some_and(|first| slot.has_entry(first)) {
             self.drop_abandoned_first();
         }
         self.drop_abandoned_if_many();
@@ -329,6 +337,7 @@ impl TimerTable {
     }
 
     /// Drops entries until the first one stands for a timer.
+    #[inline(never)]
     fn drop_abandoned_first(&mut self) {
         if self.queued == 0 {
             return self.heap.clear();
@@ -351,13 +360,12 @@ impl TimerTable {
         self.heap.retain(|entry| !is_abandoned(&self.slots, entry));
     }
 
+    /// Sees to it that the next entry can have a number.
     #[inline]
-    fn take_sequence(&mut self) -> u32 {
+    fn reserve_sequence(&mut self) {
         if self.next_sequence == SEQUENCE_END {
             self.renumber();
         }
-        self.next_sequence += 1;
-        self.next_sequence - 1
     }
 
     /// Numbers the entries anew in the order of their arrival, when the numbers run out after two billion, so that the
@@ -380,5 +388,5 @@ impl TimerTable {
 /// Whether the entry stands for nothing any more.
 #[inline]
 fn is_abandoned(slots: &[Slot], entry: Entry) -> bool {
-    slots[entry.slot() as usize].entry & !INERT != entry.sequence()
+    !slots[entry.slot() as usize].has_entry(entry)
 }

@@ -67,10 +67,13 @@ impl Core {
     }
 
     /// A foreign loop waits for us, so the alarm must be right at all times, not just when we wait ourselves.
+    #[inline]
     fn arm_for_embedder(&self, deadline: Instant) -> Result<()> {
-        if !self.embedded.get() {
-            return Ok(());
-        }
+        if self.embedded.get() { self.arm_now(deadline) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn arm_now(&self, deadline: Instant) -> Result<()> {
         if self.virtual_clock().is_some() || deadline <= self.latest_now.get() {
             self.mailbox.notify_embedder();
             return Ok(());
