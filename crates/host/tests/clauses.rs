@@ -10,7 +10,7 @@ fn is_clause_test(word: &str) -> bool {
         return false;
     };
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    section.starts_with(['l', 'h', 'n', 'p', 's', 'w']) && is_number(&section[1..]) && is_number(number)
+    section.starts_with(['c', 'h', 'l', 'n', 'p', 's', 'w']) && is_number(&section[1..]) && is_number(number)
 }
 
 #[test]

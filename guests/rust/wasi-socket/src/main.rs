@@ -5,7 +5,7 @@
 //! connect HOST PORT            -> connected HANDLE
 //! read HANDLE LENGTH           -> data TEXT | eof | would-block
 //! reads HANDLE TIMES           -> would-block after TIMES calls, or what came before
-//! work-reads HANDLE TIMES      -> the same with some 200 microseconds of work before each
+//! work-reads HANDLE TIMES      -> the same with about a millisecond of work before each
 //! write HANDLE TEXT            -> written COUNT | would-block
 //! fill HANDLE                  -> filled COUNT: writes until that would block
 //! poll HANDLE read|write MS    -> ready | not ready
@@ -22,23 +22,28 @@ use mainspring::sockets::tcp::{
     PluginError, SocketInterest, SocketReadResult, SocketWriteResult, connect_tcp, poll_socket, socket_close,
     socket_read, socket_write,
 };
+use std::hint::black_box;
 use std::io::BufRead;
-use std::time::{Duration, Instant};
 use wasi::io::poll::poll;
 
 /// What `fill` writes at a time.
 const FILL_BYTES: usize = 64 * 1024;
-/// The work of `work-reads`.
-const WORK: Duration = Duration::from_micros(200);
+/// Steps of the work of `work-reads`: about a millisecond.
+const WORK_STEPS: u32 = 1_000_000;
 
 fn main() {
     for line in std::io::stdin().lock().lines() {
         let line = line.expect("a line");
         let words: Vec<&str> = line.split(' ').collect();
-        let answer = obey(&words)
-            .unwrap_or_else(|error| format!("{:?} {}: {}", error.category, error.code, error.message));
+        let answer = obey(&words).unwrap_or_else(|error| explained(&error));
         println!("{answer}");
     }
+}
+
+fn explained(error: &PluginError) -> String {
+    let category = format!("{:?}", error.category);
+    let category = category.rsplit("::").next().unwrap_or_default();
+    format!("{category} {}: {}", error.code, error.message)
 }
 
 fn obey(words: &[&str]) -> Result<String, PluginError> {
@@ -88,8 +93,9 @@ fn reads(handle: u64, times: u64, before: impl Fn()) -> Result<String, PluginErr
 }
 
 fn work() {
-    let start = Instant::now();
-    while start.elapsed() < WORK {}
+    for step in 0..WORK_STEPS {
+        black_box(step);
+    }
 }
 
 fn fill(handle: u64) -> Result<String, PluginError> {
