@@ -3,18 +3,17 @@
 //! `kernel-bench [--quick] [--json FILE] [--filter TEXT] [--subject NAME] [--rounds N]`. Everything runs in this one
 //! thread, round after round, each subject once per round; the CPU time of the least round counts.
 
-mod allocations;
 mod cases;
 mod echo;
 mod payload;
 mod peers;
 
-use bench_support::{Keep, Options, Results, Target, process_cpu_ns, report, write_json};
+use bench_support::{CountingAllocator, Keep, Options, Results, Target, process_cpu_ns, report, write_json};
 
 use crate::cases::Case;
 
 #[global_allocator]
-static ALLOCATOR: allocations::Counting = allocations::Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// Rounds when everything is wanted, and when time is short.
 const ROUNDS: u32 = 200;
@@ -55,7 +54,7 @@ fn measure(case: &mut Case, results: &mut Results) {
 
 fn count_allocations(case: &mut Case, results: &mut Results) {
     if case.counts_allocations {
-        let count = allocations::count(|| (case.work)(case.messages));
+        let count = bench_support::count_allocations(|| (case.work)(case.messages));
         let each = count as f64 / case.messages as f64;
         results.record(&case.name, &case.subject, "allocations", "per message", Keep::Minimum, each);
     }

@@ -4,7 +4,6 @@
 //! as `reactor-bench subject NAME CASE NUMBERS...` for the Rust subjects, and the programs compiled from `c/` for the
 //! others. See `bench/README.md` for how to read the result.
 
-mod allocations;
 mod c_subjects;
 mod cases;
 mod harness;
@@ -14,8 +13,10 @@ mod system_calls;
 mod targets;
 mod workload;
 
+use bench_support::{CountingAllocator, Options};
+
 #[global_allocator]
-static ALLOCATOR: allocations::Counting = allocations::Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -23,5 +24,5 @@ fn main() {
         subjects::run(rest);
         return;
     }
-    harness::run(&bench_support::Options::from_env("reactor-bench"));
+    harness::run(&Options::from_env("reactor-bench"));
 }

@@ -8,9 +8,7 @@ use std::cell::Cell;
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
-use bench_support::{monotonic_ns, process_cpu_ns};
-
-use crate::allocations;
+use bench_support::{count_allocations, monotonic_ns, process_cpu_ns};
 
 /// What the callbacks of watched descriptors do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,7 +185,7 @@ pub(crate) fn turns(subject: &mut impl Watching, count: u64, turns: u64) {
     EVENTS_LEFT.set(16 * count as i64); // reach the steady state first
     subject.run();
     EVENTS_LEFT.set((turns * count) as i64);
-    let allocations = allocations::count(|| subject.run());
+    let allocations = count_allocations(|| subject.run());
     println!("allocations_per_turn count {:.4}", allocations as f64 / turns as f64);
 }
 

@@ -19,6 +19,7 @@
 //! print!("{}", report(&results, &[target]));
 //! ```
 
+mod allocations;
 mod child;
 mod clock;
 mod options;
@@ -27,6 +28,7 @@ mod row;
 mod table;
 mod target;
 
+pub use allocations::{CountingAllocator, count_allocations};
 pub use child::{Failure, Measurement, measure};
 pub use clock::{monotonic_ns, process_cpu_ns};
 pub use options::{Options, UsageError};

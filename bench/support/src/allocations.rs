@@ -1,4 +1,4 @@
-//! An allocator that counts, for "a few allocations per message".
+//! An allocator that counts, for "no allocation per turn" and "a few allocations per message".
 //!
 //! Counting is off except while it is asked for, so the rest pays one predicted branch per allocation.
 
@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 static COUNTING: AtomicBool = AtomicBool::new(false);
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
-/// The system's allocator with a counter in front.
-pub(crate) struct Counting;
+/// The system's allocator with a counter in front. A suite that counts makes it the global allocator.
+#[derive(Debug)]
+pub struct CountingAllocator;
 
-/// Runs `work` and returns how many allocations it made.
-pub(crate) fn count(work: impl FnOnce()) -> u64 {
+/// Runs `work` and returns how many allocations were made meanwhile; none without the [`CountingAllocator`].
+pub fn count_allocations(work: impl FnOnce()) -> u64 {
     ALLOCATIONS.store(0, Relaxed);
     COUNTING.store(true, Relaxed);
     work();
@@ -28,7 +29,7 @@ fn note() {
 }
 
 // SAFETY: every call is passed on unchanged to the system's allocator, which keeps the contract.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note();
         // SAFETY: the caller's promise about `layout` is the one asked for here.
