@@ -47,6 +47,8 @@ pub enum Input {
     Written(ConnectionId, usize),
     /// See [`Kernel::actor_line`].
     ActorLine(ActorRef, Vec<u8>),
+    /// See [`Kernel::actor_line_too_long`].
+    ActorLineTooLong(ActorRef),
     /// See [`Kernel::actor_message`].
     ActorMessage(ActorRef, Box<Draft>),
     /// See [`Kernel::actor_exited`].
@@ -82,6 +84,7 @@ impl Kernel {
             Input::LineTooLong(connection) => self.line_too_long(connection, now),
             Input::Written(connection, bytes) => self.written(connection, bytes, now),
             Input::ActorLine(actor, line) => self.actor_line(actor, &line, now),
+            Input::ActorLineTooLong(actor) => self.actor_line_too_long(actor, now),
             Input::ActorMessage(actor, draft) => self.actor_message(actor, *draft, now),
             Input::ActorExited(actor, exit) => self.actor_exited(actor, exit, now),
             Input::ActorBlocked(actor) => self.actor_blocked(actor, now),

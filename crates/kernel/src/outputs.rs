@@ -28,13 +28,18 @@ impl Kernel {
             return;
         }
         if line.len() > self.config.limits.line_bytes_max {
-            let text = format!("a line longer than {} bytes", self.config.limits.line_bytes_max);
-            return self.fault(actor, text);
+            return self.actor_line_too_long(actor, now);
         }
         match Envelope::parse(line) {
             Ok(message) => self.output(actor, message, now),
             Err(rejection) => self.fault(actor, format!("an invalid message: {rejection}")),
         }
+    }
+
+    /// An actor began a line beyond the limit, whether or not it will ever end: a fault.
+    pub fn actor_line_too_long(&mut self, actor: ActorRef, _now: Now) {
+        let text = format!("a line longer than {} bytes", self.config.limits.line_bytes_max);
+        self.fault(actor, text);
     }
 
     /// A native actor said a message.

@@ -339,5 +339,9 @@ impl Kernel {
 
 /// `ms`, doubled so many times.
 fn doubled(ms: u64, times: u32) -> u64 {
+    // No pause stays none, however often it is doubled.
+    if ms == 0 {
+        return 0;
+    }
     1u64.checked_shl(times).and_then(|factor| ms.checked_mul(factor)).unwrap_or(u64::MAX >> 1)
 }

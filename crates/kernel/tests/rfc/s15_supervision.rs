@@ -93,6 +93,20 @@ fn s15_2_the_pause_before_a_restart_doubles() {
     }
 }
 
+#[test]
+fn s15_2_no_pause_stays_none_however_often_it_is_doubled() {
+    let mut frail = frail();
+    frail.restart.backoff_ms = 0;
+    frail.restart.max_restarts = 1000;
+    let (mut world, ..) = watched(frail);
+    for incarnation in 1..=200 {
+        world.crashes(life(incarnation));
+        world.pass_ms(0);
+        let next = Effect::Spawn { actor: life(incarnation + 1) };
+        assert_eq!(world.count(|effect| *effect == next), 1, "life {}", incarnation + 1);
+    }
+}
+
 fn exhausted() -> (World, ConnectionId, ConnectionId) {
     let (mut world, client, watcher) = watched(frail());
     for incarnation in 1..=4 {

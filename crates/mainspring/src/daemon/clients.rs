@@ -78,13 +78,15 @@ struct Client {
     closing: bool,
     /// The last write did not take everything.
     full: bool,
+    /// Its output was ended. What it still sends is thrown away until it ends too: closing before would take back what was written.
+    hung_up: bool,
 }
 
 impl Client {
     fn interest(&self) -> Interest {
         let mut interest = Interest::empty();
         let reading = !self.paused && !self.input_ended && !self.closing;
-        interest.set(Interest::READ, reading);
+        interest.set(Interest::READ, reading || self.hung_up);
         interest.set(Interest::WRITE, self.full);
         // A client that will send no more and waits for answers may still go away.
         interest.set(Interest::ERROR, self.input_ended && !self.full && self.wire.tells_hangups());
@@ -141,6 +143,7 @@ impl Clients {
             output_failed: false,
             closing: false,
             full: false,
+            hung_up: false,
         };
         if let Err(error) = self.watch(&mut client) {
             tracing::warn!("a client cannot be watched: {error}");
@@ -211,6 +214,7 @@ impl Clients {
         let State { table, buffer, counters, partial_bytes, .. } = state;
         let Some(client) = table.get_mut(slot) else { return };
         let bytes = match client.wire.read(buffer) {
+            Ok(0) if client.hung_up => return self.remove(state, slot),
             Ok(0) => return self.input_ended(state, slot),
             Ok(count) => &buffer[..count],
             Err(Errno::AGAIN | Errno::INTR) => return,
@@ -218,6 +222,9 @@ impl Clients {
         };
         counters.reads += 1;
         counters.bytes_in += bytes.len() as u64;
+        if client.hung_up {
+            return;
+        }
         let before = client.lines.held_bytes();
         if client.gate.is_some() {
             self.read_token(client, bytes);
@@ -405,6 +412,11 @@ impl Clients {
                 Err(_) => client.output_failed = true,
             }
         }
+        if client.output_failed && !client.wire.tells_hangups() && !client.input_ended {
+            // Nobody hears the answers of a batch: there is no point in taking more of it.
+            client.input_ended = true;
+            self.hub.feed(|kernel, now| kernel.adapter_ended(client.door, now));
+        }
         state.counters.bytes_out += written as u64;
         let id = client.id;
         if written > 0 {
@@ -429,7 +441,11 @@ impl Clients {
             || (client.input_ended
                 && client.wire.tells_hangups()
                 && !self.hub.with(|kernel, _| kernel.owes(id)));
-        if done_with {
+        if client.closing && client.wire.resets() && !client.hung_up {
+            client.hung_up = true;
+            client.wire.end_output();
+            self.linger(id);
+        } else if done_with {
             return self.remove(state, slot);
         }
         self.update_interest(state, slot);

@@ -29,6 +29,7 @@ pub use log::install as install_log;
 pub use report::Report;
 
 use crate::settings::Settings;
+use actors::Nursery;
 use mainspring_kernel::Kernel;
 use mainspring_reactor::Reactor;
 use pump::Pump;
@@ -60,8 +61,8 @@ pub fn run(settings: Settings, options: Options) -> Result<i32, Error> {
     let mut config = settings.kernel.clone();
     config.collect_stats = true;
     let kernel = Kernel::new(config, nonce()?);
-    let pump = Pump::new(&reactor, kernel, settings, options);
-    let _ = descriptors;
+    let nursery = Nursery::new(&reactor, descriptors)?;
+    let pump = Pump::new(&reactor, kernel, settings, options, &nursery);
     signals::watch(&reactor, &pump)?;
     pump.boot();
     let code = loop {
@@ -72,6 +73,7 @@ pub fn run(settings: Settings, options: Options) -> Result<i32, Error> {
         reactor.poll(timeout)?;
     };
     pump.end();
+    nursery.close();
     Ok(code)
 }
 

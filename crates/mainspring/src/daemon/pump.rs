@@ -1,6 +1,6 @@
 //! The pump: once per turn of the loop it runs the kernel, carries its effects out and writes what is to be written.
 
-use super::actors::{Actors, Foundry, Workshop};
+use super::actors::{Actors, Foundry, Nursery, Workshop};
 use super::clients::Clients;
 use super::doors::Doors;
 use super::hub::Hub;
@@ -44,7 +44,13 @@ struct Alarm {
 }
 
 impl Pump {
-    pub(crate) fn new(reactor: &Handle, kernel: Kernel, settings: Settings, options: Options) -> Rc<Pump> {
+    pub(crate) fn new(
+        reactor: &Handle,
+        kernel: Kernel,
+        settings: Settings,
+        options: Options,
+        nursery: &Rc<Nursery>,
+    ) -> Rc<Pump> {
         let plan = BootPlan {
             capabilities: settings
                 .capabilities
@@ -56,8 +62,12 @@ impl Pump {
         let hub = Rc::new(Hub::new(kernel, reactor.clone()));
         let clients = Clients::new(Rc::clone(&hub), reactor.clone());
         let doors = Doors::new(reactor.clone(), Rc::clone(&clients), settings.doors);
-        let workshop =
-            Workshop { reactor: reactor.clone(), natives: options.natives, foundry: Foundry::new(reactor) };
+        let workshop = Workshop {
+            reactor: reactor.clone(),
+            natives: options.natives,
+            nursery: Rc::clone(nursery),
+            foundry: Foundry::new(reactor),
+        };
         let actors = Actors::new(Rc::clone(&hub), workshop, settings.capabilities);
         Rc::new(Pump {
             hub,

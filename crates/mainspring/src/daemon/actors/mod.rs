@@ -7,10 +7,12 @@ mod complaints;
 mod guest;
 mod native;
 mod port;
+mod process;
 
 pub(crate) use guest::Foundry;
 pub use native::{Native, Natives};
 pub use port::Port;
+pub(crate) use process::Nursery;
 
 use super::hub::Hub;
 use crate::settings::{Capability, Program};
@@ -18,6 +20,7 @@ use guest::GuestDriver;
 use mainspring_kernel::ActorRef;
 use mainspring_message::Envelope;
 use mainspring_reactor::Handle;
+use process::ProcessDriver;
 use serde_json::Value;
 use std::rc::Rc;
 
@@ -63,9 +66,9 @@ pub trait Actor {
 
 /// What drivers are made with.
 pub(crate) struct Workshop {
-    #[expect(dead_code, reason = "processes are watched by it")]
     pub(crate) reactor: Handle,
     pub(crate) natives: Natives,
+    pub(crate) nursery: Rc<Nursery>,
     pub(crate) foundry: Foundry,
 }
 
@@ -74,7 +77,11 @@ impl Workshop {
     fn driver(&self, program: &Program) -> Result<Box<dyn Driver>, String> {
         match program {
             Program::Native(name) => Ok(Box::new(self.natives.driver(name)?)),
-            Program::Process(_) => Err("processes cannot be run yet".into()),
+            Program::Process(program) => Ok(Box::new(ProcessDriver {
+                program: Rc::new(program.clone()),
+                reactor: self.reactor.clone(),
+                nursery: Rc::clone(&self.nursery),
+            })),
             Program::Guest(program) => Ok(Box::new(GuestDriver::new(&self.foundry, program))),
         }
     }

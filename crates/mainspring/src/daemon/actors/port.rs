@@ -1,6 +1,7 @@
 //! The port: how an actor answers.
 
 use super::super::hub::Hub;
+use super::super::lines::Cut;
 use mainspring_kernel::{ActorExit, ActorRef};
 use mainspring_message::Draft;
 use std::rc::Rc;
@@ -65,9 +66,19 @@ impl Port {
         self.hub.feed(|kernel, now| kernel.actor_line(self.actor, line, now));
     }
 
-    /// The actor said these lines, in one go: `each` calls what it is given for every line.
-    pub fn lines(&self, each: impl FnOnce(&mut dyn FnMut(&[u8]))) {
-        self.hub.feed(|kernel, now| each(&mut |line| kernel.actor_line(self.actor, line, now)));
+    /// The actor began a line beyond the limit: it is at fault.
+    pub fn line_too_long(&self) {
+        self.hub.feed(|kernel, now| kernel.actor_line_too_long(self.actor, now));
+    }
+
+    /// The actor said what `cut` finds, in one go.
+    pub(super) fn cut(&self, cut: impl FnOnce(&mut dyn FnMut(Cut<'_>))) {
+        self.hub.feed(|kernel, now| {
+            cut(&mut |found| match found {
+                Cut::Line(line) => kernel.actor_line(self.actor, line, now),
+                Cut::TooLong => kernel.actor_line_too_long(self.actor, now),
+            });
+        });
     }
 
     /// The actor, which is native, said a message.

@@ -1,0 +1,75 @@
+//! Capabilities that are child processes: lines on standard input, lines from standard output, standard error into the log.
+//!
+//! A child has a process group of its own, is killed with everything in it, and is always reaped. How it ended is known from its pidfd.
+
+mod complaints;
+mod launch;
+mod life;
+mod nursery;
+
+pub(crate) use nursery::Nursery;
+
+use super::{Actor, Driver, Port};
+use crate::settings::ProcessProgram;
+use life::Life;
+use mainspring_message::Envelope;
+use mainspring_reactor::Handle;
+use serde_json::Value;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Begins lives of a child process.
+pub(super) struct ProcessDriver {
+    pub(super) program: Rc<ProcessProgram>,
+    pub(super) reactor: Handle,
+    pub(super) nursery: Rc<Nursery>,
+}
+
+impl Driver for ProcessDriver {
+    fn spawn(&mut self, port: Port) -> Result<Box<dyn Actor>, String> {
+        let child = launch::launch(&self.program, &port, &self.nursery)?;
+        let life = Life::begin(child, port, &self.reactor, &self.program, &self.nursery)?;
+        Ok(Box::new(ProcessActor { life }))
+    }
+}
+
+/// One life: the daemon's hold on it. The loop's callbacks hold it as well, until the child is reaped.
+struct ProcessActor {
+    life: Rc<RefCell<Life>>,
+}
+
+impl Actor for ProcessActor {
+    fn attach(&mut self) -> Result<(), String> {
+        Life::attach(&self.life)
+    }
+
+    fn deliver(&mut self, message: &Envelope) {
+        self.life.borrow_mut().deliver(message);
+    }
+
+    fn flush(&mut self) {
+        Life::flush(&self.life);
+    }
+
+    fn set_listening(&mut self, listening: bool) {
+        self.life.borrow_mut().set_listening(listening);
+    }
+
+    fn stop(&mut self) {
+        Life::stop(&self.life);
+    }
+
+    fn terminate(&mut self) {
+        self.life.borrow_mut().terminate();
+    }
+
+    fn stats(&self) -> Value {
+        self.life.borrow().stats()
+    }
+}
+
+impl Drop for ProcessActor {
+    fn drop(&mut self) {
+        self.life.borrow_mut().terminate();
+    }
+}

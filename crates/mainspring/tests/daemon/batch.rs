@@ -1,0 +1,104 @@
+//! Batches: messages on standard input, answers on standard output, an end when nothing is left to do.
+
+use crate::support::{line, mainspring};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::process::{Output, Stdio};
+
+fn batch(input: &[u8]) -> Output {
+    let mut child = mainspring()
+        .args(["up", "--batch", "--no-config"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_owned();
+    let writer = std::thread::spawn(move || stdin.write_all(&input));
+    let output = child.wait_with_output().unwrap();
+    let _ = writer.join().unwrap();
+    output
+}
+
+fn messages(output: &Output) -> Vec<Value> {
+    let text = std::str::from_utf8(&output.stdout).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_batch_answers_everything_and_ends() {
+    let input: String = (0..5000)
+        .map(|n| {
+            line("command", "Memory.Set", &format!("c-{n}"), &json!({ "key": format!("k{n}"), "value": n }))
+        })
+        .collect();
+    let output = batch(input.as_bytes());
+    assert!(output.status.success());
+    let mut answered: Vec<u64> = messages(&output)
+        .iter()
+        .map(|message| {
+            assert_eq!(message["kind"], json!("reply"));
+            message["metadata"]["causation"].as_str().unwrap()[2..].parse().unwrap()
+        })
+        .collect();
+    answered.sort_unstable();
+    assert_eq!(answered, (0..5000).collect::<Vec<u64>>());
+}
+
+#[test]
+fn a_last_line_without_a_line_break_counts() {
+    let text = line("query", "Syscall.Ping", "q-1", &json!(7));
+    let output = batch(text.trim_end().as_bytes());
+    assert_eq!(messages(&output)[0]["data"], json!(7));
+}
+
+#[test]
+fn a_batch_waits_for_its_timers() {
+    let message = json!({ "kind": "command", "type": "Memory.Set", "data": { "key": "a", "value": 1 } });
+    let text = line("command", "Timer.Schedule", "t-1", &json!({ "delay": 50, "message": message }));
+    let output = batch(text.as_bytes());
+    assert!(output.status.success());
+    let types: Vec<Value> = messages(&output).iter().map(|message| message["type"].clone()).collect();
+    assert_eq!(types, [json!("Timer.Schedule"), json!("Memory.Set")]);
+}
+
+#[test]
+fn a_batch_from_a_file_into_a_file_works_too() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let (input, output) = (folder.path().join("in"), folder.path().join("out"));
+    std::fs::write(&input, line("query", "Syscall.Ping", "q-1", &json!("file"))).unwrap();
+    let status = mainspring()
+        .args(["up", "--batch", "--no-config"])
+        .stdin(std::fs::File::open(&input).unwrap())
+        .stdout(std::fs::File::create(&output).unwrap())
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(status.success());
+    assert!(std::fs::read_to_string(&output).unwrap().contains("\"file\""));
+}
+
+#[test]
+fn an_empty_batch_ends_at_once() {
+    let output = batch(b"");
+    assert!(output.status.success());
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn a_batch_whose_answers_nobody_reads_ends() {
+    let mut child = mainspring()
+        .args(["up", "--batch", "--no-config"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let mut stdin = child.stdin.take().unwrap();
+    let text = line("query", "Syscall.Ping", "q-1", &json!(1));
+    // The pipe stays open: what ends the batch is that nobody listens.
+    stdin.write_all(text.as_bytes()).unwrap();
+    assert!(child.wait().unwrap().success());
+}

@@ -1,0 +1,10 @@
+//! The daemon from outside: the real program, in a folder of its own, with real clients and real processes.
+
+mod batch;
+mod boot;
+mod clients;
+mod flows;
+mod processes;
+mod shutdown;
+mod support;
+mod tcp;

@@ -1,0 +1,84 @@
+//! TCP on loopback, with tokens.
+
+use crate::support::{Daemon, PATIENCE, code, line};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+
+const CONFIG: &str = r#"
+[[listen]]
+tcp = "127.0.0.1:0"
+tokens = [{ name = "ann", token = "0123456789abcdef" }, { name = "bob", token = "fedcba9876543210" }]
+"#;
+
+fn connect(daemon: &Daemon) -> (TcpStream, BufReader<TcpStream>) {
+    let adapters = daemon.boot["data"]["adapters"].as_array().unwrap().clone();
+    let address = adapters.iter().find_map(|adapter| adapter.as_str()?.strip_prefix("tcp:")).unwrap();
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let reader = BufReader::new(stream.try_clone().unwrap());
+    (stream, reader)
+}
+
+fn next(reader: &mut BufReader<TcpStream>) -> Option<Value> {
+    let mut text = String::new();
+    match reader.read_line(&mut text) {
+        Ok(0) | Err(_) => None,
+        Ok(_) => Some(serde_json::from_str(&text).unwrap()),
+    }
+}
+
+#[test]
+fn a_client_with_a_token_is_served_in_one_go() {
+    let daemon = Daemon::with_config(CONFIG);
+    let (mut stream, mut reader) = connect(&daemon);
+    let both =
+        format!("{{\"token\":\"0123456789abcdef\"}}\n{}", line("query", "Syscall.Ping", "q-1", &json!(1)));
+    stream.write_all(both.as_bytes()).unwrap();
+    assert_eq!(next(&mut reader).unwrap()["data"], json!(1));
+    daemon.end();
+}
+
+#[test]
+fn a_token_that_comes_byte_by_byte_is_a_token() {
+    let daemon = Daemon::with_config(CONFIG);
+    let (mut stream, mut reader) = connect(&daemon);
+    stream.set_nodelay(true).unwrap();
+    let both =
+        format!("{{\"token\":\"fedcba9876543210\"}}\n{}", line("query", "Syscall.Ping", "q-1", &json!(2)));
+    for byte in both.as_bytes() {
+        stream.write_all(std::slice::from_ref(byte)).unwrap();
+    }
+    assert_eq!(next(&mut reader).unwrap()["data"], json!(2));
+    daemon.end();
+}
+
+#[test]
+fn a_client_without_the_right_token_is_told_and_closed_and_nothing_of_it_is_served() {
+    let daemon = Daemon::with_config(CONFIG);
+    let set = line("command", "Memory.Set", "c-1", &json!({ "key": "stolen", "value": 1 }));
+    for first in ["{\"token\":\"wrong-wrong-wrong\"}\n", "garbage\n", &set, &"x".repeat(100_000)] {
+        let (mut stream, mut reader) = connect(&daemon);
+        // The daemon may have closed before everything is written.
+        let _ = stream.write_all(format!("{first}{set}").as_bytes());
+        let refused = next(&mut reader).expect("an answer");
+        assert_eq!(code(&refused), 403);
+        assert_eq!(next(&mut reader), None);
+    }
+    let mut client = daemon.connect();
+    assert_eq!(client.query("Memory.List", json!({}))["keys"], json!([]));
+    daemon.end();
+}
+
+#[test]
+fn peers_of_different_tokens_may_use_the_same_ids() {
+    let daemon = Daemon::with_config(CONFIG);
+    for (token, value) in [("0123456789abcdef", 1), ("fedcba9876543210", 2)] {
+        let (mut stream, mut reader) = connect(&daemon);
+        let text =
+            format!("{{\"token\":\"{token}\"}}\n{}", line("query", "Syscall.Ping", "same", &json!(value)));
+        stream.write_all(text.as_bytes()).unwrap();
+        assert_eq!(next(&mut reader).unwrap()["data"], json!(value));
+    }
+    daemon.end();
+}
