@@ -69,8 +69,7 @@ pub(super) struct NativeDriver {
 
 impl Driver for NativeDriver {
     fn spawn(&mut self, port: Port) -> Result<Box<dyn Actor>, String> {
-        let make = AssertUnwindSafe(&self.make);
-        let native = catch_unwind(|| make()).map_err(|panic| describe(&*panic))?;
+        let native = catch_unwind(AssertUnwindSafe(&*self.make)).map_err(|panic| describe(&*panic))?;
         port.spawned(Ok(()));
         Ok(Box::new(NativeActor { native: Some(native), port }))
     }
