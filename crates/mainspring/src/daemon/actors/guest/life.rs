@@ -4,7 +4,7 @@ use super::super::Port;
 use super::super::complaints::Complaints;
 use super::foundry::{Buffer, Casting, Foundry, configuration};
 use super::verdict;
-use crate::daemon::lines::{Cut, LineCutter};
+use crate::daemon::lines::LineCutter;
 use crate::settings::GuestProgram;
 use mainspring_host::{Exit, GuestHandle, PIPE_BYTES_DEFAULT, PipeReader, PipeWriter, Stdin, Stdout, pipe};
 use mainspring_kernel::ActorExit;
@@ -249,23 +249,11 @@ impl Life {
         let Poll::Ready(count) = output.pipe.poll_read(context, &mut buffer) else { return };
         output.read_in_turn = turn;
         output.ended = count == 0;
-        let mut too_long = false;
-        self.port.lines(|say| {
-            let mut take = |cut: Cut<'_>| match cut {
-                Cut::Line(line) => say(line),
-                Cut::TooLong => too_long = true,
-            };
-            if count == 0 {
-                output.lines.finish(&mut take);
-            } else {
-                output.lines.cut(&buffer[..count], line_bytes_max, &mut take);
-            }
+        // A line beyond the limit is a fault: the kernel has the guest terminated.
+        self.port.cut(|say| match count {
+            0 => output.lines.finish(say),
+            count => output.lines.cut(&buffer[..count], line_bytes_max, say),
         });
-        if too_long {
-            output.ended = true;
-            state.reason.get_or_insert(format!("it said a line longer than {line_bytes_max} bytes"));
-            return self.guest.kill();
-        }
         if !output.ended && output.pipe.poll_ready(context).is_ready() {
             self.listen_in_the_next_turn();
         }

@@ -2,13 +2,13 @@
 
 use super::super::super::lines::LineCutter;
 use super::super::Port;
-use super::complaints::Complaints;
+use super::super::complaints::Complaints;
 use super::launch::Child;
 use super::nursery::Nursery;
 use crate::settings::ProcessProgram;
 use mainspring_kernel::ActorExit;
 use mainspring_message::Envelope;
-use mainspring_reactor::{Handle, Interest, Readiness, Timer, Watcher};
+use mainspring_reactor::{Handle, Instant, Interest, Readiness, Timer, Watcher};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitStatus};
 use serde_json::{Value, json};
@@ -50,6 +50,7 @@ pub(super) struct Life {
     timer: Option<Timer>,
     lines: LineCutter,
     complaints: Complaints,
+    patience: Patience,
     buffer: Box<[u8]>,
     bytes_in: u64,
     bytes_out: u64,
@@ -67,6 +68,28 @@ impl Stream {
     }
 }
 
+/// How much of standard error is listened to. Beyond: nothing is read until the second is over, and the child waits.
+struct Patience {
+    since: Instant,
+    bytes: usize,
+}
+
+impl Patience {
+    /// Bytes per second.
+    const BYTES: usize = 1 << 20;
+
+    /// So much was read. Returns for how long to read no more.
+    fn spend(&mut self, bytes: usize, now: Instant) -> Option<Duration> {
+        let second = Duration::from_secs(1);
+        if now.saturating_duration_since(self.since) >= second {
+            (self.since, self.bytes) = (now, 0);
+        }
+        self.bytes += bytes;
+        let left = second.saturating_sub(now.saturating_duration_since(self.since));
+        (self.bytes >= Patience::BYTES).then_some(left)
+    }
+}
+
 type Shared = Rc<RefCell<Life>>;
 
 impl Life {
@@ -80,7 +103,7 @@ impl Life {
     ) -> Result<Shared, String> {
         let life = Rc::new(RefCell::new(Life {
             line_bytes_max: port.line_bytes_max(),
-            complaints: Complaints::new(Rc::clone(port.name()), reactor.now()),
+            complaints: Complaints::new(port.name()),
             port,
             reactor: reactor.clone(),
             program: Rc::clone(program),
@@ -98,6 +121,7 @@ impl Life {
             given_up: false,
             timer: None,
             lines: LineCutter::default(),
+            patience: Patience { since: reactor.now(), bytes: 0 },
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
             bytes_in: 0,
             bytes_out: 0,
@@ -263,8 +287,11 @@ impl Life {
         match rustix::io::read(&stderr.pipe, &mut life.buffer[..]) {
             Ok(0) => life.close_complaints(),
             Ok(count) => {
-                let pause = life.complaints.take(&life.buffer[..count], life.reactor.now());
-                let (Some(pause), Some(watcher)) = (pause, stderr.watcher) else { return };
+                let now = life.reactor.now();
+                life.complaints.hear(&life.buffer[..count], now);
+                let (Some(pause), Some(watcher)) = (life.patience.spend(count, now), stderr.watcher) else {
+                    return;
+                };
                 let resumed = life.reactor.after(pause, move |reactor| {
                     let _ = reactor.modify(watcher, Interest::READ);
                 });
@@ -373,8 +400,10 @@ impl Life {
         let (port, lines) = (&self.port, &mut self.lines);
         port.cut(|say| lines.finish(say));
         if let Some(stderr) = &self.stderr {
+            let now = self.reactor.now();
             while let Ok(count @ 1..) = rustix::io::read(&stderr.pipe, &mut self.buffer[..]) {
-                if self.complaints.take(&self.buffer[..count], self.reactor.now()).is_some() {
+                self.complaints.hear(&self.buffer[..count], now);
+                if self.patience.spend(count, now).is_some() {
                     break;
                 }
             }
@@ -403,7 +432,7 @@ impl Life {
     fn close_complaints(&mut self) {
         let stderr = self.stderr.take();
         if stderr.is_some() {
-            self.complaints.finish();
+            self.complaints.finish(self.reactor.now());
         }
         self.close(stderr);
     }

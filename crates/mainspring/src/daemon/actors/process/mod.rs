@@ -2,7 +2,6 @@
 //!
 //! A child has a process group of its own, is killed with everything in it, and is always reaped. How it ended is known from its pidfd.
 
-mod complaints;
 mod launch;
 mod life;
 mod nursery;
