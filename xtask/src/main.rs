@@ -2,6 +2,7 @@
 
 mod bench;
 mod command;
+mod example;
 mod guests;
 mod install_c;
 mod packages;
@@ -38,6 +39,10 @@ enum Command {
     ///
     /// Example: cargo xtask postgres cargo test --workspace --test postgres
     Postgres(postgres::Arguments),
+    /// Build what an application of examples/ needs, and start it.
+    ///
+    /// Example: cargo xtask example shop
+    Example(example::Arguments),
     /// Build the C library and install it with its header and pkg-config file.
     ///
     /// Example: cargo xtask install-c --prefix /usr/local
@@ -51,6 +56,7 @@ fn main() -> ExitCode {
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Guests(arguments) => guests::run(&arguments),
         Command::Postgres(arguments) => postgres::run(&arguments),
+        Command::Example(arguments) => example::run_example(&arguments),
         Command::InstallC(arguments) => install_c::run(&arguments),
     };
     match result {

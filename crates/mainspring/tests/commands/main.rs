@@ -4,5 +4,6 @@ mod fake;
 mod finding;
 mod real;
 mod requests;
+mod shop;
 mod together;
 mod watching;
