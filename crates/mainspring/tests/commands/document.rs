@@ -1,0 +1,85 @@
+//! `docs/writing-a-capability.md`: its files are written, its commands typed, and what it shows is what comes.
+
+use crate::fake::command;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// The files of a page: after a line "File `NAME`:" a block of code.
+fn files(page: &str) -> Vec<(&str, String)> {
+    let mut lines = page.lines();
+    let mut files = Vec::new();
+    while let Some(line) = lines.next() {
+        let Some(name) = line.strip_prefix("File `").and_then(|rest| rest.strip_suffix("`:")) else {
+            continue;
+        };
+        let code = lines.by_ref().skip_while(|line| !line.starts_with("```")).skip(1);
+        let code: Vec<&str> = code.take_while(|line| *line != "```").collect();
+        files.push((name, code.join("\n") + "\n"));
+    }
+    files
+}
+
+/// The commands of a page, each with what it shows.
+fn commands(page: &str) -> Vec<(&str, String)> {
+    let shown = page.split("```console\n").skip(1).filter_map(|block| block.split("```").next());
+    let mut commands: Vec<(&str, String)> = Vec::new();
+    for line in shown.flat_map(str::lines) {
+        match (line.strip_prefix("$ "), commands.last_mut()) {
+            (Some(command), _) => commands.push((command, String::new())),
+            (None, Some((_, output))) => *output += &format!("{line}\n"),
+            (None, None) => panic!("the block begins without a command: {line}"),
+        }
+    }
+    commands
+}
+
+fn start(folder: &Path) -> Child {
+    let mut daemon = command(&["up", "--json"], folder);
+    daemon.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = daemon.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.contains("Sys.BootComplete"), "{line}");
+    child
+}
+
+fn type_in(folder: &Path, line: &str) -> String {
+    let program = Path::new(env!("CARGO_BIN_EXE_mainspring"));
+    let paths = std::env::var("PATH").unwrap_or_default();
+    let output = Command::new("sh")
+        .args(["-c", &format!("{line} 2>&1")])
+        .current_dir(folder)
+        .env("PATH", format!("{}:{paths}", program.parent().unwrap().display()))
+        .env_remove("MAINSPRING_SOCKET")
+        .output()
+        .unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_page_about_writing_a_capability_is_true() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/writing-a-capability.md");
+    let page = fs::read_to_string(path).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files(&page) {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let mut daemon = None;
+    let commands = commands(&page);
+    assert!(commands.len() > 5);
+    for (line, expected) in commands {
+        if line == "mainspring up &" {
+            daemon = Some(start(folder.path()));
+        } else {
+            assert_eq!(type_in(folder.path(), line), expected, "$ {line}");
+        }
+    }
+    let mut daemon = daemon.unwrap();
+    let pid = rustix::process::Pid::from_child(&daemon);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert!(daemon.wait().unwrap().success());
+}
