@@ -2,11 +2,16 @@
 
 mod actors;
 mod check;
+mod completions;
+mod dead_letters;
+mod describe;
 mod message;
 mod output;
+mod pipe;
 mod run;
 mod target;
 mod text;
+mod timers;
 mod up;
 mod watch;
 
@@ -14,9 +19,18 @@ use crate::{folder, units};
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
+const EXAMPLES: &str = "\
+Examples:
+  mainspring up &
+  mainspring send Memory.Set '{\"key\": \"colour\", \"value\": \"blue\"}'
+  mainspring query Memory.Get '{\"key\": \"colour\"}'
+  mainspring watch 'Memory.*'
+
+Each command has examples of its own: mainspring COMMAND --help";
+
 /// One event loop, from file descriptor to message.
 #[derive(Debug, Parser)]
-#[command(name = "mainspring", version, about, max_term_width = 110)]
+#[command(name = "mainspring", version, about, max_term_width = 110, after_help = EXAMPLES)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -24,8 +38,6 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run a WebAssembly guest: a module or a component.
-    Run(Box<run::Arguments>),
     /// Run a daemon: clients come in by a socket, capabilities answer them.
     Up(up::Arguments),
     /// Send a command and print the data of its reply.
@@ -34,12 +46,24 @@ enum Command {
     Query(message::Query),
     /// Send an event.
     Emit(message::Emit),
+    /// Send messages from standard input, and print what comes back.
+    Pipe(pipe::Arguments),
     /// Show events as they happen.
     Watch(watch::Arguments),
+    /// Show what can be said to the daemon, with schemas.
+    Describe(describe::Arguments),
     /// List the capabilities that run, and how they are.
     Actors(actors::Arguments),
+    /// List or cancel scheduled messages.
+    Timers(timers::Arguments),
+    /// List, show, send again or drop messages that could not be delivered.
+    DeadLetters(dead_letters::Arguments),
     /// Check a configuration without starting anything.
     Check(check::Arguments),
+    /// Run a WebAssembly guest: a module or a component.
+    Run(Box<run::Arguments>),
+    /// Print a script that completes this command line in a shell.
+    Completions(completions::Arguments),
 }
 
 /// Reads the command line, does what it says, and returns the exit code: 2 for a command line that cannot be understood, 1 for anything
@@ -53,6 +77,11 @@ pub fn main() -> ExitCode {
         Command::Query(arguments) => Ok(message::query(&arguments)),
         Command::Emit(arguments) => Ok(message::emit(&arguments)),
         Command::Watch(arguments) => Ok(watch::run(&arguments)),
+        Command::Pipe(arguments) => Ok(pipe::run(&arguments)),
+        Command::Describe(arguments) => Ok(describe::run(&arguments)),
+        Command::Timers(arguments) => Ok(timers::run(&arguments)),
+        Command::DeadLetters(arguments) => Ok(dead_letters::run(&arguments)),
+        Command::Completions(arguments) => Ok(completions::run(&arguments)),
         Command::Actors(arguments) => Ok(actors::run(&arguments)),
         Command::Check(arguments) => Ok(check::run(&arguments)),
     };

@@ -1,0 +1,25 @@
+//! `mainspring completions`: scripts that complete this command line in a shell.
+
+use super::output;
+use clap::CommandFactory;
+use clap_complete::{Shell, generate};
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+Examples:
+  mainspring completions bash > ~/.local/share/bash-completion/completions/mainspring
+  mainspring completions zsh > \"${fpath[1]}/_mainspring\"
+  mainspring completions fish > ~/.config/fish/completions/mainspring.fish";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    /// The shell.
+    shell: Shell,
+}
+
+pub(super) fn run(arguments: &Arguments) -> ExitCode {
+    let mut script = Vec::new();
+    generate(arguments.shell, &mut super::Arguments::command(), "mainspring", &mut script);
+    output::print(&String::from_utf8_lossy(&script))
+}

@@ -1,0 +1,94 @@
+//! `mainspring timers`: scheduled messages.
+
+use super::output;
+use super::target::{Failure, Target};
+use super::text;
+use mainspring_message::Kind;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+Examples:
+  mainspring timers
+  mainspring timers --cancel nightly
+  mainspring send Timer.Schedule '{\"timerId\": \"nightly\", \"repeat\": 86400000,
+      \"message\": {\"kind\": \"command\", \"type\": \"Import.Run\", \"data\": {}}}'
+
+Timers belong to whoever set them: these are the timers of your user.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    /// Cancel one instead.
+    #[arg(long, value_name = "ID")]
+    cancel: Option<String>,
+    /// Print the data as JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    target: Target,
+}
+
+pub(super) fn run(arguments: &Arguments) -> ExitCode {
+    let run = || match &arguments.cancel {
+        Some(id) => cancel(&arguments.target, id),
+        None => {
+            let data = arguments.target.ask("Timer.List", json!({}))?;
+            Ok(output::print(&if arguments.json { format!("{data}\n") } else { listing(&data) }))
+        }
+    };
+    run().unwrap_or_else(|failure: Failure| failure.report())
+}
+
+fn cancel(target: &Target, id: &str) -> Result<ExitCode, Failure> {
+    let reply = target.request(Kind::Command, "Timer.Cancel", json!({ "timerId": id }))?;
+    let data: Value = serde_json::from_str(reply.data()).unwrap_or_default();
+    match data["cancelled"] == true {
+        true => Ok(ExitCode::SUCCESS),
+        false => Err(Failure::Refused(format!("there is no timer {id:?}"))),
+    }
+}
+
+fn listing(data: &Value) -> String {
+    let mut rows =
+        vec![["TIMER", "DUE IN", "KIND", "TYPE", "EVERY", "LEFT", "FIRED"].map(String::from).to_vec()];
+    for timer in data["timers"].as_array().into_iter().flatten() {
+        let word = |key: &str| text::visible(timer[key].as_str().unwrap_or_default()).into_owned();
+        let left = match (timer["left"].as_u64(), timer["repeat"].as_u64()) {
+            (Some(left), _) => left.to_string(),
+            (None, Some(_)) => "for ever".into(),
+            (None, None) => "1".into(),
+        };
+        rows.push(vec![
+            word("timerId"),
+            text::span(timer["dueInMs"].as_u64().unwrap_or_default()),
+            word("kind"),
+            word("type"),
+            timer["repeat"].as_u64().map_or("-".into(), text::span),
+            left,
+            timer["fired"].as_u64().unwrap_or_default().to_string(),
+        ]);
+    }
+    if rows.len() == 1 { "no timers\n".into() } else { text::table(&rows) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timers_stand_in_columns() {
+        let data = json!({ "timers": [
+            { "timerId": "once", "kind": "event", "type": "A.B", "dueInMs": 90_000, "repeat": null, "left": null, "fired": 0 },
+            { "timerId": "nightly", "kind": "command", "type": "Import.Run", "dueInMs": 5, "repeat": 86_400_000, "left": null, "fired": 12 },
+        ]});
+        assert_eq!(
+            listing(&data),
+            "TIMER    DUE IN  KIND     TYPE        EVERY  LEFT      FIRED
+once     1m30s   event    A.B         -      1             0
+nightly  5ms     command  Import.Run  1d00h  for ever     12
+"
+        );
+        assert_eq!(listing(&json!({})), "no timers\n");
+    }
+}
