@@ -65,7 +65,7 @@ mod tests {
             format!(r#"{{"kind":"noise","type":"A.B","data":1,{metadata}}}"#),
             format!(r#"{{"kind":"event","type":"A","data":1,{metadata}}}"#),
             format!(r#"{{"kind":"event","type":"a.b","data":1,{metadata}}}"#),
-            format!(r#"{{"kind":"event","type":"A.B","data":1}}"#),
+            r#"{"kind":"event","type":"A.B","data":1}"#.into(),
             format!(r#"{{"kind":"event","type":"A.B",{metadata}}}"#),
             r#"{"kind":"event","type":"A.B","data":1,"metadata":{"id":"","timestamp":1}}"#.into(),
             r#"{"kind":"event","type":"A.B","data":1,"metadata":{"id":"a","timestamp":-1}}"#.into(),
