@@ -162,6 +162,8 @@ pub enum Builtin {
     Actors,
     /// `Sys.Stats`.
     Stats,
+    /// `Sys.Trace`, of a workflow or of one message.
+    Trace(u8),
     /// `Sys.ResetActor`.
     ResetActor(u8),
     /// `Sys.DeadLetters`, listing.
@@ -338,7 +340,7 @@ impl What {
 impl Builtin {
     fn random(random: &mut Random) -> Builtin {
         let a = random.byte();
-        match random.below(9) {
+        match random.below(10) {
             0 => Builtin::Ping,
             1 => Builtin::Describe,
             2 => Builtin::Timers,
@@ -347,6 +349,7 @@ impl Builtin {
             5 => Builtin::ResetActor(a),
             6 => Builtin::DeadLetters,
             7 => Builtin::Requeue(a),
+            8 => Builtin::Trace(a),
             _ => Builtin::DropDead(a),
         }
     }

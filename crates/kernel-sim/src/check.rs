@@ -180,6 +180,7 @@ impl World {
             census.window_answers
         );
         must!(census.window_bytes <= limits.window_bytes_max, "{} remembered bytes", census.window_bytes);
+        must!(census.history_bytes <= limits.history_bytes_max, "{} bytes of history", census.history_bytes);
         must!(census.schedules <= limits.timers_max, "{} schedules", census.schedules);
         must!(census.dead_letters <= limits.dead_letters_max, "{} dead letters", census.dead_letters);
         must!(

@@ -93,6 +93,7 @@ fn tight_limits(random: &mut Random) -> Limits {
         timer_bytes_max: 1_500,
         dead_letters_max: 8,
         dead_letter_bytes_max: 900,
+        history_bytes_max: 3_000,
         recent_events_max: 4,
         system_per_turn: 2,
         completions_per_turn: 2,

@@ -112,6 +112,10 @@ impl World {
             Builtin::Timers => (Kind::Query, "Timer.List", json!({})),
             Builtin::Actors => (Kind::Query, "Sys.Actors", json!({})),
             Builtin::Stats => (Kind::Query, "Sys.Stats", json!({})),
+            Builtin::Trace(which) => {
+                let key = if which.is_multiple_of(2) { "correlation" } else { "id" };
+                (Kind::Query, "Sys.Trace", json!({ key: self.known_name(which) }))
+            }
             Builtin::ResetActor(which) => {
                 (Kind::Command, "Sys.ResetActor", json!({ "capabilityId": capability(which) }))
             }
@@ -132,6 +136,14 @@ impl World {
             _ => {}
         }
         self.request(at, kind, type_name, data.to_string(), how)
+    }
+
+    /// The id of one of the last requests, or its workflow.
+    fn known_name(&self, which: u8) -> String {
+        let Some((_, id, ..)) = self.sent_lines.iter().rev().nth(which as usize % 16) else {
+            return "nothing".to_owned();
+        };
+        correlation_of(id).filter(|_| which.is_multiple_of(2)).unwrap_or_else(|| id.clone())
     }
 
     /// The first client, if there is one, asks the loop to shut down.

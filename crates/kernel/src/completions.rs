@@ -86,6 +86,7 @@ impl Kernel {
         };
         let Some(live) = ended else { return };
         self.release_place(handler, &live);
+        self.remember_request(handler, &live, &answer, now);
         self.peers.get_mut(peer).requests -= 1;
         match answer.kind() {
             Kind::Reply => self.counters.requests_replied += 1,

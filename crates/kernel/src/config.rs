@@ -110,6 +110,8 @@ pub struct Limits {
     pub dead_letters_max: usize,
     /// Bytes of dead letters, with their reasons; the oldest of whoever has most bytes is dropped, and counted.
     pub dead_letter_bytes_max: usize,
+    /// Bytes of the history that `Sys.Trace` reads. Beyond: the older half is forgotten. 0: none is kept.
+    pub history_bytes_max: usize,
     /// Events that an actor took and that are remembered as possible causes of what it says.
     pub recent_events_max: usize,
     /// System signals handled per turn.
@@ -146,6 +148,7 @@ impl Default for Limits {
             timer_bytes_max: 64 << 20,
             dead_letters_max: 1024,
             dead_letter_bytes_max: 16 << 20,
+            history_bytes_max: 4 << 20,
             recent_events_max: 64,
             system_per_turn: 256,
             completions_per_turn: 256,

@@ -3,12 +3,16 @@
 use crate::actors::{ActorState, Mail};
 use crate::dead_letters::Owner;
 use crate::effect::Effect;
+use crate::history::Audience;
 use crate::ids::{ActorRef, Now};
 use crate::ingest::is_reserved;
 use crate::kernel::{Kernel, Life};
 use crate::requests::{Phase, RequestKey};
 use crate::routes::Handler;
 use mainspring_message::{Envelope, Failure};
+
+/// Up to so many requests in an actor's hands, looking at each is faster than a hash table.
+const HANDS_SCANNED_MAX: usize = 8;
 
 impl Kernel {
     /// Routes one request from the User lane.
@@ -57,8 +61,8 @@ impl Kernel {
         });
     }
 
-    /// Tells an event to everyone who wants it.
-    pub(crate) fn publish(&mut self, event: &Envelope, now: Now) {
+    /// Tells an event to everyone who wants it; returns how many those are.
+    pub(crate) fn publish(&mut self, event: &Envelope, now: Now) -> Audience {
         let mut heard = false;
         let wanted = self.routes.subscribers(event.type_name()).len();
         for at in 0..wanted {
@@ -83,10 +87,12 @@ impl Kernel {
         for connection in &clients {
             self.write_event(*connection, event, now);
         }
+        let to = Audience::Subscribers { capabilities: wanted as u32, clients: clients.len() as u32 };
         self.fan_out = clients;
         if !heard && !is_reserved(event.type_name()) {
             self.counters.events_unheard += 1;
         }
+        to
     }
 
     fn post_event(&mut self, capability: u32, event: &Envelope, now: Now) {
@@ -127,7 +133,7 @@ impl Kernel {
                     }
                     self.actors[capability as usize].mailbox.pop_front();
                     if waits {
-                        self.deliver(capability, key);
+                        self.deliver(capability, key, now);
                     }
                 }
                 Some(Mail::Event(_)) => {
@@ -139,22 +145,36 @@ impl Kernel {
     }
 
     /// Whether the actor has a request with the same id from another peer: its outcome could not be told apart.
-    fn same_id_in_hands(&self, capability: u32, key: RequestKey) -> bool {
+    fn same_id_in_hands(&mut self, capability: u32, key: RequestKey) -> bool {
         let actor = &self.actors[capability as usize];
         if actor.in_flight.is_empty() && actor.overdue.is_empty() {
             return false;
         }
         let Some(live) = self.requests.get(key) else { return false };
-        let id = live.message.id();
-        actor.overdue.iter().any(|overdue| &*overdue.id == id)
-            || self.requests.find_in_flight(self.hash_id(id), capability, id).is_some()
+        let id = live.message.id_text();
+        actor.overdue.iter().any(|overdue| *overdue.id == *id)
+            || self.find_in_hands(capability, &id).is_some()
     }
 
-    fn deliver(&mut self, capability: u32, key: RequestKey) {
+    /// The request with this id that is in the hands of the actor.
+    pub(crate) fn find_in_hands(&mut self, capability: u32, id: &str) -> Option<RequestKey> {
+        let hands = &self.actors[capability as usize].in_flight;
+        if hands.len() > HANDS_SCANNED_MAX {
+            let hash = self.hash_id(id);
+            let slot = self.requests.find_in_flight(hash, capability, id)?;
+            return Some(self.requests.key(slot));
+        }
+        let fits = |key: &&RequestKey| self.requests.get(**key).is_some_and(|live| live.message.id() == id);
+        hands.iter().find(fits).copied()
+    }
+
+    fn deliver(&mut self, capability: u32, key: RequestKey, now: Now) {
+        self.requests.note_delivery(key);
         let actor = &mut self.actors[capability as usize];
         let Some(live) = self.requests.get_mut(key) else { return };
         live.phase = Phase::InFlight(actor.in_flight.len() as u32);
         live.attempts += 1;
+        live.delivered_ns = now.mono_ns;
         if live.attempts > 1 {
             self.counters.retries += 1;
         }

@@ -195,6 +195,8 @@ impl Kernel {
             phase: Phase::Lane,
             timer: None,
             deadline_ns,
+            accepted_ns: now.mono_ns,
+            delivered_ns: now.mono_ns,
             attempts: 0,
             cause,
             depth,

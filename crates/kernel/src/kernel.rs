@@ -7,6 +7,7 @@ use crate::connections::Connection;
 use crate::counters::Counters;
 use crate::dead_letters::DeadLetters;
 use crate::effect::Effect;
+use crate::history::{Author, History};
 use crate::ids::{ConnectionId, Now};
 use crate::lanes::{Completion, Item, Lanes, Sender, Signal};
 use crate::peers::Peers;
@@ -46,6 +47,7 @@ pub struct Kernel {
     pub(crate) schedules: Schedules,
     pub(crate) subscribers: Subscribers,
     pub(crate) dead: DeadLetters,
+    pub(crate) history: History,
     pub(crate) counters: Counters,
     /// Bytes handed out to connections and not yet written.
     pub(crate) egress_bytes: usize,
@@ -119,6 +121,7 @@ impl Kernel {
     pub fn new(config: Config, nonce: u64) -> Kernel {
         let mut lanes = Lanes::default();
         Kernel {
+            history: History::new(config.limits.history_bytes_max),
             config,
             life: Life::Booting,
             boot_state: BootState::default(),
@@ -221,7 +224,10 @@ impl Kernel {
                 Some(Signal::Fault { capability, incarnation, failure, reason }) => {
                     self.handle_fault(capability, incarnation, failure, &reason, now);
                 }
-                Some(Signal::Publish(event)) => self.publish(&event, now),
+                // What the loop says of itself has no causes, and is no part of the history.
+                Some(Signal::Publish(event)) => {
+                    self.publish(&event, now);
+                }
                 None => return,
             }
             self.counters.system_served += 1;
@@ -240,14 +246,22 @@ impl Kernel {
     }
 
     fn serve_user(&mut self, now: Now) {
-        let Some((item, queue)) = self.lanes.pop() else { return };
+        let Some((item, sender, queue)) = self.lanes.pop() else { return };
         self.counters.user_served += 1;
         if let Some(queue) = queue {
             self.relieve(queue);
         }
         match item {
             Item::Request(key) => self.dispatch(key, now),
-            Item::Event(event) => self.publish(&event, now),
+            Item::Event(event) => {
+                let to = self.publish(&event, now);
+                let from = match sender {
+                    Sender::Connection(connection) => Author::Connection(connection),
+                    Sender::Actor(capability) => Author::Capability(capability),
+                    Sender::Loop => Author::Loop,
+                };
+                self.remember_event(&event, from, to, now);
+            }
         }
     }
 

@@ -147,11 +147,12 @@ impl Lanes {
         }
     }
 
-    /// The next User message, and its queue unless that is gone.
-    pub(crate) fn pop(&mut self) -> Option<(Item, Option<u32>)> {
+    /// The next User message, who sent it, and its queue unless that is gone.
+    pub(crate) fn pop(&mut self) -> Option<(Item, Sender, Option<u32>)> {
         let queue = self.turn.pop_front()?;
         let it = &mut self.queues[queue as usize];
         let (item, bytes) = it.items.pop_front()?;
+        let sender = it.sender;
         it.bytes -= bytes as usize;
         self.user -= 1;
         it.queued = !it.items.is_empty();
@@ -159,9 +160,9 @@ impl Lanes {
             self.turn.push_back(queue);
         } else if it.gone {
             self.queues.remove(queue as usize);
-            return Some((item, None));
+            return Some((item, sender, None));
         }
-        Some((item, Some(queue)))
+        Some((item, sender, Some(queue)))
     }
 
     /// The queues of the User lane, with what is in them.

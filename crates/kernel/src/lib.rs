@@ -73,6 +73,7 @@ mod counters;
 mod dead_letters;
 mod dispatch;
 mod effect;
+mod history;
 mod ids;
 mod ingest;
 mod input;

@@ -88,11 +88,9 @@ impl Kernel {
     fn outcome(&mut self, actor: ActorRef, answer: Envelope, now: Now) -> Result<(), String> {
         let capability = actor.capability;
         let causation = answer.causation().unwrap_or("");
-        let hash = self.hash_id(causation);
-        let Some(slot) = self.requests.find_in_flight(hash, capability, causation) else {
-            return self.unmatched_outcome(actor, &answer, hash, now);
+        let Some(key) = self.find_in_hands(capability, causation) else {
+            return self.unmatched_outcome(actor, &answer, now);
         };
-        let key = self.requests.key(slot);
         self.check_outbound(capability, &answer)?;
         let Some(live) = self.requests.get(key) else { return Ok(()) };
         let answer = with_correlation(answer, live.message.correlation())?;
@@ -106,13 +104,7 @@ impl Kernel {
     }
 
     /// An outcome for nothing in hand: late (an event), or second or invented (a fault).
-    fn unmatched_outcome(
-        &mut self,
-        actor: ActorRef,
-        answer: &Envelope,
-        hash: u64,
-        now: Now,
-    ) -> Result<(), String> {
+    fn unmatched_outcome(&mut self, actor: ActorRef, answer: &Envelope, now: Now) -> Result<(), String> {
         let causation = answer.causation().unwrap_or("");
         let it = &mut self.actors[actor.capability as usize];
         if let Some(at) = it.overdue.iter().position(|overdue| &*overdue.id == causation) {
@@ -131,6 +123,7 @@ impl Kernel {
             self.pump(actor.capability, now);
             return Ok(());
         }
+        let hash = self.hash_id(causation);
         let what = match self.requests.find_handled(hash, actor.capability, causation) {
             Some(_) => "a second outcome",
             None => "an outcome",
@@ -211,7 +204,7 @@ impl Kernel {
 
     /// Checks causation and correlation of an event or request; restores a correlation that was left out.
     fn check_lineage(
-        &self,
+        &mut self,
         actor: ActorRef,
         message: Envelope,
     ) -> Result<(Envelope, Option<RequestKey>), String> {
@@ -236,15 +229,10 @@ impl Kernel {
     }
 
     /// The message with that id which the actor has or had.
-    fn find_cause(&self, capability: u32, id: &str) -> Cause {
+    fn find_cause(&mut self, capability: u32, id: &str) -> Cause {
         let hash = self.hash_id(id);
         if let Some(slot) = self.requests.find_handled(hash, capability, id) {
-            let correlation = match &self.requests.entry(slot).state {
-                State::Live(live) => live.message.correlation(),
-                State::Finished { answer, .. } => answer.correlation(),
-                State::Free { .. } => None,
-            };
-            return Cause::Request { key: self.requests.key(slot), correlation: correlation.map(Into::into) };
+            return self.caused_by_request(slot);
         }
         let it = &self.actors[capability as usize];
         if let Some(taken) = it.recent.iter().rev().find(|taken| taken.message.id() == id) {
@@ -253,7 +241,19 @@ impl Kernel {
         if let Some(overdue) = it.overdue.iter().find(|overdue| &*overdue.id == id) {
             return Cause::Taken { correlation: overdue.correlation.as_deref().map(Into::into) };
         }
-        Cause::Nothing
+        match self.requests.find_handled_earlier(hash, capability, id) {
+            Some(slot) => self.caused_by_request(slot),
+            None => Cause::Nothing,
+        }
+    }
+
+    fn caused_by_request(&self, slot: u32) -> Cause {
+        let correlation = match &self.requests.entry(slot).state {
+            State::Live(live) => live.message.correlation(),
+            State::Finished { answer, .. } => answer.correlation(),
+            State::Free { .. } => None,
+        };
+        Cause::Request { key: self.requests.key(slot), correlation: correlation.map(Into::into) }
     }
 
     /// Hands an actor the outcome of a request that it made: past its concurrency, and past its mailbox.

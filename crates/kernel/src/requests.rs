@@ -1,13 +1,15 @@
 //! The one table of requests: unfinished ones, and the remembered answers of finished ones.
 //!
-//! An entry is found by the hash of its id, for two questions: "did this peer send this id before?" and "which request
-//! in this actor's hands has this id?". A finished entry stays in the window as its answer, whose causation *is* the
-//! request's id; the request itself is let go.
+//! Two indexes answer two questions: "did this peer send this id before?", and "which request has this capability, or
+//! had it last, under this id?". Either is by both halves of its question, so that thousands of peers may use the same
+//! ids. A finished entry stays in the window as its answer, whose causation *is* the request's id; the request itself is
+//! let go.
 
 use crate::ids::{ActorRef, ConnectionId};
 use crate::routes::Handler;
 use crate::wheel::TimerKey;
 use hashbrown::HashTable;
+use hashbrown::hash_table::Entry as HashEntry;
 use mainspring_message::{Envelope, Text};
 
 /// Names one request for as long as it is unfinished or remembered.
@@ -75,6 +77,9 @@ pub(crate) struct Live {
     pub(crate) phase: Phase,
     pub(crate) timer: Option<TimerKey>,
     pub(crate) deadline_ns: i64,
+    /// When it was accepted, and when it was last given to an actor.
+    pub(crate) accepted_ns: i64,
+    pub(crate) delivered_ns: i64,
     pub(crate) attempts: u32,
     /// The request that its sender was working on.
     pub(crate) cause: Option<RequestKey>,
@@ -96,7 +101,12 @@ pub(crate) struct Entry {
     generation: u32,
     pub(crate) peer: u32,
     pub(crate) handler: Handler,
+    /// Hash of the id.
     hash: u64,
+    /// Whether an actor was given it.
+    delivered: bool,
+    /// Whether it stands in the index by capability.
+    indexed: bool,
     /// Hash of what was asked, to tell a repetition from a reused id.
     pub(crate) fingerprint: u64,
     pub(crate) state: State,
@@ -139,13 +149,37 @@ impl Entry {
             State::Free { .. } => "",
         }
     }
+
+    fn is_with(&self, capability: u32) -> bool {
+        self.handler == Handler::Capability(capability)
+    }
+
+    fn hash_by_capability(&self) -> u64 {
+        match self.handler {
+            Handler::Capability(capability) => combined(self.hash, capability),
+            Handler::Builtin(_) => self.hash,
+        }
+    }
+}
+
+/// The hash of an id together with the peer that sent it or the capability that handles it.
+#[inline]
+fn combined(hash: u64, number: u32) -> u64 {
+    // Neighbouring numbers differ in the lowest and in the highest bits, and a hash table looks at both.
+    hash ^ u64::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
 #[derive(Debug)]
 pub(crate) struct Requests {
     entries: Vec<Entry>,
     free: u32,
-    table: HashTable<u32>,
+    by_peer: HashTable<u32>,
+    /// For each id that a capability was given: the request under which that was, the latest if there were several. An
+    /// actor never has two of them in its hands at once.
+    by_capability: HashTable<u32>,
+    /// Whether that index is kept. Where actors only answer what is in their hands nothing is ever looked for there, so
+    /// it is made when something is for the first time.
+    is_indexed: bool,
     live: usize,
     pub(crate) window: Window,
 }
@@ -155,7 +189,9 @@ impl Requests {
         Requests {
             entries: Vec::new(),
             free: NIL,
-            table: HashTable::new(),
+            by_peer: HashTable::new(),
+            by_capability: HashTable::new(),
+            is_indexed: false,
             live: 0,
             window: Window::default(),
         }
@@ -176,6 +212,7 @@ impl Requests {
 
     /// Makes another capability the handler of an unfinished request that no actor has in its hands.
     pub(crate) fn hand_over(&mut self, key: RequestKey, to: u32) {
+        self.leave_index(key.slot);
         self.entries[key.slot as usize].handler = Handler::Capability(to);
     }
 
@@ -198,42 +235,84 @@ impl Requests {
         }
     }
 
-    /// The entry under which `peer` sent `id` before.
+    /// The entry under which `peer` sent `id` before. `hash` is the hash of the id, here and below.
     pub(crate) fn find_by_peer(&self, hash: u64, peer: u32, id: &str) -> Option<u32> {
-        self.find(hash, |entry| entry.peer == peer && entry.id() == id)
+        let fits = |slot: &u32| {
+            let entry = &self.entries[*slot as usize];
+            entry.hash == hash && entry.peer == peer && entry.id() == id
+        };
+        self.by_peer.find(combined(hash, peer), fits).copied()
     }
 
     /// The request with this id that is in the hands of `capability`.
-    pub(crate) fn find_in_flight(&self, hash: u64, capability: u32, id: &str) -> Option<u32> {
-        self.find(hash, |entry| {
-            entry.handler == Handler::Capability(capability)
-                && matches!(&entry.state, State::Live(live) if matches!(live.phase, Phase::InFlight(_)))
-                && entry.id() == id
-        })
+    pub(crate) fn find_in_flight(&mut self, hash: u64, capability: u32, id: &str) -> Option<u32> {
+        let slot = self.find_handled(hash, capability, id)?;
+        let in_flight = |live: &Live| matches!(live.phase, Phase::InFlight(_));
+        matches!(&self.entries[slot as usize].state, State::Live(live) if in_flight(live)).then_some(slot)
     }
 
-    /// A request with this id that `capability` has, or had and finished.
-    pub(crate) fn find_handled(&self, hash: u64, capability: u32, id: &str) -> Option<u32> {
-        self.find_in_flight(hash, capability, id).or_else(|| {
-            self.find(hash, |entry| {
-                entry.handler == Handler::Capability(capability)
-                    && match &entry.state {
-                        State::Live(live) => live.attempts > 0,
-                        State::Finished { .. } => true,
-                        State::Free { .. } => false,
-                    }
-                    && entry.id() == id
-            })
-        })
+    /// An earlier one than [`Requests::find_handled`] finds, of another peer, after the latest was forgotten.
+    ///
+    /// Nothing is kept for this: it looks at every request. That is rare, and mostly the last thing before a fault.
+    pub(crate) fn find_handled_earlier(&self, hash: u64, capability: u32, id: &str) -> Option<u32> {
+        let fits = |entry: &Entry| {
+            entry.hash == hash && entry.is_with(capability) && entry.delivered && entry.id() == id
+        };
+        self.entries.iter().position(fits).map(|slot| slot as u32)
     }
 
-    fn find(&self, hash: u64, mut fits: impl FnMut(&Entry) -> bool) -> Option<u32> {
-        self.table
-            .find(hash, |&slot| {
-                let entry = &self.entries[slot as usize];
-                entry.hash == hash && fits(entry)
-            })
-            .copied()
+    /// The request with this id that `capability` has, or had last.
+    pub(crate) fn find_handled(&mut self, hash: u64, capability: u32, id: &str) -> Option<u32> {
+        if !std::mem::replace(&mut self.is_indexed, true) {
+            (0..self.entries.len() as u32).for_each(|slot| self.index(slot));
+        }
+        let fits = |slot: &u32| {
+            let entry = &self.entries[*slot as usize];
+            entry.hash == hash && entry.is_with(capability) && entry.id() == id
+        };
+        self.by_capability.find(combined(hash, capability), fits).copied()
+    }
+
+    /// An actor of its capability is given the request.
+    pub(crate) fn note_delivery(&mut self, key: RequestKey) {
+        self.entries[key.slot as usize].delivered = true;
+        if self.is_indexed {
+            self.index(key.slot);
+        }
+    }
+
+    /// Enters a request into the index by capability, in place of an earlier one of the same id.
+    fn index(&mut self, slot: u32) {
+        let entries = &self.entries;
+        let own = &entries[slot as usize];
+        let Handler::Capability(capability) = own.handler else { return };
+        if !own.delivered {
+            return;
+        }
+        let same = |slot: &u32| {
+            let entry = &entries[*slot as usize];
+            entry.hash == own.hash && entry.is_with(capability) && entry.id() == own.id()
+        };
+        let rehash = |slot: &u32| entries[*slot as usize].hash_by_capability();
+        match self.by_capability.entry(combined(own.hash, capability), same, rehash) {
+            HashEntry::Occupied(mut there) => *there.get_mut() = slot,
+            HashEntry::Vacant(place) => {
+                place.insert(slot);
+            }
+        }
+        self.entries[slot as usize].indexed = true;
+    }
+
+    fn leave_index(&mut self, slot: u32) {
+        let entry = &mut self.entries[slot as usize];
+        entry.delivered = false;
+        if !std::mem::take(&mut entry.indexed) {
+            return;
+        }
+        let hash = entry.hash_by_capability();
+        if let Ok(found) = self.by_capability.find_entry(hash, |&other| other == slot) {
+            found.remove();
+        }
     }
 
     pub(crate) fn insert(
@@ -253,7 +332,11 @@ impl Requests {
         entry.state = State::Live(live);
         let generation = entry.generation;
         let entries = &self.entries;
-        self.table.insert_unique(hash, slot, |&slot| entries[slot as usize].hash);
+        let rehash = |slot: &u32| {
+            let entry = &entries[*slot as usize];
+            combined(entry.hash, entry.peer)
+        };
+        self.by_peer.insert_unique(combined(hash, peer), slot, rehash);
         self.live += 1;
         RequestKey { slot, generation }
     }
@@ -272,6 +355,8 @@ impl Requests {
             peer: 0,
             handler: Handler::Capability(0),
             hash: 0,
+            delivered: false,
+            indexed: false,
             fingerprint: 0,
             state: State::Free { next: NIL },
             all: UNLINKED,
@@ -365,8 +450,9 @@ impl Requests {
     }
 
     fn release(&mut self, slot: u32) -> State {
-        let hash = self.entries[slot as usize].hash;
-        if let Ok(found) = self.table.find_entry(hash, |&other| other == slot) {
+        self.leave_index(slot);
+        let entry = &self.entries[slot as usize];
+        if let Ok(found) = self.by_peer.find_entry(combined(entry.hash, entry.peer), |&other| other == slot) {
             found.remove();
         }
         let entry = &mut self.entries[slot as usize];

@@ -110,6 +110,9 @@ impl Kernel {
         if data.repeat == Some(0) || data.count == Some(0) {
             return Err(wrong("data: repeat and count must be at least 1"));
         }
+        if data.count.is_some() && data.repeat.is_none() {
+            return Err(wrong("data.count: says how often to repeat, so it needs data.repeat"));
+        }
         let draft = self.inner_draft(request, &data.message, now)?;
         let timer_id = match data.timer_id {
             Some(id) if id.is_empty() || id.len() > 256 => {

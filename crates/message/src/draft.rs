@@ -8,9 +8,14 @@ use crate::text::Text;
 use serde::Serialize;
 use std::fmt;
 
-/// JSON text that has been checked: it can be spliced into a line.
+/// JSON text that can be spliced into a line.
+///
+/// One made from a value may nest more deeply than a message can; [`Draft::check`] finds that.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Json(Text);
+pub struct Json {
+    text: Text,
+    too_deep: bool,
+}
 
 /// The text is not JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,8 +42,8 @@ impl Json {
     /// [`DEPTH_MAX`](crate::DEPTH_MAX).
     pub fn parse(text: &str) -> Result<Json, NotJson> {
         match scan::check(text, 1) {
-            Ok(false) => Ok(Json(Text::from(text))),
-            Ok(true) => Ok(Json(Text::from(text.replace(['\n', '\r'], " ")))),
+            Ok(false) => Ok(Json::from_checked(Text::from(text))),
+            Ok(true) => Ok(Json::from_checked(Text::from(text.replace(['\n', '\r'], " ")))),
             Err(syntax) => Err(NotJson { at: syntax.at, expected: syntax.expected }),
         }
     }
@@ -48,33 +53,47 @@ impl Json {
     /// # Errors
     /// When the value cannot be written (a map with keys that are no strings, for one).
     pub fn from_value(value: &impl Serialize) -> serde_json::Result<Json> {
-        Ok(Json(Text::from(serde_json::to_string(value)?)))
+        Ok(Json::from_written(serde_json::to_string(value)?))
+    }
+
+    /// Whether a message around it would nest beyond [`DEPTH_MAX`](crate::DEPTH_MAX).
+    pub fn is_too_deep(&self) -> bool {
+        self.too_deep
+    }
+
+    /// JSON that nobody has measured yet.
+    fn from_written(text: String) -> Json {
+        let is_opening = |byte: &&u8| **byte | 0x20 == b'{';
+        // As many brackets as levels at least, so most texts need no closer look.
+        let openings = text.as_bytes().iter().filter(is_opening).count();
+        let too_deep = openings >= crate::DEPTH_MAX as usize && scan::check(&text, 1).is_err();
+        Json { text: Text::from(text), too_deep }
     }
 
     pub(crate) fn from_checked(text: Text) -> Json {
-        Json(text)
+        Json { text, too_deep: false }
     }
 
     /// `null`.
     pub fn null() -> Json {
-        Json(Text::from("null"))
+        Json::from_checked(Text::from("null"))
     }
 
     /// The text.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
     }
 }
 
 impl From<serde_json::Value> for Json {
     fn from(value: serde_json::Value) -> Json {
-        Json(Text::from(value.to_string()))
+        Json::from_written(value.to_string())
     }
 }
 
 impl fmt::Debug for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 
@@ -154,7 +173,7 @@ impl Draft {
             started,
         };
         error.write(&mut data);
-        Draft::caused_by(request, Kind::Error, failure.type_name(), Json(Text::from(data)))
+        Draft::caused_by(request, Kind::Error, failure.type_name(), Json::from_checked(Text::from(data)))
     }
 
     /// The message as a line, with `id` unless the draft has one of its own.
@@ -199,9 +218,36 @@ impl Draft {
         if self.timeout_ms.is_some_and(|timeout| timeout == 0 || timeout > crate::INTEGER_MAX) {
             return Err(("metadata.timeout", "must be between 1 and 2^53 milliseconds"));
         }
+        if self.data.is_too_deep() {
+            return Err(("data", "nests more than 128 levels deep with the message around it"));
+        }
         if self.kind.is_outcome() && self.causation.is_none() {
             return Err(("metadata.causation", "is missing: a reply or error names its request"));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DEPTH_MAX;
+    use serde_json::Value;
+
+    fn nested(levels: u32) -> Json {
+        (1..levels).fold(Value::Array(vec![]), |inner, _| Value::Array(vec![inner])).into()
+    }
+
+    #[test]
+    fn a_draft_is_as_deep_as_the_line_that_is_made_of_it_may_be() {
+        let draft = |data| Draft::new(Kind::Event, "Test.Deep", data);
+        let deepest = draft(nested(DEPTH_MAX - 1));
+        assert_eq!(deepest.check(), Ok(()));
+        assert!(Envelope::parse(deepest.compose("e-1", 1, &mut String::new()).line().as_bytes()).is_ok());
+        let deeper = draft(nested(DEPTH_MAX));
+        assert_eq!(deeper.check().unwrap_err().0, "data");
+        assert!(Envelope::parse(deeper.compose("e-1", 1, &mut String::new()).line().as_bytes()).is_err());
+        let wide = Value::Array(vec![Value::Array(vec![]); 1000]);
+        assert_eq!(draft(wide.into()).check(), Ok(()), "wide is not deep");
     }
 }

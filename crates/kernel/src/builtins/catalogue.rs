@@ -14,6 +14,7 @@ pub(crate) enum Builtin {
     ResetActor,
     DeadLetters,
     Stats,
+    Trace,
     TimerSchedule,
     TimerCancel,
     TimerList,
@@ -107,11 +108,19 @@ pub(crate) const BUILTINS: &[Entry] = &[
         output: EMPTY,
     },
     Entry {
+        builtin: Builtin::Trace,
+        type_name: "Sys.Trace",
+        kinds: &[Kind::Query],
+        description: "Tells the messages of a workflow (`correlation`), or of the tree of causes around one message (`id`), from the history of late: where from and to, when, how long, with which outcome.",
+        input: r#"{"type":"object","properties":{"correlation":{"type":"string"},"id":{"type":"string"}},"minProperties":1,"maxProperties":1,"additionalProperties":false}"#,
+        output: r#"{"type":"object","properties":{"startedAt":{"type":"integer"},"nodes":{"type":"array","items":{"type":"object"}},"leftOut":{"type":"integer"}}}"#,
+    },
+    Entry {
         builtin: Builtin::TimerSchedule,
         type_name: "Timer.Schedule",
         kinds: &[Kind::Command],
         description: "Sends a message later: after `delay` ms, at a Unix time `at` in ms, or every `repeat` ms (`count` times). Its outcome comes to this connection, with `metadata.timerId`.",
-        input: r#"{"type":"object","properties":{"delay":{"type":"integer","minimum":0},"at":{"type":"integer","minimum":0},"repeat":{"type":"integer","minimum":1},"count":{"type":"integer","minimum":1},"timerId":{"type":"string"},"message":{"type":"object","properties":{"kind":{"enum":["command","query","event"]},"type":{"type":"string"},"data":true,"metadata":{"type":"object"}},"required":["kind","type","data"]}},"required":["message"],"additionalProperties":false}"#,
+        input: r#"{"type":"object","properties":{"delay":{"type":"integer","minimum":0},"at":{"type":"integer","minimum":0},"repeat":{"type":"integer","minimum":1},"count":{"type":"integer","minimum":1},"timerId":{"type":"string"},"message":{"type":"object","properties":{"kind":{"enum":["command","query","event"]},"type":{"type":"string"},"data":true,"metadata":{"type":"object"}},"required":["kind","type","data"]}},"required":["message"],"dependentRequired":{"count":["repeat"]},"additionalProperties":false}"#,
         output: r#"{"type":"object","properties":{"timerId":{"type":"string"}}}"#,
     },
     Entry {

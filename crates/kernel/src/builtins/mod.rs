@@ -5,6 +5,7 @@ mod dead_letters;
 mod describe;
 mod stats;
 mod subscribe;
+mod trace;
 
 pub use stats::Census;
 
@@ -70,6 +71,7 @@ impl Kernel {
             Builtin::ResetActor => self.reset_by_name(&request, now),
             Builtin::DeadLetters => self.serve_dead_letters(&request, caller, now),
             Builtin::Stats => self.stats_answer(None),
+            Builtin::Trace => self.trace(&request, key, now),
             Builtin::TimerSchedule => self.timer_schedule(&request, caller, now),
             Builtin::TimerCancel => self.timer_cancel(&request, caller),
             Builtin::TimerList => self.timer_list(caller, now),

@@ -36,6 +36,8 @@ pub struct Census {
     pub dead_letters: usize,
     /// See above.
     pub dead_letter_bytes: usize,
+    /// Bytes of the history.
+    pub history_bytes: usize,
     /// Scheduled messages.
     pub schedules: usize,
     /// Timers of every kind.
@@ -64,6 +66,7 @@ impl Kernel {
             window_bytes: self.requests.window.bytes,
             dead_letters: self.dead.len(),
             dead_letter_bytes: self.dead.bytes(),
+            history_bytes: self.history.bytes(),
             schedules: self.schedules.len(),
             timers: self.wheel.len(),
             connections: self.connections.len(),
@@ -116,6 +119,7 @@ impl Kernel {
                 "windowBytes": census.window_bytes,
                 "deadLetters": census.dead_letters,
                 "deadLetterBytes": census.dead_letter_bytes,
+                "historyBytes": census.history_bytes,
                 "schedules": census.schedules,
                 "timers": census.timers,
                 "connections": census.connections,

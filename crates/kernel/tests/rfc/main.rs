@@ -19,3 +19,4 @@ mod s15_supervision;
 mod s16_flows;
 mod s18_reliability;
 mod support;
+mod trace;

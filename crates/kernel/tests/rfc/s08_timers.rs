@@ -313,3 +313,14 @@ fn s8_3_1_times_at_the_edges_of_the_range_are_at_once_or_never() {
     world.ask(client, &line("command", "Memory.Cleanup", "c-1", json!(1)));
     assert_eq!(world.kernel.next_deadline(), Some(i64::MAX));
 }
+
+#[test]
+fn s8_3_1_a_count_without_a_period_is_told_to_need_one() {
+    let mut world = World::booted(vec![]);
+    let client = world.connect(1);
+    let message = json!({ "kind": "event", "type": "Test.Tick", "data": 1 });
+    let schedule = json!({ "delay": 5, "count": 3, "message": message });
+    let error = world.call(client, "command", "Timer.Schedule", schedule);
+    assert_eq!(code(&error), 422);
+    assert!(data(&error)["message"].as_str().unwrap().contains("data.repeat"));
+}

@@ -1,7 +1,7 @@
 //! Section 10: causation, correlation, terminality.
 
 use super::support::*;
-use mainspring_kernel::{ActorRef, Effect};
+use mainspring_kernel::{ActorRef, Config, Effect};
 use mainspring_message::{Draft, Envelope, Json, Kind};
 use serde_json::json;
 
@@ -149,4 +149,24 @@ fn s10_2_what_an_actor_asks_carries_the_cause_and_the_workflow() {
     assert_eq!((to, answer.causation(), answer.data()), (front, Some("ask-1"), "42"));
     world.replies(front, &request, json!("done"));
     assert_eq!(world.only_written(client).causation(), Some("c-1"));
+}
+
+#[test]
+fn s10_2_a_cause_is_found_among_requests_of_the_same_id_from_several_peers_though_the_latest_is_forgotten() {
+    let mut config = Config::default();
+    config.limits.window_peer_answers_max = 1;
+    let mut world = World::booted_with(config, vec![manifest("echo", &["command:Echo.Say"])]);
+    let (one, two) = (world.connect(1), world.connect(2));
+    let say = |world: &mut World, client, id: &str| {
+        world.ask(client, &line("command", "Echo.Say", id, json!(1)));
+        let (actor, request) = world.only_delivered();
+        world.replies(actor, &request, json!(2));
+        (actor, request)
+    };
+    let (actor, first) = say(&mut world, one, "same");
+    say(&mut world, two, "same");
+    // The second peer's answer makes room for another of its own.
+    say(&mut world, two, "more");
+    world.says_draft(actor, Draft::caused_by(&first, Kind::Event, "Echo.Said", Json::null()));
+    assert_eq!(world.kernel.counters().actor_faults, 0);
 }

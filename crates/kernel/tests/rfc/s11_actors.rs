@@ -167,3 +167,16 @@ fn s11_4_a_reserved_event_from_an_actor_is_a_fault() {
     world.says_draft(actor, Draft::caused_by(&request, Kind::Event, "Sys.BootComplete", Json::null()));
     assert_eq!(world.kernel.counters().actor_faults, 1);
 }
+
+#[test]
+fn s11_4_1_data_that_nests_too_deeply_is_a_fault_from_native_code_too() {
+    let mut world = World::booted(vec![manifest("deep", &["command:Deep.Do"])]);
+    let client = world.connect(1);
+    world.ask(client, &line("command", "Deep.Do", "c-1", json!(1)));
+    let (actor, request) = world.only_delivered();
+    let deep = (0..200).fold(json!(1), |inner, _| json!([inner]));
+    world.replies(actor, &request, deep);
+    let error = world.only_written(client);
+    assert_eq!(code(&error), 502);
+    assert!(data(&error)["message"].as_str().unwrap().contains("128 levels"), "{error:?}");
+}

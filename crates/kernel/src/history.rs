@@ -1,0 +1,268 @@
+//! What happened lately, for `Sys.Trace`: one record for each request that ended and for each event that was told.
+//!
+//! Records lie one after the other in two buffers, in the order in which they ended. When the newer buffer is full, the
+//! older one is emptied and becomes the newer. So a record costs a copy of its texts and no allocation, and between half
+//! of the bound and all of it is remembered.
+
+use crate::ids::ConnectionId;
+use mainspring_message::Kind;
+
+/// Where a message came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Author {
+    Connection(ConnectionId),
+    Capability(u32),
+    /// A schedule, or a dead letter put back.
+    Loop,
+}
+
+/// Where it went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Audience {
+    Capability(u32),
+    /// The loop itself served it.
+    Loop,
+    /// An event: so many capabilities and clients.
+    Subscribers {
+        capabilities: u32,
+        clients: u32,
+    },
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct End<'a> {
+    pub(crate) ended_ns: i64,
+    /// The code of an error; nothing for a reply.
+    pub(crate) code: Option<u16>,
+    /// The id of the reply or error.
+    pub(crate) outcome_id: &'a str,
+}
+
+/// One message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Record<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) type_name: &'a str,
+    pub(crate) id: &'a str,
+    pub(crate) causation: Option<&'a str>,
+    pub(crate) correlation: Option<&'a str>,
+    pub(crate) from: Author,
+    pub(crate) to: Audience,
+    pub(crate) accepted_ns: i64,
+    /// When an actor was last given it.
+    pub(crate) delivered_ns: i64,
+    /// How often an actor was given it.
+    pub(crate) attempts: u32,
+    /// For a request that ended.
+    pub(crate) end: Option<End<'a>>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    older: Vec<u8>,
+    newer: Vec<u8>,
+    /// What each of them may hold.
+    bytes_max: usize,
+}
+
+/// The fixed part of a record, field after field.
+const HEAD_BYTES: usize = 60;
+/// Marks a text that is not there; real ones are far shorter.
+const ABSENT: u16 = u16::MAX;
+const FROM_CAPABILITY: u64 = 1 << 62;
+const FROM_LOOP: u64 = 2 << 62;
+const KINDS: [Kind; 5] = [Kind::Command, Kind::Query, Kind::Event, Kind::Reply, Kind::Error];
+
+impl History {
+    /// A history of at most so many bytes; 0 remembers nothing.
+    pub(crate) fn new(bytes_max: usize) -> History {
+        History { bytes_max: bytes_max / 2, ..History::default() }
+    }
+
+    #[inline]
+    pub(crate) fn is_on(&self) -> bool {
+        self.bytes_max > 0
+    }
+
+    /// Remembers a record.
+    pub(crate) fn push(&mut self, record: &Record<'_>) {
+        let outcome_id = record.end.map(|end| end.outcome_id);
+        let texts =
+            [Some(record.id), Some(record.type_name), record.causation, record.correlation, outcome_id];
+        let bytes = HEAD_BYTES + texts.iter().flatten().map(|text| text.len()).sum::<usize>();
+        if bytes > self.bytes_max {
+            return;
+        }
+        if self.newer.len() + bytes > self.bytes_max {
+            std::mem::swap(&mut self.older, &mut self.newer);
+            self.newer.clear();
+        }
+        if self.newer.capacity() == 0 {
+            // All at once: the pages come one by one as they are written.
+            self.newer.reserve_exact(self.bytes_max);
+        }
+        self.newer.extend_from_slice(&head(record, &texts));
+        for text in texts.into_iter().flatten() {
+            self.newer.extend_from_slice(text.as_bytes());
+        }
+    }
+
+    /// All records, in the order in which they ended.
+    pub(crate) fn records(&self) -> impl Iterator<Item = Record<'_>> {
+        Records { rest: &self.older }.chain(Records { rest: &self.newer })
+    }
+
+    /// What it holds.
+    pub(crate) fn bytes(&self) -> usize {
+        self.older.len() + self.newer.len()
+    }
+}
+
+fn head(record: &Record<'_>, texts: &[Option<&str>; 5]) -> [u8; HEAD_BYTES] {
+    let from = match record.from {
+        Author::Connection(connection) => connection.0 & !(3 << 62),
+        Author::Capability(capability) => FROM_CAPABILITY | u64::from(capability),
+        Author::Loop => FROM_LOOP,
+    };
+    let (way, to, clients) = match record.to {
+        Audience::Capability(capability) => (0u8, capability, 0),
+        Audience::Loop => (1, 0, 0),
+        Audience::Subscribers { capabilities, clients } => (2, capabilities, clients),
+    };
+    let (ended_ns, code) = record.end.map_or((i64::MIN, 0), |end| (end.ended_ns, end.code.unwrap_or(0)));
+    let mut head = [0; HEAD_BYTES];
+    head[0..8].copy_from_slice(&record.accepted_ns.to_le_bytes());
+    head[8..16].copy_from_slice(&record.delivered_ns.to_le_bytes());
+    head[16..24].copy_from_slice(&ended_ns.to_le_bytes());
+    head[24..32].copy_from_slice(&from.to_le_bytes());
+    head[32..36].copy_from_slice(&to.to_le_bytes());
+    head[36..40].copy_from_slice(&clients.to_le_bytes());
+    head[40..44].copy_from_slice(&record.attempts.to_le_bytes());
+    head[44..46].copy_from_slice(&code.to_le_bytes());
+    head[46] = record.kind as u8;
+    head[47] = way;
+    for (at, text) in texts.iter().enumerate() {
+        let length = text.map_or(ABSENT, |text| text.len() as u16);
+        head[48 + 2 * at..50 + 2 * at].copy_from_slice(&length.to_le_bytes());
+    }
+    head
+}
+
+/// Reads records one after the other.
+struct Records<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Record<'a>;
+
+    fn next(&mut self) -> Option<Record<'a>> {
+        let (head, mut rest) = self.rest.split_first_chunk::<HEAD_BYTES>()?;
+        let long = |at: usize| i64::from_le_bytes(head[at..at + 8].try_into().unwrap_or_default());
+        let word = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().unwrap_or_default());
+        let short = |at: usize| u16::from_le_bytes(head[at..at + 2].try_into().unwrap_or_default());
+        let mut texts = [None; 5];
+        for (at, text) in texts.iter_mut().enumerate() {
+            let length = short(48 + 2 * at);
+            if length != ABSENT {
+                let (bytes, behind) = rest.split_at_checked(length as usize)?;
+                *text = str::from_utf8(bytes).ok();
+                rest = behind;
+            }
+        }
+        self.rest = rest;
+        let [id, type_name, causation, correlation, outcome_id] = texts;
+        let from = long(24) as u64;
+        let ended_ns = long(16);
+        Some(Record {
+            kind: *KINDS.iter().find(|kind| **kind as u8 == head[46])?,
+            type_name: type_name?,
+            id: id?,
+            causation,
+            correlation,
+            from: match from & (3 << 62) {
+                0 => Author::Connection(ConnectionId(from)),
+                FROM_CAPABILITY => Author::Capability(from as u32),
+                _ => Author::Loop,
+            },
+            to: match head[47] {
+                0 => Audience::Capability(word(32)),
+                1 => Audience::Loop,
+                _ => Audience::Subscribers { capabilities: word(32), clients: word(36) },
+            },
+            accepted_ns: long(0),
+            delivered_ns: long(8),
+            attempts: word(40),
+            end: outcome_id.map(|outcome_id| End {
+                ended_ns,
+                code: Some(short(44)).filter(|code| *code > 0),
+                outcome_id,
+            }),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(id: &str) -> Record<'_> {
+        Record {
+            kind: Kind::Query,
+            type_name: "Test.Ask",
+            id,
+            causation: None,
+            correlation: Some("flow"),
+            from: Author::Connection(ConnectionId(7)),
+            to: Audience::Capability(3),
+            accepted_ns: -5,
+            delivered_ns: 6,
+            attempts: 2,
+            end: Some(End { ended_ns: 9, code: Some(502), outcome_id: "" }),
+        }
+    }
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let mut history = History::new(4096);
+        let event = Record {
+            kind: Kind::Event,
+            causation: Some("c"),
+            correlation: None,
+            from: Author::Capability(9),
+            to: Audience::Subscribers { capabilities: 1, clients: 70_000 },
+            end: None,
+            ..record("e")
+        };
+        let by_the_loop = Record { from: Author::Loop, to: Audience::Loop, ..record("l") };
+        for it in [record("r"), event, by_the_loop] {
+            history.push(&it);
+        }
+        assert_eq!(history.records().collect::<Vec<_>>(), [record("r"), event, by_the_loop]);
+    }
+
+    #[test]
+    fn it_keeps_the_latest_within_its_bound_and_allocates_twice() {
+        let mut history = History::new(1000);
+        for number in 0..1000 {
+            history.push(&record(&format!("id-{number:04}")));
+            assert!(history.bytes() <= 1000);
+        }
+        let kept: Vec<String> = history.records().map(|record| record.id.to_owned()).collect();
+        assert!(kept.len() >= 6 && kept.is_sorted(), "{kept:?}");
+        assert_eq!(kept.last().unwrap(), "id-0999");
+        assert_eq!((history.older.capacity(), history.newer.capacity()), (500, 500));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_left_out_and_nothing_else() {
+        let mut history = History::new(300);
+        history.push(&record("a"));
+        history.push(&record(&"long".repeat(100)));
+        assert_eq!(history.records().count(), 1);
+        let mut off = History::new(0);
+        off.push(&record("a"));
+        assert_eq!((off.is_on(), off.records().count()), (false, 0));
+    }
+}
