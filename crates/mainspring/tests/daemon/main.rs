@@ -3,7 +3,9 @@
 mod batch;
 mod boot;
 mod clients;
+mod floors;
 mod flows;
+mod guests;
 mod processes;
 mod shutdown;
 mod support;

@@ -1,12 +1,13 @@
-//! A capability that misbehaves in whatever way a message asks for, by its data: `{"do": "spin"}`. Anything else is answered as it should be.
+//! A capability that misbehaves in whatever way a message asks for, by its data: `["spin"]`. Anything else is answered as it should be.
 //!
 //! The tests of the daemon run it beside well-behaved capabilities, which must not notice.
 
 use mainspring_guest::capability::{self, Envelope, Json, Outbox};
 use mainspring_guest::zi;
-use mainspring_guest::{block_on, eprintln, shutdown_requested, stdout};
+use mainspring_guest::{TcpStream, block_on, eprintln, shutdown_requested, stdout};
 use std::future::pending;
 use std::io;
+use std::ops::ControlFlow;
 
 const STANDARD_INPUT: i32 = 0;
 
@@ -14,20 +15,23 @@ fn main() -> io::Result<()> {
     block_on(async {
         let (mut inbox, outbox) = capability::open()?;
         while let Some(message) = inbox.next().await? {
-            act(&message, &outbox).await?;
+            if act(&message, &outbox).await?.is_break() {
+                break;
+            }
         }
         Ok(())
     })
 }
 
-async fn act(message: &Envelope, outbox: &Outbox) -> io::Result<()> {
-    // `{"do":"spin"}`: the fourth part between quotes.
-    match message.data().split('"').nth(3).unwrap_or("") {
+async fn act(message: &Envelope, outbox: &Outbox) -> io::Result<ControlFlow<()>> {
+    // `["connect","place"]`: words between quotes.
+    let mut words = message.data().split('"').skip(1).step_by(2);
+    match words.next().unwrap_or("") {
         "spin" => loop {
             std::hint::black_box(());
         },
         "trap" => panic!("asked to trap"),
-        "exit" => std::process::exit(3),
+        "fail" => return Err(io::Error::other("asked to fail")),
         "sleep" => pending().await,
         "linger" => {
             outbox.reply(message, Json::null());
@@ -35,7 +39,7 @@ async fn act(message: &Envelope, outbox: &Outbox) -> io::Result<()> {
             shutdown_requested().await;
             outbox.event(message, "Hostile.Interrupted", Json::null());
             outbox.flush().await?;
-            std::process::exit(0)
+            return Ok(ControlFlow::Break(()));
         }
         "flood" => loop {
             outbox.event(message, "Hostile.Flooded", Json::null());
@@ -44,11 +48,10 @@ async fn act(message: &Envelope, outbox: &Outbox) -> io::Result<()> {
         "endless line" => loop {
             stdout().write_all(&[b'x'; 4096]).await?;
         },
-        "garbage" => stdout().write_all(b"this is no message\n").await,
+        "garbage" => stdout().write_all(b"this is no message\n").await?,
         "answer twice" => {
             outbox.reply(message, Json::null());
             outbox.reply(message, Json::null());
-            Ok(())
         }
         "close input" => {
             outbox.reply(message, Json::null());
@@ -65,14 +68,23 @@ async fn act(message: &Envelope, outbox: &Outbox) -> io::Result<()> {
         "complain" => {
             eprintln!("nothing is right");
             outbox.reply(message, message.data_json());
-            Ok(())
         }
         "complain for ever" => loop {
             eprintln!("nothing is ever right");
         },
-        _ => {
-            outbox.reply(message, message.data_json());
-            Ok(())
+        "connect" => {
+            let outcome = TcpStream::connect(words.next().unwrap_or("")).await.map(drop);
+            let text =
+                outcome.map_or_else(|error| format!("{:?}", error.kind()), |()| "connected".to_owned());
+            outbox.reply(message, json_word(&text));
         }
+        _ if message.kind().is_request() => outbox.reply(message, message.data_json()),
+        _ => {}
     }
+    Ok(ControlFlow::Continue(()))
+}
+
+/// A word as JSON; it needs no escapes.
+fn json_word(word: &str) -> Json {
+    Json::parse(&format!("\"{word}\"")).unwrap_or_else(|_| Json::null())
 }
