@@ -77,9 +77,9 @@ impl Batch {
     pub(crate) fn fetch_events(&mut self, handle: &Handle) -> Result<()> {
         let core = handle.core();
         self.next_event = 0;
-        let result = core.poller.borrow_mut().wait(&mut self.events, Wait::Block, None);
+        core.poller.borrow_mut().wait(&mut self.events, Wait::Block, None)?;
         count(&core.counters.events, self.events.len() as u64);
-        result
+        Ok(())
     }
 
     /// Waits. Says whether it may have blocked.

@@ -127,6 +127,7 @@ impl Poller {
     }
 
     /// Waits; `deadline` bounds the wait and, where there is an alarm, arms it.
+    #[inline]
     pub(crate) fn wait(
         &mut self,
         events: &mut Vec<Event>,
