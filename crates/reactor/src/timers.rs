@@ -19,8 +19,7 @@ mod tests;
 
 /// What a slot has for an entry when it is free.
 const VACANT: u32 = u32::MAX;
-/// What a slot has for an entry when its timer is due and waits in the batch for its call, or is being called for the last
-/// time.
+/// What a slot has for an entry when its timer is due and waits in the batch for its call.
 const IN_BATCH: u32 = u32::MAX - 1;
 /// Marks the entry of a timer whose callback has nothing to drop.
 const INERT: u32 = 1 << 31;
