@@ -109,7 +109,7 @@ pub struct GuestProgram {
     pub folders: Vec<Folder>,
     /// What it may use.
     pub limits: GuestLimits,
-    /// How long it may take to end once its input has ended; then it is killed.
+    /// How long it may take to end once its input has ended: after half of it it is interrupted, after all of it killed.
     pub grace: Duration,
 }
 

@@ -266,7 +266,7 @@ pub(super) struct WasmFile {
     /// Folders that are opened to it, as `HOST`, `HOST::GUEST` or `HOST::GUEST:ro`.
     #[serde(default)]
     pub(super) folders: Vec<String>,
-    /// How long it may take to end once its input has ended; then it is killed.
+    /// How long it may take to end once its input has ended: after half of it it is interrupted, after all of it killed.
     #[serde(default = "grace")]
     pub(super) grace: Time,
     /// What it may use.
