@@ -1,5 +1,7 @@
 //! Standard output that may end at any time: whoever reads it (`head`, a pager) may have enough.
 
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{FileType, fstat};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -13,4 +15,25 @@ pub(super) fn print(text: &str) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Whether standard output is a pipe, whose reader may go away.
+pub(super) fn is_pipe() -> bool {
+    fstat(io::stdout()).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo)
+}
+
+/// Ends this process, with success, when the reader of standard output goes away: also while there is nothing to write.
+pub(super) fn end_with_reader() {
+    if !is_pipe() {
+        return;
+    }
+    std::thread::spawn(|| {
+        let stdout = io::stdout();
+        let mut end = [PollFd::new(&stdout, PollFlags::empty())];
+        // Errors are reported whatever is asked for.
+        while poll(&mut end, None) == Err(rustix::io::Errno::INTR) {}
+        if end[0].revents().contains(PollFlags::ERR) {
+            std::process::exit(0);
+        }
+    });
 }

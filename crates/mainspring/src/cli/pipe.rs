@@ -1,5 +1,6 @@
 //! `mainspring pipe`: messages in, messages out, one a line.
 
+use super::output;
 use super::target::{Failure, Target};
 use crate::client::{ClientError, Lines, fresh_id, now_ms};
 use mainspring_message::{Draft, Json, Kind};
@@ -39,7 +40,13 @@ fn pipe(target: &Target) -> Result<(), Failure> {
     let sending = stream.try_clone().map_err(ClientError::from)?;
     let (done, fed) = mpsc::channel();
     // Sending waits while the daemon does not read, and receiving while nobody reads us: neither may wait for the other.
-    std::thread::spawn(move || done.send(feed(sending)));
+    std::thread::spawn(move || {
+        let mut sending = sending;
+        // Told before the daemon learns that nothing more comes, so it is known when the daemon hangs up for that.
+        let _ = done.send(feed(&mut sending));
+        let _ = sending.shutdown(Shutdown::Write);
+    });
+    output::end_with_reader();
     print_answers(&mut stream, &mut lines)?;
     // The daemon hung up. That is as it should be if there was nothing more to send.
     match fed.try_recv() {
@@ -48,37 +55,34 @@ fn pipe(target: &Target) -> Result<(), Failure> {
     }
 }
 
-/// Sends what comes on standard input, and says when that has ended.
-fn feed(mut stream: UnixStream) -> Result<(), Failure> {
+/// Sends what comes on standard input until that ends.
+fn feed(stream: &mut UnixStream) -> Result<(), Failure> {
     let mut lines = Lines::default();
     let mut stdin = io::stdin().lock();
     let mut outgoing = Vec::new();
-    let mut outcome = Ok(());
     let mut number = 0;
     loop {
-        let count = lines.fill(&mut stdin);
-        while let Some(line) = lines.next_line() {
+        let count = match lines.fill(&mut stdin) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(Failure::Usage(format!("cannot read standard input: {error}"))),
+            Ok(count) => count,
+        };
+        let mut outcome = Ok(());
+        while let (Ok(()), Some(line)) = (&outcome, lines.next_line()) {
             number += 1;
-            outcome = outcome.and_then(|()| take(line, number, &mut outgoing));
+            outcome = take(line, number, &mut outgoing);
         }
-        let ended = matches!(count, Ok(0)) || outcome.is_err();
-        if let (true, Ok(()), Some(rest)) = (ended, &outcome, lines.rest()) {
-            outcome = take(rest, number + 1, &mut outgoing);
+        if count == 0 && outcome.is_ok() {
+            // The last line may lack its end.
+            outcome = lines.rest().map_or(Ok(()), |rest| take(rest, number + 1, &mut outgoing));
         }
         // All that came with one read is sent with one write. That the daemon is gone is told by whoever reads from it.
         let _ = stream.write_all(&outgoing);
         outgoing.clear();
-        match count {
-            _ if ended => break,
-            Err(error) if error.kind() != io::ErrorKind::Interrupted => {
-                outcome = Err(Failure::Usage(format!("cannot read standard input: {error}")));
-                break;
-            }
-            _ => {}
+        if count == 0 || outcome.is_err() {
+            return outcome;
         }
     }
-    let _ = stream.shutdown(Shutdown::Write);
-    outcome
 }
 
 /// A message without the part that nobody wants to write by hand.

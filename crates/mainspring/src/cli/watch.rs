@@ -1,5 +1,6 @@
 //! `mainspring watch`: events as they happen.
 
+use super::output;
 use super::target::{Failure, Target};
 use super::text;
 use crate::client::{ClientError, Lines};
@@ -94,9 +95,7 @@ fn subscription(arguments: &Arguments) -> Draft {
 /// Ends when the reader of a pipe goes away, also while there is nothing to write to it.
 fn end_with_reader(reactor: &Reactor) -> Result<(), Failure> {
     let stdout = io::stdout();
-    let is_pipe = rustix::fs::fstat(&stdout)
-        .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Fifo);
-    if is_pipe {
+    if output::is_pipe() {
         let stop = |_: &mut (), event: &Event<'_>| event.reactor().stop();
         reactor.watch_raw(stdout.as_raw_fd(), ()).on_error(stop).start().map_err(loop_failed)?;
     }

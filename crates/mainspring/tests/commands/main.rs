@@ -3,6 +3,8 @@
 mod document;
 mod fake;
 mod finding;
+mod looking;
+mod piping;
 mod real;
 mod requests;
 mod shop;

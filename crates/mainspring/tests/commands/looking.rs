@@ -1,0 +1,120 @@
+//! `describe`, `timers`, `dead-letters`, `completions`, `--help` and `--version`.
+
+use crate::fake::{command, stderr, stdout};
+use crate::real::Real;
+use serde_json::{Value, json};
+use std::process::Stdio;
+
+#[test]
+fn describe_tells_everything_one_capability_and_one_type() {
+    let daemon = Real::start("");
+    let all = daemon.ok(&["describe"]);
+    for words in [
+        "Memory: ",
+        "  command         Memory.Set\n",
+        "  query           Memory.Get\n",
+        "The loop itself:\n",
+        "Timer.Schedule",
+    ] {
+        assert!(all.contains(words), "{words}: {all}");
+    }
+    let one = daemon.ok(&["describe", "Memory.Get"]);
+    assert!(one.starts_with("query Memory.Get (Memory)\n") && one.contains("\ndata:\n{\n"), "{one}");
+    assert!(one.contains("\ndata of the reply:\n"), "{one}");
+    let builtin = daemon.ok(&["describe", "Sys.DeadLetters"]);
+    assert!(
+        builtin.contains("query Sys.DeadLetters (the loop)")
+            && builtin.contains("command Sys.DeadLetters (the loop)")
+    );
+    let capability = daemon.ok(&["describe", "--capability", "Memory"]);
+    assert!(capability.contains("\ntakes:\n{") && capability.contains("\nsays:\n{"), "{capability}");
+    let data: Value = serde_json::from_str(&daemon.ok(&["describe", "--json"])).unwrap();
+    assert!(data["capabilities"].is_array());
+    let unknown = daemon.run(&["describe", "No.Such"]);
+    assert_eq!(unknown.status.code(), Some(1));
+    assert!(stderr(&unknown).contains("(404)"), "{}", stderr(&unknown));
+}
+
+#[test]
+fn timers_are_listed_and_cancelled() {
+    let daemon = Real::start("");
+    assert_eq!(daemon.ok(&["timers"]), "no timers\n");
+    let schedule = json!({ "timerId": "nightly", "repeat": 86_400_000, "message": { "kind": "event", "type": "App.Night", "data": 1 } });
+    daemon.ok(&["send", "Timer.Schedule", &schedule.to_string()]);
+    let listing = daemon.ok(&["timers"]);
+    let row = listing.lines().nth(1).unwrap();
+    assert!(row.starts_with("nightly") && row.contains("App.Night") && row.contains("for ever"), "{listing}");
+    daemon.ok(&["timers", "--cancel", "nightly"]);
+    assert_eq!(daemon.ok(&["timers"]), "no timers\n");
+    let again = daemon.run(&["timers", "--cancel", "nightly"]);
+    assert_eq!(again.status.code(), Some(1), "{}", stdout(&again));
+}
+
+/// A capability that ends over every command.
+const FRAGILE: &str = "[[capability]]
+id = 'fragile'
+description = 'Breaks.'
+inbound = { properties = { kind = { const = 'command' }, type = { const = 'App.Break' } } }
+program = { process = ['sh', '-c', 'read line; exit 1'] }
+restart = { max_restarts = 100, backoff_ms = 1 }
+";
+
+#[test]
+fn dead_letters_are_listed_shown_sent_again_and_dropped() {
+    let daemon = Real::start(FRAGILE);
+    assert_eq!(daemon.ok(&["dead-letters"]), "no dead letters\n");
+    let crash = || {
+        let output = daemon.run(&["send", "App.Break", "{\"n\": 1.50}"]);
+        assert!(stderr(&output).contains("Sys.ActorCrash (502)"), "{}", stderr(&output));
+        assert!(stderr(&output).contains("effects may have happened"), "{}", stderr(&output));
+    };
+    crash();
+    crash();
+    let data: Value = serde_json::from_str(&daemon.ok(&["dead-letters", "--json"])).unwrap();
+    let numbers: Vec<u64> =
+        data["letters"].as_array().unwrap().iter().map(|letter| letter["number"].as_u64().unwrap()).collect();
+    assert_eq!(numbers.len(), 2);
+    let listing = daemon.ok(&["dead-letters", "list"]);
+    assert!(listing.lines().nth(1).unwrap().contains("command  App.Break"), "{listing}");
+    let first = numbers[0].to_string();
+    let shown = daemon.ok(&["dead-letters", "show", &first]);
+    assert!(shown.contains("{\"n\": 1.50}"), "{shown}");
+    assert!(daemon.ok(&["dead-letters", "requeue", &first]).starts_with("sent again as "));
+    let second = numbers[1].to_string();
+    assert_eq!(daemon.ok(&["dead-letters", "drop", &second]), "1 dropped\n");
+    let gone = daemon.run(&["dead-letters", "show", &second]);
+    assert_eq!(gone.status.code(), Some(1));
+    daemon.ok(&["dead-letters", "drop", "--all"]);
+    let nothing = daemon.run(&["dead-letters", "drop"]);
+    assert_eq!(nothing.status.code(), Some(2));
+}
+
+#[test]
+fn every_command_has_help_with_examples() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| {
+        let output = command(arguments, folder.path()).stdin(Stdio::null()).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
+        stdout(&output).to_owned()
+    };
+    let help = run(&["--help"]);
+    let listed = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let names: Vec<&str> = listed
+        .lines()
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .collect();
+    assert!(names.contains(&"up") && names.contains(&"dead-letters"), "{names:?}");
+    for name in names {
+        let help = run(&[name, "--help"]);
+        assert!(
+            help.contains(&format!("Examples:\n  mainspring {name}")) || help.contains("Examples:\n"),
+            "{name}: {help}"
+        );
+    }
+    assert!(run(&["--version"]).starts_with("mainspring 0."));
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(run(&["completions", shell]).contains("dead-letters"), "{shell}");
+    }
+}
