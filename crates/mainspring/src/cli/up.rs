@@ -5,6 +5,7 @@ use crate::daemon::{self, Options, Report};
 use crate::settings::{LogFormat, LogLevel};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -65,7 +66,10 @@ pub(super) fn up(arguments: &Arguments) -> Result<ExitCode, Error> {
         (false, true) => Report::Quiet,
         (false, false) => Report::Human,
     };
-    let code = daemon::run(settings, Options { report, ..Options::default() })?;
+    let (file, flags) = (arguments.config.clone(), overrides(arguments));
+    let reader: daemon::Reader =
+        Arc::new(move || config::load(file.as_deref(), &flags).map_err(|error| error.to_string()));
+    let code = daemon::run(settings, Options { report, reader: Some(reader), ..Options::default() })?;
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
 }
 

@@ -16,9 +16,11 @@ mod limits;
 mod lines;
 mod log;
 mod memory;
+mod notify;
 mod outlet;
 mod pump;
 mod refusal;
+mod reload;
 mod report;
 mod signals;
 mod wire;
@@ -26,6 +28,7 @@ mod wire;
 pub use actors::{Actor, Driver, Native, Natives, Port};
 pub use error::Error;
 pub use log::install as install_log;
+pub use reload::Reader;
 pub use report::Report;
 
 use crate::settings::Settings;
@@ -35,17 +38,28 @@ use mainspring_reactor::Reactor;
 use pump::Pump;
 
 /// What a daemon is told besides its settings.
-#[derive(Debug)]
 pub struct Options {
     /// How the boot is told.
     pub report: Report,
     /// The native capabilities that settings may name.
     pub natives: Natives,
+    /// How the settings are read again (SIGHUP); absent, they are not.
+    pub reader: Option<Reader>,
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options")
+            .field("report", &self.report)
+            .field("natives", &self.natives)
+            .field("reader", &self.reader.is_some())
+            .finish()
+    }
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { report: Report::Human, natives: Natives::built_in() }
+        Options { report: Report::Human, natives: Natives::built_in(), reader: None }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Signals: SIGTERM and SIGINT ask the daemon to end; asked again, it ends firmly.
+//! Signals: SIGTERM and SIGINT ask the daemon to end; asked again, it ends firmly. SIGHUP has it read its settings again.
 
 use super::pump::Pump;
 use mainspring_reactor::{Handle, Signal};
@@ -14,5 +14,7 @@ pub(crate) fn watch(reactor: &Handle, pump: &Rc<Pump>) -> Result<(), mainspring_
             true => pump.hasten(name),
         })?;
     }
+    let at_hangup = Rc::clone(pump);
+    reactor.on_signal(Signal::HUP, move |_| Pump::reload(&at_hangup))?;
     Ok(())
 }

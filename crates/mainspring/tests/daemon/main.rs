@@ -7,6 +7,8 @@ mod floors;
 mod flows;
 mod guests;
 mod processes;
+mod reload;
+mod service;
 mod shutdown;
 mod support;
 mod tcp;

@@ -15,7 +15,8 @@ pub use port::Port;
 pub(crate) use process::Nursery;
 
 use super::hub::Hub;
-use crate::settings::{Capability, Program};
+use super::reload::Stamped;
+use crate::settings::Program;
 use guest::GuestDriver;
 use mainspring_kernel::ActorRef;
 use mainspring_message::Envelope;
@@ -97,20 +98,43 @@ pub(crate) struct Actors {
 }
 
 struct Place {
-    capability: Capability,
+    stamped: Stamped,
+    /// Whether a reload has taken the capability away.
+    removed: bool,
     name: Rc<str>,
     driver: Option<Box<dyn Driver>>,
     life: Option<(u32, Box<dyn Actor>)>,
     dirty: bool,
 }
 
+impl Place {
+    fn new(stamped: Stamped) -> Place {
+        let name = Rc::from(stamped.0.manifest.id.as_str());
+        Place { stamped, removed: false, name, driver: None, life: None, dirty: false }
+    }
+}
+
 impl Actors {
-    pub(crate) fn new(hub: Rc<Hub>, workshop: Workshop, capabilities: Vec<Capability>) -> Actors {
-        let place = |capability: Capability| {
-            let name = Rc::from(capability.manifest.id.as_str());
-            Place { capability, name, driver: None, life: None, dirty: false }
-        };
-        Actors { hub, workshop, places: capabilities.into_iter().map(place).collect(), dirty: Vec::new() }
+    pub(crate) fn new(hub: Rc<Hub>, workshop: Workshop, capabilities: Vec<Stamped>) -> Actors {
+        let places = capabilities.into_iter().map(Place::new).collect();
+        Actors { hub, workshop, places, dirty: Vec::new() }
+    }
+
+    /// The capabilities there are.
+    pub(crate) fn capabilities(&self) -> Vec<&Stamped> {
+        self.places.iter().filter(|place| !place.removed).map(|place| &place.stamped).collect()
+    }
+
+    /// The next lives of a capability are of this program, or there are none.
+    pub(crate) fn change(&mut self, capability: u32, stamped: Option<Stamped>) {
+        match (self.places.get_mut(capability as usize), stamped) {
+            (Some(place), Some(stamped)) => {
+                (place.stamped, place.driver, place.removed) = (stamped, None, false);
+            }
+            (Some(place), None) => place.removed = true,
+            (None, Some(stamped)) => self.places.push(Place::new(stamped)),
+            (None, None) => {}
+        }
     }
 
     /// Begins a life.
@@ -120,7 +144,7 @@ impl Actors {
         let port = Port::new(Rc::clone(&self.hub), actor, Rc::clone(&place.name));
         let driver = match &mut place.driver {
             Some(driver) => Ok(driver),
-            none => self.workshop.driver(&place.capability.program).map(|driver| none.insert(driver)),
+            none => self.workshop.driver(&place.stamped.0.program).map(|driver| none.insert(driver)),
         };
         match driver.and_then(|driver| driver.spawn(port)) {
             Ok(life) => place.life = Some((actor.incarnation, life)),
@@ -185,7 +209,7 @@ impl Actors {
         let numbers = self.places.iter().filter_map(|place| {
             let (_, life) = place.life.as_ref()?;
             let stats = life.stats();
-            (!stats.is_null()).then(|| (place.capability.manifest.id.clone(), stats))
+            (!stats.is_null()).then(|| (place.stamped.0.manifest.id.clone(), stats))
         });
         Value::Object(numbers.collect())
     }

@@ -1,5 +1,6 @@
 //! Starting a child process: its own group, its limits, pipes for its standard streams.
 
+use super::super::super::notify::NOTIFY_VARIABLE;
 use super::super::Port;
 use super::nursery::Nursery;
 use crate::settings::{ProcessLimits, ProcessProgram};
@@ -32,6 +33,7 @@ pub(super) fn launch(program: &ProcessProgram, port: &Port, nursery: &Nursery) -
     command
         .args(arguments)
         .current_dir(&folder)
+        .env_remove(NOTIFY_VARIABLE)
         .env(LIFE_VARIABLE, nursery.tag(port))
         .envs(program.environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::piped())

@@ -1,15 +1,20 @@
 //! The pump: once per turn of the loop it runs the kernel, carries its effects out and writes what is to be written.
 
+mod reloading;
+
 use super::actors::{Actors, Foundry, Nursery, Workshop};
 use super::clients::Clients;
 use super::doors::Doors;
 use super::hub::Hub;
+use super::notify::Notifier;
+use super::reload;
 use super::report;
 use super::{Options, Report};
 use crate::settings::Settings;
 use mainspring_kernel::{BootPlan, Effect, Kernel, Level, Source, Turn};
 use mainspring_message::Json;
 use mainspring_reactor::{Handle, Instant, Timer};
+use reloading::{Fixed, Reloading};
 use serde_json::json;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -25,6 +30,10 @@ pub(crate) struct Pump {
     doors: RefCell<Doors>,
     actors: RefCell<Actors>,
     report: Report,
+    notifier: Notifier,
+    reloading: Reloading,
+    /// Whether the service manager was told of the end.
+    stopping: Cell<bool>,
     /// What the kernel boots with, until it does.
     plan: Cell<Option<BootPlan>>,
     /// Kept for its room.
@@ -61,6 +70,7 @@ impl Pump {
         };
         let hub = Rc::new(Hub::new(kernel, reactor.clone()));
         let clients = Clients::new(Rc::clone(&hub), reactor.clone());
+        let fixed = Fixed { kernel: settings.kernel, doors: settings.doors.clone() };
         let doors = Doors::new(reactor.clone(), Rc::clone(&clients), settings.doors);
         let workshop = Workshop {
             reactor: reactor.clone(),
@@ -68,7 +78,7 @@ impl Pump {
             nursery: Rc::clone(nursery),
             foundry: Foundry::new(reactor),
         };
-        let actors = Actors::new(Rc::clone(&hub), workshop, settings.capabilities);
+        let actors = Actors::new(Rc::clone(&hub), workshop, reload::stamp(settings.capabilities));
         Rc::new(Pump {
             hub,
             reactor: reactor.clone(),
@@ -76,6 +86,9 @@ impl Pump {
             doors: RefCell::new(doors),
             actors: RefCell::new(actors),
             report: options.report,
+            notifier: Notifier::from_environment(),
+            reloading: Reloading::new(options.reader, fixed),
+            stopping: Cell::new(false),
             plan: Cell::new(Some(plan)),
             effects: RefCell::default(),
             alarm: Cell::new(None),
@@ -167,7 +180,12 @@ impl Pump {
                 let started = self.doors.borrow_mut().start(adapter);
                 self.hub.feed(|kernel, now| kernel.adapter_started(adapter, started, now));
             }
-            Effect::StopAdapter { adapter } => self.doors.borrow_mut().stop(adapter),
+            Effect::StopAdapter { adapter } => {
+                if !self.stopping.replace(true) {
+                    self.notifier.stopping();
+                }
+                self.doors.borrow_mut().stop(adapter);
+            }
             Effect::CollectStats { ticket } => {
                 let numbers = self.stats();
                 self.hub.feed(|kernel, now| kernel.stats_collected(ticket, numbers, now));
@@ -175,6 +193,7 @@ impl Pump {
             Effect::Ready { summary } => {
                 let took = self.reactor.now().saturating_duration_since(self.started);
                 report::ready(self.report, &summary, took);
+                self.notifier.ready();
             }
             Effect::BootFailed { report } => report::failed(self.report, &report),
             Effect::Log { level, text } => match level {

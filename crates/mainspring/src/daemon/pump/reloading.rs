@@ -1,0 +1,91 @@
+//! Reading the settings of a running daemon again.
+
+use super::super::reload::{self, Reader, Stamped};
+use super::Pump;
+use crate::settings::Door;
+use mainspring_kernel::Config;
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// How the settings are read again, and whether that is being done.
+pub(super) struct Reloading {
+    reader: Option<Reader>,
+    fixed: Fixed,
+    stage: Cell<Stage>,
+}
+
+impl Reloading {
+    pub(super) fn new(reader: Option<Reader>, fixed: Fixed) -> Reloading {
+        Reloading { reader, fixed, stage: Cell::new(Stage::No) }
+    }
+}
+
+/// What a reload does not change.
+pub(super) struct Fixed {
+    pub(super) kernel: Config,
+    pub(super) doors: Vec<Door>,
+}
+
+/// Whether the settings are being read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    No,
+    Yes,
+    /// They were asked for again in the meantime.
+    Again,
+}
+
+impl Pump {
+    /// Reads the settings again and changes what has changed in the capabilities. The reading is done on another thread.
+    pub(crate) fn reload(this: &Rc<Pump>) {
+        let Some(reader) = this.reloading.reader.clone() else { return };
+        if this.reloading.stage.get() != Stage::No {
+            return this.reloading.stage.set(Stage::Again);
+        }
+        tracing::info!("the configuration is read again");
+        let read = move || {
+            reader().map(|settings| (settings.kernel, settings.doors, reload::stamp(settings.capabilities)))
+        };
+        let pump = Rc::clone(this);
+        let begun = this.reactor.blocking(read).and_then(|reading| {
+            this.reactor.spawn(async move {
+                match reading.await {
+                    Ok((kernel, doors, capabilities)) => pump.adopt(&kernel, &doors, &capabilities),
+                    Err(reason) => tracing::error!("nothing was reloaded: {reason}"),
+                }
+                pump.notifier.ready();
+                if pump.reloading.stage.replace(Stage::No) == Stage::Again {
+                    Pump::reload(&pump);
+                }
+            })
+        });
+        match begun {
+            Ok(_) => {
+                this.reloading.stage.set(Stage::Yes);
+                this.notifier.reloading();
+            }
+            Err(error) => tracing::error!("the configuration cannot be read: {error}"),
+        }
+    }
+
+    /// Takes over the capabilities of new settings.
+    fn adopt(&self, kernel: &Config, doors: &[Door], capabilities: &[Stamped]) {
+        if *kernel != self.reloading.fixed.kernel || *doors != *self.reloading.fixed.doors {
+            tracing::warn!(
+                "sockets, limits and timeouts have changed: they take effect when the daemon is started anew"
+            );
+        }
+        let mut actors = self.actors.borrow_mut();
+        let (changes, programs): (Vec<_>, Vec<_>) =
+            reload::changes(&actors.capabilities(), capabilities).into_iter().unzip();
+        if changes.is_empty() {
+            return tracing::info!("no capability has changed");
+        }
+        // A refusal is logged by the kernel, and told as an event.
+        if let Ok(changed) = self.hub.feed(|kernel, now| kernel.reload(changes, now)) {
+            for (capability, program) in changed.into_iter().zip(programs) {
+                actors.change(capability, program);
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Reading the configuration again: which capabilities have changed, by what they say or by the files of their programs.
+
+use crate::settings::{Capability, Program, Settings};
+use mainspring_kernel::Change;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Reads the settings anew, off the loop's thread.
+pub type Reader = Arc<dyn Fn() -> Result<Settings, String> + Send + Sync>;
+
+/// What there was of the files of a program when it was looked at: two looks differ when a file was changed or replaced.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stamp(Vec<(PathBuf, [i64; 5])>);
+
+impl Stamp {
+    /// Looks at the files of a program: the program itself, and every argument that is a file.
+    pub(crate) fn of(program: &Program) -> Stamp {
+        match program {
+            Program::Native(_) => Stamp::default(),
+            Program::Guest(guest) => Stamp(look_at(&guest.module).into_iter().collect()),
+            Program::Process(process) => {
+                let words = process.command.iter().enumerate();
+                // A bare name is looked up in PATH, so a file of that name in the folder is not the program.
+                let files = words.filter(|(at, word)| *at > 0 || word.contains('/'));
+                Stamp(files.filter_map(|(_, word)| look_at(&process.folder.join(word))).collect())
+            }
+        }
+    }
+}
+
+fn look_at(path: &Path) -> Option<(PathBuf, [i64; 5])> {
+    let about = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+    let identity =
+        [about.dev() as i64, about.ino() as i64, about.size() as i64, about.mtime(), about.mtime_nsec()];
+    Some((path.to_owned(), identity))
+}
+
+/// A capability and how its files were.
+pub(crate) type Stamped = (Capability, Stamp);
+
+/// Looks at the files of every program.
+pub(crate) fn stamp(capabilities: Vec<Capability>) -> Vec<Stamped> {
+    capabilities
+        .into_iter()
+        .map(|capability| {
+            let stamp = Stamp::of(&capability.program);
+            (capability, stamp)
+        })
+        .collect()
+}
+
+/// What the kernel is to change so that `old` becomes `new`, each with what it leads to; nothing where nothing has changed.
+pub(crate) fn changes(old: &[&Stamped], new: &[Stamped]) -> Vec<(Change, Option<Stamped>)> {
+    let find_new = |id: &str| new.iter().any(|(capability, _)| capability.manifest.id == id);
+    let removed = old
+        .iter()
+        .map(|(capability, _)| &capability.manifest.id)
+        .filter(|id| !find_new(id))
+        .map(|id| (Change::Remove(id.clone()), None));
+    let rest = new.iter().filter_map(|stamped| {
+        let (capability, stamp) = stamped;
+        let manifest = &capability.manifest;
+        let change = match old.iter().find(|(there, _)| there.manifest.id == manifest.id) {
+            None => Change::Add(manifest.clone()),
+            Some((there, _)) if there.manifest != *manifest => Change::Replace(manifest.clone()),
+            Some((there, before)) if there.program != capability.program || before != stamp => {
+                Change::Restart(manifest.id.clone())
+            }
+            Some(_) => return None,
+        };
+        Some((change, Some(stamped.clone())))
+    });
+    removed.chain(rest).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::{ProcessLimits, ProcessProgram};
+    use serde_json::json;
+    use std::time::Duration;
+
+    fn capability(id: &str, description: &str, folder: &Path) -> Capability {
+        let manifest = json!({
+            "id": id, "description": description,
+            "inbound": { "properties": { "kind": { "const": "query" }, "type": { "const": "A.B" } } },
+        });
+        Capability {
+            manifest: serde_json::from_value(manifest).expect("a manifest"),
+            program: Program::Process(ProcessProgram {
+                command: vec!["sh".into(), "it.sh".into()],
+                folder: folder.to_owned(),
+                environment: Vec::new(),
+                limits: ProcessLimits::default(),
+                grace: Duration::from_secs(1),
+            }),
+            file: None,
+        }
+    }
+
+    #[test]
+    fn only_what_has_changed_is_changed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("it.sh"), "one").expect("a file");
+        let list = |parts: &[(&str, &str)]| {
+            stamp(parts.iter().map(|(id, text)| capability(id, text, folder.path())).collect())
+        };
+        let old = list(&[("same", "x"), ("edited", "x"), ("gone", "x")]);
+        let old: Vec<&Stamped> = old.iter().collect();
+        let names = |new: &[Stamped]| -> Vec<String> {
+            changes(&old, new)
+                .iter()
+                .map(|(change, _)| match change {
+                    Change::Add(manifest) => format!("add {}", manifest.id),
+                    Change::Replace(manifest) => format!("replace {}", manifest.id),
+                    Change::Restart(id) => format!("restart {id}"),
+                    Change::Remove(id) => format!("remove {id}"),
+                })
+                .collect()
+        };
+        let new = list(&[("edited", "y"), ("same", "x"), ("new", "x")]);
+        assert_eq!(names(&new), ["remove gone", "replace edited", "add new"]);
+        std::fs::write(folder.path().join("it.sh"), "three").expect("a file");
+        let new = list(&[("edited", "x"), ("same", "x"), ("gone", "x")]);
+        assert_eq!(names(&new), ["restart edited", "restart same", "restart gone"]);
+    }
+}

@@ -1,0 +1,101 @@
+//! SIGHUP: what has changed is replaced, what has not is left alone, and no message is lost.
+
+use crate::support::{Client, Daemon, code, eventually, line, process, with_programs};
+use serde_json::{Value, json};
+use std::io::Write;
+
+fn answering(word: &str) -> String {
+    format!("import lib, os\nlib.serve(lambda m: [{word:?}, os.getpid()])\n")
+}
+
+fn two() -> Daemon {
+    let config = process("first", &["query:First.Ask"], &["python3", "first.py"], "")
+        + &process("second", &["query:Second.Ask"], &["python3", "second.py"], "");
+    with_programs(&config, &[("first.py", &answering("one")), ("second.py", &answering("one"))])
+}
+
+fn reloaded(client: &mut Client, daemon: &Daemon) -> Value {
+    daemon.signal("HUP");
+    client.event("Sys.CapabilityReloaded")
+}
+
+#[test]
+fn a_program_that_changed_is_replaced_and_the_others_are_left_alone() {
+    let daemon = two();
+    let mut client = daemon.connect();
+    client.subscribe(&["Sys.CapabilityReloaded"]);
+    let (first, second) = (client.query("First.Ask", json!(1)), client.query("Second.Ask", json!(1)));
+    std::fs::write(daemon.path("first.py"), answering("two")).unwrap();
+    assert_eq!(reloaded(&mut client, &daemon)["data"]["capabilityId"], json!("first"));
+    let after = client.query("First.Ask", json!(1));
+    assert_eq!(after[0], json!("two"));
+    assert_ne!(after[1], first[1]);
+    assert_eq!(client.query("Second.Ask", json!(1)), second);
+    daemon.end();
+}
+
+#[test]
+fn nothing_is_lost_when_programs_are_replaced_under_load() {
+    const REQUESTS: usize = 2000;
+    let daemon = two();
+    let mut client = daemon.connect();
+    let mut operator = daemon.connect();
+    operator.subscribe(&["Sys.CapabilityReloaded"]);
+    let many: String =
+        (0..REQUESTS).map(|n| line("query", "First.Ask", &format!("q-{n}"), &json!(n))).collect();
+    let mut writer = client.stream.try_clone().unwrap();
+    let sending = std::thread::spawn(move || writer.write_all(many.as_bytes()).unwrap());
+    let mut words = std::collections::BTreeSet::new();
+    for n in 0..REQUESTS {
+        if n % 400 == 200 {
+            std::fs::write(daemon.path("first.py"), answering(&format!("version {n}"))).unwrap();
+            daemon.signal("HUP");
+        }
+        let answer = client.receive();
+        assert_eq!(answer["kind"], json!("reply"), "{answer}");
+        assert_eq!(answer["metadata"]["causation"], json!(format!("q-{n}")), "in order");
+        words.insert(answer["data"][0].to_string());
+    }
+    sending.join().unwrap();
+    operator.event("Sys.CapabilityReloaded");
+    eventually("the last version answers", || {
+        client.query("First.Ask", json!(0))[0] == json!("version 1800")
+    });
+    assert!(words.contains("\"one\""), "{words:?}");
+    daemon.end();
+}
+
+#[test]
+fn capabilities_come_and_go_and_change_what_they_take() {
+    let daemon = two();
+    let mut client = daemon.connect();
+    client.subscribe(&["Sys.CapabilityReloaded", "Sys.CapabilityAdded", "Sys.CapabilityRemoved"]);
+    let config = process("first", &["query:First.Ask", "query:First.Other"], &["python3", "first.py"], "")
+        + &process("third", &["query:Third.Ask"], &["python3", "second.py"], "");
+    assert_eq!(code(&client.ask("query", "First.Other", json!(1))), 404);
+    std::fs::write(daemon.path("mainspring.toml"), config).unwrap();
+    daemon.signal("HUP");
+    eventually("the third answers", || client.ask("query", "Third.Ask", json!(1))["kind"] == json!("reply"));
+    assert_eq!(client.query("First.Other", json!(1))[0], json!("one"));
+    assert_eq!(code(&client.ask("query", "Second.Ask", json!(1))), 404);
+    daemon.end();
+}
+
+#[test]
+fn a_configuration_with_a_fault_changes_nothing() {
+    let daemon = two();
+    let mut client = daemon.connect();
+    let before = client.query("First.Ask", json!(1));
+    let good = std::fs::read_to_string(daemon.path("mainspring.toml")).unwrap();
+    std::fs::write(daemon.path("mainspring.toml"), format!("{good}\nnonsense = 1\n")).unwrap();
+    daemon.signal("HUP");
+    eventually("that is told", || daemon.log().contains("nothing was reloaded"));
+    assert!(daemon.log().contains("nonsense"), "{}", daemon.log());
+    assert_eq!(client.query("First.Ask", json!(1)), before);
+    // And when it is mended, it is as if nothing had been.
+    std::fs::write(daemon.path("mainspring.toml"), good).unwrap();
+    daemon.signal("HUP");
+    eventually("nothing has changed", || daemon.log().contains("no capability has changed"));
+    assert_eq!(client.query("First.Ask", json!(1)), before);
+    daemon.end();
+}
