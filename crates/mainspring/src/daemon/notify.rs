@@ -67,6 +67,7 @@ impl Notifier {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::linux::net::SocketAddrExt;
     use std::os::unix::net::{SocketAddr, UnixDatagram};
 
     fn heard(socket: &UnixDatagram) -> String {
@@ -84,8 +85,7 @@ mod tests {
         assert!(heard(&socket).starts_with("READY=1\n"));
 
         let name = format!("mainspring-notify-test-{}", std::process::id());
-        let address = std::os::linux::net::SocketAddrExt::from_abstract_name(&name);
-        let address: SocketAddr = address.expect("an address");
+        let address = SocketAddr::from_abstract_name(&name).expect("an address");
         let socket = UnixDatagram::bind_addr(&address).expect("a socket");
         Notifier::to(Some(format!("@{name}").into())).stopping();
         assert!(heard(&socket).starts_with("STOPPING=1\n"));
