@@ -129,6 +129,7 @@ mod tests {
             read += rustix::io::read(&reader, &mut buffer[read..]).expect("the log");
             sink.drain();
         }
+        read += rustix::io::read(&reader, &mut buffer[read..]).expect("the log");
         sink.take(b"after\n");
         read += rustix::io::read(&reader, &mut buffer[read..]).expect("the log");
         let text = String::from_utf8_lossy(&buffer[..read]);
