@@ -217,16 +217,38 @@ fn a_guest_that_does_not_read_is_given_no_more_and_its_neighbours_are_served() {
 }
 
 #[test]
-fn a_guest_that_closes_its_input_and_goes_on_is_ended() {
-    let Some(daemon) = beside_echo("", QUICK, "") else { return };
-    let mut client = daemon.connect();
-    client.subscribe(&["Sys.ActorCrash"]);
-    client.command("Hostile.Do", json!(["close input"]));
-    client.send(line("command", "Hostile.Do", "c-2", &json!(["behave"])));
-    let crash = client.event("Sys.ActorCrash");
-    assert!(message_of(&crash).contains("it closed its standard input"), "{crash}");
-    check_neighbours(&mut client);
-    daemon.end();
+fn a_guest_that_closes_a_stream_and_goes_on_is_ended() {
+    for stream in ["input", "output"] {
+        let Some(daemon) = beside_echo("", QUICK, "") else { return };
+        let mut client = daemon.connect();
+        client.subscribe(&["Sys.ActorCrash"]);
+        client.command("Hostile.Do", json!([format!("close {stream}")]));
+        client.send(line("command", "Hostile.Do", "c-2", &json!(["behave"])));
+        let crash = client.event("Sys.ActorCrash");
+        assert!(message_of(&crash).contains(&format!("it closed its standard {stream}")), "{crash}");
+        check_neighbours(&mut client);
+        daemon.end();
+    }
+}
+
+#[test]
+fn a_program_for_wasi_is_a_capability_too_as_a_module_and_as_a_component() {
+    for name in ["wasi-hello", "wasi-hello.component"] {
+        let Some(path) = module(name) else { return };
+        let arguments = "arguments = [\"capability\"]";
+        let config = guest("plain", "query:Plain.Ask", path.to_str().unwrap(), QUICK, arguments);
+        let daemon = Daemon::prepared(&config, &[], |command| {
+            command.env("XDG_CACHE_HOME", cache());
+        });
+        let mut client = daemon.connect();
+        for number in 0..3 {
+            let id = format!("w-{number}");
+            client.send(line("query", "Plain.Ask", &id, &json!(number)));
+            assert_eq!(client.receive()["data"], json!(id), "{name}");
+        }
+        eventually("it waits", || find(&daemon.stats(), "plain").unwrap()["phase"] == json!("waiting"));
+        daemon.end();
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::io;
 use std::ops::ControlFlow;
 
 const STANDARD_INPUT: i32 = 0;
+const STANDARD_OUTPUT: i32 = 1;
 
 fn main() -> io::Result<()> {
     block_on(async {
@@ -53,10 +54,11 @@ async fn act(message: &Envelope, outbox: &Outbox) -> io::Result<ControlFlow<()>>
             outbox.reply(message, Json::null());
             outbox.reply(message, Json::null());
         }
-        "close input" => {
+        deed @ ("close input" | "close output") => {
             outbox.reply(message, Json::null());
             outbox.flush().await?;
-            zi::end(STANDARD_INPUT).map_err(mainspring_guest::io_error)?;
+            let stream = if deed == "close input" { STANDARD_INPUT } else { STANDARD_OUTPUT };
+            zi::end(stream).map_err(mainspring_guest::io_error)?;
             pending().await
         }
         "grow" => {

@@ -1,6 +1,7 @@
 //! A plain Rust program for WASI: nothing in it knows Mainspring.
 //!
-//! The first argument says what to do: `greet`, `lines`, `copy FROM TO`, `sleep MILLISECONDS`, `connect HOST:PORT`, `exit CODE`, `panic`.
+//! The first argument says what to do: `greet`, `lines`, `copy FROM TO`, `sleep MILLISECONDS`, `connect HOST:PORT`, `exit CODE`, `panic`,
+//! `capability`.
 
 use std::io::{BufRead, Write};
 use std::time::{Duration, Instant};
@@ -12,6 +13,7 @@ fn main() -> std::io::Result<()> {
         "lines" => lines(),
         "copy" => std::fs::copy(argument(2), argument(3)).map(drop),
         "sleep" => sleep(argument(2).parse().unwrap_or(0)),
+        "capability" => capability(),
         "connect" => connect(argument(2)),
         "exit" => std::process::exit(argument(2).parse().unwrap_or(0)),
         "panic" => panic!("asked to panic"),
@@ -32,6 +34,21 @@ fn lines() -> std::io::Result<()> {
     let mut output = std::io::stdout().lock();
     for line in std::io::stdin().lock().lines() {
         writeln!(output, "{}", line?.to_uppercase())?;
+    }
+    Ok(())
+}
+
+/// A capability of a daemon, with nothing but the standard library: answers each query with its id.
+fn capability() -> std::io::Result<()> {
+    let mut output = std::io::stdout().lock();
+    for line in std::io::stdin().lock().lines() {
+        let line = line?;
+        let text = |name: &str| line.split(&format!("\"{name}\":\"")).nth(1)?.split('"').next();
+        let (Some(id), Some(type_name)) = (text("id"), text("type")) else { continue };
+        writeln!(
+            output,
+            r#"{{"kind":"reply","type":"{type_name}","data":"{id}","metadata":{{"id":"r-{id}","timestamp":1,"causation":"{id}"}}}}"#
+        )?;
     }
     Ok(())
 }

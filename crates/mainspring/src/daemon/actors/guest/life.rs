@@ -200,6 +200,10 @@ impl Life {
             self.listen(state, context);
             self.hear_complaints(state, context);
         }
+        if state.output.ended && state.exit.is_none() && state.reason.is_none() {
+            state.reason = Some("it closed its standard output".to_owned());
+            self.guest.kill();
+        }
         match &state.exit {
             Some(exit) if state.output.ended || !state.output.attached => {
                 if let Some(place) = verdict::place(exit) {
