@@ -6,6 +6,7 @@ mod completions;
 mod dead_letters;
 mod describe;
 mod message;
+mod new;
 mod output;
 mod pipe;
 mod run;
@@ -60,6 +61,8 @@ enum Command {
     DeadLetters(dead_letters::Arguments),
     /// Check a configuration without starting anything.
     Check(check::Arguments),
+    /// Write a capability that works, to begin with.
+    New(new::Arguments),
     /// Run a WebAssembly guest: a module or a component.
     Run(Box<run::Arguments>),
     /// Print a script that completes this command line in a shell.
@@ -81,6 +84,7 @@ pub fn main() -> ExitCode {
         Command::Describe(arguments) => Ok(describe::run(&arguments)),
         Command::Timers(arguments) => Ok(timers::run(&arguments)),
         Command::DeadLetters(arguments) => Ok(dead_letters::run(&arguments)),
+        Command::New(arguments) => Ok(new::run(&arguments)),
         Command::Completions(arguments) => Ok(completions::run(&arguments)),
         Command::Actors(arguments) => Ok(actors::run(&arguments)),
         Command::Check(arguments) => Ok(check::run(&arguments)),

@@ -1,5 +1,6 @@
 //! The commands that talk to a daemon, as a person or a script uses them.
 
+mod beginning;
 mod document;
 mod fake;
 mod finding;

@@ -1,0 +1,36 @@
+"""{{name}}: a capability of Mainspring. Messages come in on standard input and go out on standard output, one JSON object a line."""
+
+import json
+import sys
+import time
+import uuid
+
+
+def say(kind, type_name, data, cause):
+    """Says a message that `cause` caused."""
+    metadata = {"id": uuid.uuid4().hex, "timestamp": int(time.time() * 1000), "causation": cause["metadata"]["id"]}
+    print(json.dumps({"kind": kind, "type": type_name, "data": data, "metadata": metadata}), flush=True)
+
+
+def greet(query):
+    return {"text": "Hello, %s!" % query["data"]["name"]}
+
+
+HANDLERS = {"{{Type}}.Greet": greet}
+
+
+def main():
+    # The loop ends when the input does: then the daemon is shutting down, or loads this program again.
+    for line in sys.stdin:
+        message = json.loads(line)
+        if message["kind"] not in ("command", "query"):
+            continue
+        try:
+            say("reply", message["type"], HANDLERS[message["type"]](message), message)
+        except Exception as error:
+            # Standard error goes to the daemon's log.
+            print("cannot answer %s: %r" % (message["type"], error), file=sys.stderr)
+            say("error", message["type"], {"code": 500, "message": str(error)}, message)
+
+
+main()

@@ -1,0 +1,66 @@
+//! The files of each skeleton. `{{name}}` and `{{Type}}` stand for the capability's name and for what its types begin with.
+
+use super::Language;
+
+/// A skeleton.
+pub(super) struct Template {
+    pub(super) files: &'static [File],
+    /// What to type in its folder before it can run.
+    pub(super) build: Option<&'static str>,
+}
+
+/// A file of a skeleton.
+pub(super) struct File {
+    pub(super) name: &'static str,
+    pub(super) text: &'static str,
+    pub(super) mode: u32,
+}
+
+const PLAIN: u32 = 0o644;
+
+macro_rules! file {
+    ($name:literal, $source:literal) => {
+        File { name: $name, text: include_str!($source), mode: PLAIN }
+    };
+}
+
+impl Template {
+    pub(super) fn of(language: Language) -> &'static Template {
+        match language {
+            Language::Python => &Template {
+                files: &[
+                    file!("capability.toml", "python/capability.toml"),
+                    file!("main.py", "python/main.py"),
+                ],
+                build: None,
+            },
+            Language::Javascript => &Template {
+                files: &[
+                    file!("capability.toml", "javascript/capability.toml"),
+                    file!("main.js", "javascript/main.js"),
+                ],
+                build: None,
+            },
+            Language::Shell => &Template {
+                files: &[
+                    file!("capability.toml", "shell/capability.toml"),
+                    file!("main.sh", "shell/main.sh"),
+                ],
+                build: None,
+            },
+            Language::C => &Template {
+                files: &[file!("capability.toml", "c/capability.toml"), file!("main.c", "c/main.c")],
+                build: Some("cc -O2 -Wall -o main main.c"),
+            },
+            Language::Rust => &Template {
+                files: &[
+                    file!("capability.toml", "rust/capability.toml"),
+                    file!("Cargo.toml", "rust/Cargo.toml.template"),
+                    file!("src/main.rs", "rust/main.rs.template"),
+                    file!(".gitignore", "rust/gitignore"),
+                ],
+                build: Some("cargo build --release"),
+            },
+        }
+    }
+}
