@@ -2,6 +2,7 @@
 
 use crate::command::{self, cargo, root, target_dir};
 use crate::guests;
+use crate::postgres::Server;
 use anyhow::Result;
 use clap::ValueEnum;
 
@@ -20,12 +21,17 @@ enum Suite {
     Reactor,
     /// Guests: idle, woken beside the same work written natively, polling among many watches, started.
     Guests,
+    /// One database client natively, in a new guest and in an old one that wakes itself; starts a private PostgreSQL.
+    Postgres,
     /// The kernel by itself, beside JSON parsing, schema validation and in-process actors.
     Kernel,
 }
 
-pub(crate) fn run_suite(suite: &str, options: &[String]) -> Result<()> {
+pub(crate) fn run_suite(suite: &str, options: &[String], server: Option<&Server>) -> Result<()> {
     let mut command = cargo();
+    if let Some(server) = server {
+        server.tell(&mut command);
+    }
     command
         .args(["run", "--release", "--quiet", "--manifest-path"])
         .arg(root().join("bench/Cargo.toml"))
@@ -38,9 +44,10 @@ pub(crate) fn run_suite(suite: &str, options: &[String]) -> Result<()> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    if matches!(arguments.suite, Suite::Guests) {
+    if matches!(arguments.suite, Suite::Guests | Suite::Postgres) {
         guests::ensure()?;
     }
+    let server = matches!(arguments.suite, Suite::Postgres).then(Server::start).transpose()?;
     let suite = arguments.suite.to_possible_value();
-    run_suite(suite.as_ref().map_or("", |suite| suite.get_name()), &arguments.options)
+    run_suite(suite.as_ref().map_or("", |suite| suite.get_name()), &arguments.options, server.as_ref())
 }

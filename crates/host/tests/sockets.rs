@@ -18,12 +18,12 @@ const LONG: Duration = Duration::from_secs(600);
 
 /// The default, where a slow machine cannot be taken for a busy guest.
 fn steady() -> SocketWait {
-    SocketWait { busy: LONG, ..SocketWait::default() }
+    SocketWait { busy: LONG, spare_calls: 0, ..SocketWait::default() }
 }
 
 /// Waits that only news can end.
 fn patient() -> SocketWait {
-    SocketWait { first: LONG, longest: LONG, busy: LONG }
+    SocketWait { first: LONG, longest: LONG, busy: LONG, spare_calls: 0 }
 }
 
 /// The guest, compiled once for each setting of the host.
@@ -214,21 +214,21 @@ fn c2_1_data_that_comes_during_the_wait_is_returned_by_the_call_that_waited() {
 
 #[test]
 fn c2_2_room_that_comes_during_the_wait_is_used_by_the_call_that_waited() {
+    // More than the buffers of both ends hold.
+    const BYTES: usize = 64 << 20;
     run(async |handle| {
-        let wait =
-            SocketWait { first: Duration::from_millis(1), longest: Duration::from_millis(1), busy: LONG };
-        let Some(guest) = Guest::start(&handle, wait) else { return };
+        let Some(guest) = Guest::start(&handle, patient()) else { return };
         let (socket, mut peer) = guest.connect().await;
-        let answer = guest.ask(&format!("fill {socket}")).await;
-        let filled: usize = answer.strip_prefix("filled ").unwrap().parse().unwrap();
-        assert_eq!(guest.ask(&format!("write {socket} more")).await, "would-block");
+        guest.order(&format!("fill {socket} {BYTES}")).await;
+        guest.suspended().await;
         let reading = guest.0.elsewhere(move || {
-            let mut bytes = vec![0; filled];
+            let mut bytes = vec![0; BYTES];
             peer.read_exact(&mut bytes).unwrap();
             peer
         });
+        assert_eq!(guest.0.line().await, format!("filled {BYTES}"));
+        assert_eq!(guest.0.guest.stats().agains, 0, "the guest was never told to come back");
         let _peer = reading.await;
-        assert_eq!(guest.ask(&format!("write {socket} more")).await, "written 4");
     });
 }
 
@@ -372,6 +372,26 @@ fn c2_11_without_a_wait_a_call_that_would_block_returns_at_once() {
 }
 
 #[test]
+fn c2_12_a_few_calls_after_progress_are_not_made_to_wait() {
+    run_virtually(async |handle, _| {
+        let wait = SocketWait { busy: LONG, ..SocketWait::default() };
+        let Some(guest) = Guest::start(&handle, wait) else { return };
+        let ((one, _one_peer), (other, mut peer)) = (guest.connect().await, guest.connect().await);
+        for _ in 0..2 {
+            let start = handle.now();
+            for socket in [one, other] {
+                assert_eq!(guest.ask(&format!("reads {socket} 4")).await, "would-block after 4 calls");
+            }
+            assert_eq!(handle.now(), start);
+            assert_eq!(guest.ask(&format!("read {one} 100")).await, "would-block");
+            assert_eq!(handle.now().saturating_duration_since(start).as_millis(), 1);
+            peer.write_all(b"x").unwrap();
+            assert_eq!(guest.ask(&format!("read {other} 100")).await, "data x");
+        }
+    });
+}
+
+#[test]
 fn c3_1_poll_socket_says_ready_when_data_is_available() {
     run(async |handle| {
         let Some(guest) = Guest::start(&handle, steady()) else { return };
@@ -446,6 +466,20 @@ fn c3_6_a_guest_that_polls_is_not_made_to_wait_elsewhere() {
         let start = handle.now();
         assert_eq!(guest.ask(&format!("reads {socket} 100")).await, "would-block after 100 calls");
         assert_eq!(handle.now(), start);
+    });
+}
+
+#[test]
+fn c3_7_what_became_ready_while_a_call_waited_is_still_news_to_the_first_poll() {
+    run(async |handle| {
+        let Some(guest) = Guest::start(&handle, patient()) else { return };
+        let ((one, _one_peer), (other, mut peer)) = (guest.connect().await, guest.connect().await);
+        guest.order(&format!("read {one} 100")).await;
+        guest.suspended().await;
+        peer.write_all(b"here").unwrap();
+        assert_eq!(guest.0.line().await, "would-block");
+        assert_eq!(guest.ask(&format!("poll {one} read 4294967295")).await, "not ready");
+        assert_eq!(guest.ask(&format!("read {other} 100")).await, "data here");
     });
 }
 

@@ -53,6 +53,7 @@ pub async fn run<P: Platform>(platform: P, words: &[String]) -> Result<(), Failu
         "slow" => scenarios::slow(&server, number(0)?).await,
         "idle" => scenarios::idle_in_a_transaction(&server).await,
         "restart" => scenarios::restart(&server).await,
+        "prepare" => work::prepare(&server, number(0)?).await,
         "rows" => work::read_rows(&server, number(0)?).await,
         "load" => work::copy_rows_in(&server, number(0)?).await,
         "queries" => work::small_queries(&server, number(0)?).await,

@@ -6,7 +6,22 @@ use crate::{Failure, Platform};
 use futures_util::TryStreamExt;
 use std::pin::pin;
 
-/// Reads rows of a table that whoever measures has filled: `bench_rows (id int8, name text, amount float8)`.
+/// Fills the table that [`read_rows`] reads.
+pub(crate) async fn prepare<P: Platform>(server: &Server<P>, rows: u64) -> Result<(), Failure> {
+    let session = server.log_in().await?;
+    let statements = format!(
+        "drop table if exists bench_rows;
+         create table bench_rows (id int8, name text, amount float8);
+         insert into bench_rows select number, 'name of row ' || number, number + 0.5
+             from generate_series(1, {rows}) number;"
+    );
+    session.client.batch_execute(&statements).await?;
+    session.client.batch_execute("vacuum analyze bench_rows").await?;
+    server.platform.say("prepared");
+    Ok(())
+}
+
+/// Reads rows of the table that was prepared.
 pub(crate) async fn read_rows<P: Platform>(server: &Server<P>, rows: u64) -> Result<(), Failure> {
     let session = server.log_in().await?;
     let statement = session.client.prepare("select id, name, amount from bench_rows limit $1").await?;

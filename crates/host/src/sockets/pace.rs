@@ -32,6 +32,9 @@ pub struct SocketWait {
     pub longest: Duration,
     /// The CPU time between two calls that would block above which the guest has other work, and is not made to wait. 50 µs.
     pub busy: Duration,
+    /// Calls of one kind on one socket that may be told at once that they would block, after the guest made progress: its tasks may have something to
+    /// hand to each other before there is something to send. 4.
+    pub spare_calls: u32,
 }
 
 /// A wait that cannot be understood.
@@ -47,6 +50,7 @@ impl Default for SocketWait {
             first: Duration::from_millis(1),
             longest: Duration::from_millis(10),
             busy: Duration::from_micros(50),
+            spare_calls: 4,
         }
     }
 }
@@ -108,8 +112,8 @@ impl Clocks {
 pub(super) struct Pace {
     wait: SocketWait,
     next: Cell<Duration>,
-    /// Whether bytes have moved since the last wait.
-    moved: Cell<bool>,
+    /// How often the guest has made progress.
+    progress: Cell<u64>,
     /// When the guest was last told that something would block.
     told_at: Cell<Option<Clocks>>,
     /// The guest waits by itself.
@@ -121,7 +125,7 @@ impl Pace {
         Pace {
             wait,
             next: Cell::new(wait.first),
-            moved: Cell::new(false),
+            progress: Cell::new(0),
             told_at: Cell::new(None),
             parks: Cell::new(false),
         }
@@ -129,12 +133,13 @@ impl Pace {
 
     /// Bytes went through a socket.
     pub(super) fn moved(&self) {
-        self.moved.set(true);
+        self.progress.set(self.progress.get() + 1);
+        self.next.set(self.wait.first);
     }
 
-    /// The guest waits by itself from now on.
-    pub(super) fn parks(&self) {
-        self.parks.set(true);
+    /// The guest waits by itself from now on. Whether that is new.
+    pub(super) fn parks(&self) -> bool {
+        !self.parks.replace(true)
     }
 
     /// The guest is told that something would block.
@@ -142,21 +147,38 @@ impl Pace {
         self.told_at.set(Some(now));
     }
 
-    /// How long to wait for a call that would block; not at all if the guest has other work or waits by itself.
-    pub(super) fn next_wait(&self, now: Clocks) -> Option<Duration> {
+    /// How long to wait for a call that would block; not at all if the guest has other work or waits by itself, or if such calls were not told
+    /// so often enough, as `streak` tells.
+    pub(super) fn next_wait(&self, now: Clocks, streak: &Streak) -> Option<Duration> {
         if self.parks.get() || self.wait.longest.is_zero() {
             return None;
         }
-        let busy = self.told_at.get().is_some_and(|told_at| now.since(told_at) > self.wait.busy);
-        if busy || self.moved.replace(false) {
-            self.next.set(self.wait.first);
+        if self.told_at.get().is_some_and(|told_at| now.since(told_at) > self.wait.busy) {
+            self.moved();
         }
-        if busy {
+        if streak.extend(self.progress.get()) <= self.wait.spare_calls {
             return None;
         }
         let next = self.next.get();
         self.next.set((next * 2).min(self.wait.longest));
         Some(next)
+    }
+}
+
+/// The calls of one kind on one socket that would have blocked since the guest last made progress.
+#[derive(Default)]
+pub(super) struct Streak {
+    progress: Cell<u64>,
+    calls: Cell<u32>,
+}
+
+impl Streak {
+    /// Counts another one; `progress` tells whether the guest has made any since the last.
+    fn extend(&self, progress: u64) -> u32 {
+        let calls =
+            if self.progress.replace(progress) == progress { self.calls.get().saturating_add(1) } else { 1 };
+        self.calls.set(calls);
+        calls
     }
 }
 
@@ -174,42 +196,63 @@ mod tests {
         wait.map(|wait| wait.as_millis())
     }
 
+    /// Without spare calls.
+    fn strict() -> Pace {
+        Pace::new(SocketWait { spare_calls: 0, ..SocketWait::default() })
+    }
+
     #[test]
     fn the_wait_doubles_without_progress_and_starts_anew_when_bytes_move() {
-        let pace = Pace::new(SocketWait::default());
-        let waits: Vec<_> = (0..6).map(|_| ms(pace.next_wait(NOTHING))).collect();
+        let (pace, streak) = (strict(), Streak::default());
+        let waits: Vec<_> = (0..6).map(|_| ms(pace.next_wait(NOTHING, &streak))).collect();
         assert_eq!(waits, [1, 2, 4, 8, 10, 10].map(Some));
         pace.moved();
-        assert_eq!(ms(pace.next_wait(NOTHING)), Some(1));
-        assert_eq!(ms(pace.next_wait(NOTHING)), Some(2));
+        assert_eq!(ms(pace.next_wait(NOTHING, &streak)), Some(1));
+        assert_eq!(ms(pace.next_wait(NOTHING, &streak)), Some(2));
+    }
+
+    #[test]
+    fn some_calls_after_progress_are_spared_on_each_socket() {
+        let (pace, one, other) = (Pace::new(SocketWait::default()), Streak::default(), Streak::default());
+        for _ in 0..2 {
+            pace.moved();
+            for _ in 0..4 {
+                assert_eq!(pace.next_wait(NOTHING, &one), None);
+                assert_eq!(pace.next_wait(NOTHING, &other), None);
+            }
+            assert_eq!(ms(pace.next_wait(NOTHING, &one)), Some(1));
+            assert_eq!(ms(pace.next_wait(NOTHING, &other)), Some(2), "one pace for all");
+        }
     }
 
     #[test]
     fn a_guest_with_other_work_is_not_made_to_wait() {
-        let pace = Pace::new(SocketWait::default());
-        for used in [0, 51, 102] {
+        let (pace, streak) = (Pace::new(SocketWait::default()), Streak::default());
+        for used in (0..1000).step_by(51) {
             pace.told(at(used, used));
-            assert_eq!(pace.next_wait(at(used + 51, used + 51)), None);
+            assert_eq!(pace.next_wait(at(used + 51, used + 51), &streak), None);
         }
+        let pace = strict();
         pace.told(NOTHING);
-        assert_eq!(ms(pace.next_wait(at(50, 50))), Some(1), "as much as calling again takes");
+        assert_eq!(ms(pace.next_wait(at(50, 50), &streak)), Some(1), "as much as calling again takes");
     }
 
     #[test]
     fn what_the_system_or_the_thread_did_meanwhile_is_not_the_guests_work() {
-        let pace = Pace::new(SocketWait::default());
+        let (pace, streak) = (strict(), Streak::default());
         pace.told(NOTHING);
-        assert_eq!(ms(pace.next_wait(at(1000, 10))), Some(1), "the thread had to wait for its turn");
+        assert_eq!(ms(pace.next_wait(at(1000, 10), &streak)), Some(1), "the thread had to wait for its turn");
         pace.told(NOTHING);
-        assert_eq!(ms(pace.next_wait(at(10, 1000))), Some(2), "another guest ran");
+        assert_eq!(ms(pace.next_wait(at(10, 1000), &streak)), Some(2), "another guest ran");
     }
 
     #[test]
     fn a_guest_that_waits_by_itself_is_not_made_to_wait_here_as_well() {
-        let pace = Pace::new(SocketWait::default());
-        pace.parks();
-        assert_eq!(pace.next_wait(NOTHING), None);
-        assert_eq!(Pace::new("0".parse().unwrap()).next_wait(NOTHING), None);
+        let (pace, streak) = (strict(), Streak::default());
+        assert!(pace.parks());
+        assert!(!pace.parks(), "that is known");
+        assert_eq!(pace.next_wait(NOTHING, &streak), None);
+        assert_eq!(Pace::new("0".parse().unwrap()).next_wait(NOTHING, &streak), None);
     }
 
     #[test]

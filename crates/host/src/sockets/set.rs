@@ -2,7 +2,7 @@
 
 use super::bindings::{PluginError, SocketInterest, SocketReadResult, SocketWriteResult};
 use super::error;
-use super::pace::{Clocks, Pace, SocketWait};
+use super::pace::{Clocks, Pace, SocketWait, Streak};
 use super::socket::Socket;
 use crate::context::GuestContext;
 use crate::stats::count;
@@ -121,7 +121,7 @@ impl Sockets {
         let socket = self.get(handle)?;
         let length = length.clamp(1, READ_BYTES_MAX) as usize;
         let read = || socket.receive(&self.guest, length);
-        match self.attempt_twice(&socket, Readiness::READABLE, read).await {
+        match self.attempt_twice(&socket, Readiness::READABLE, &socket.reads, read).await {
             Ok(bytes) if bytes.is_empty() => Ok(SocketReadResult::Eof),
             Ok(bytes) => {
                 count(&self.guest.counters.bytes_read, bytes.len() as u64);
@@ -143,7 +143,7 @@ impl Sockets {
             return Ok(SocketWriteResult::Written(0));
         }
         let write = || socket.send(&self.guest, &bytes);
-        match self.attempt_twice(&socket, Readiness::WRITABLE, write).await {
+        match self.attempt_twice(&socket, Readiness::WRITABLE, &socket.writes, write).await {
             Ok(written) => {
                 count(&self.guest.counters.bytes_written, written as u64);
                 self.pace.moved();
@@ -166,7 +166,7 @@ impl Sockets {
     ) -> Result<bool, PluginError> {
         let socket = self.get(handle)?;
         let direction = direction_of(interest);
-        self.pace.parks();
+        self.begin_to_park();
         count(&self.guest.counters.polls, 1);
         // A deadline beyond the clock's range never comes.
         let timeout = Duration::from_millis(timeout_ms.into());
@@ -180,8 +180,15 @@ impl Sockets {
 
     /// The socket behind a pollable. Its guest waits by itself from now on.
     pub(super) fn subscribe(&self, handle: u64) -> Result<Rc<Socket>, PluginError> {
-        self.pace.parks();
+        self.begin_to_park();
         self.get(handle)
+    }
+
+    /// The guest waits by itself from now on. What it was sent to look at while its calls waited for it, it may have left alone.
+    fn begin_to_park(&self) {
+        if self.pace.parks() {
+            self.open.borrow().values().for_each(|opened| opened.socket.forget_sent());
+        }
     }
 
     /// Tries; if that would block, waits for as long as the pace says, and tries once more if that may help.
@@ -189,13 +196,14 @@ impl Sockets {
         &self,
         socket: &Socket,
         direction: Readiness,
+        streak: &Streak,
         mut attempt: impl FnMut() -> Result<T, Errno>,
     ) -> Result<T, Errno> {
         let first = attempt();
         if !matches!(first, Err(Errno::AGAIN)) {
             return first;
         }
-        let Some(wait) = self.pace.next_wait(self.clocks()) else { return first };
+        let Some(wait) = self.pace.next_wait(self.clocks(), streak) else { return first };
         let deadline = self.guest.handle.now().checked_add(wait);
         if self.wait(socket, direction, deadline).await { attempt() } else { first }
     }

@@ -1,5 +1,6 @@
 //! One connection, and what is known of its readiness.
 
+use super::pace::Streak;
 use crate::context::GuestContext;
 use crate::registration::Registration;
 use crate::resource::Resource;
@@ -26,6 +27,9 @@ pub(super) struct Socket {
     sent: Cell<Readiness>,
     /// Nothing more is to be read.
     ended: Cell<bool>,
+    /// Reads and writes in vain.
+    pub(super) reads: Streak,
+    pub(super) writes: Streak,
 }
 
 impl Socket {
@@ -40,6 +44,8 @@ impl Socket {
             blocked: Cell::new(Readiness::NONE),
             sent: Cell::new(Readiness::NONE),
             ended: Cell::new(false),
+            reads: Streak::default(),
+            writes: Streak::default(),
         };
         socket.watch(Readiness::READABLE)?;
         Ok(socket)
@@ -67,6 +73,11 @@ impl Socket {
     /// The guest is sent to look at what is new here.
     pub(super) fn send_guest(&self) {
         self.sent.set(self.sent.get() | self.news());
+    }
+
+    /// Whatever is ready here is news again.
+    pub(super) fn forget_sent(&self) {
+        self.sent.set(Readiness::NONE);
     }
 
     /// Whether an operation in this direction would not block, as far as is known.

@@ -7,7 +7,7 @@
 //! reads HANDLE TIMES           -> would-block after TIMES calls, or what came before
 //! work-reads HANDLE TIMES      -> the same with about a millisecond of work before each
 //! write HANDLE TEXT            -> written COUNT | would-block
-//! fill HANDLE                  -> filled COUNT: writes until that would block
+//! fill HANDLE COUNT            -> filled COUNT: writes so many bytes, calling again whenever that would block
 //! poll HANDLE read|write MS    -> ready | not ready
 //! subscribe HANDLE ...         -> ready INDEX ...: waits for all of them by wasi:io/poll
 //! close HANDLE                 -> closed
@@ -57,7 +57,7 @@ fn obey(words: &[&str]) -> Result<String, PluginError> {
             SocketWriteResult::Written(count) => format!("written {count}"),
             SocketWriteResult::WouldBlock => "would-block".into(),
         },
-        "fill" => fill(number(1))?,
+        "fill" => fill(number(1), number(2))?,
         "poll" => {
             let interest = if words[2] == "read" { SocketInterest::Read } else { SocketInterest::Write };
             let ready = poll_socket(number(1), interest, number(3) as u32)?;
@@ -98,14 +98,15 @@ fn work() {
     }
 }
 
-fn fill(handle: u64) -> Result<String, PluginError> {
-    let mut total = 0;
-    loop {
-        match socket_write(handle, &[7; FILL_BYTES])? {
-            SocketWriteResult::Written(count) => total += count,
-            SocketWriteResult::WouldBlock => return Ok(format!("filled {total}")),
+fn fill(handle: u64, count: u64) -> Result<String, PluginError> {
+    let mut left = count;
+    while left > 0 {
+        let length = left.min(FILL_BYTES as u64) as usize;
+        if let SocketWriteResult::Written(written) = socket_write(handle, &[7; FILL_BYTES][..length])? {
+            left -= written;
         }
     }
+    Ok(format!("filled {count}"))
 }
 
 fn subscribe(handles: &[&str]) -> Result<String, PluginError> {
