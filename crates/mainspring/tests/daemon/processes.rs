@@ -310,3 +310,42 @@ done"#;
     assert_eq!(restarts, 1000);
     daemon.end();
 }
+
+#[test]
+fn processes_killed_under_load_answer_every_request_once() {
+    const REQUESTS: usize = 2000;
+    let quick = "restart = { backoff_ms = 0, max_restarts = 100000, window_ms = \"1m\" }";
+    let daemon = beside_echo(
+        "victim",
+        &["query:Victim.Ask"],
+        "import lib, os\nlib.serve(lambda m: os.getpid())\n",
+        quick,
+    );
+    let mut client = daemon.connect();
+    let mut neighbour = daemon.connect();
+    let many: String =
+        (0..REQUESTS).map(|n| line("query", "Victim.Ask", &format!("k-{n}"), &json!(n))).collect();
+    let mut writer = client.stream.try_clone().unwrap();
+    let sending =
+        std::thread::spawn(move || std::io::Write::write_all(&mut writer, many.as_bytes()).unwrap());
+    let (mut seen, mut failed) = (std::collections::BTreeSet::new(), 0);
+    for n in 0..REQUESTS {
+        let answer = client.receive();
+        assert!(seen.insert(answer["metadata"]["causation"].to_string()), "a second outcome: {answer}");
+        match answer["data"].as_u64() {
+            Some(pid) if n % 100 == 50 => {
+                // It may have been killed already, by the round before.
+                let _ = std::process::Command::new("kill").args(["-KILL", &pid.to_string()]).output();
+                check_neighbour(&mut neighbour);
+            }
+            Some(_) => {}
+            None => {
+                assert_eq!(code(&answer), 502);
+                failed += 1;
+            }
+        }
+    }
+    sending.join().unwrap();
+    assert!((1..=20).contains(&failed), "{failed} requests were in the hands of a process that was killed");
+    daemon.end();
+}

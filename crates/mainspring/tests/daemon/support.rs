@@ -76,6 +76,7 @@ impl Daemon {
             let log = std::fs::read_to_string(folder.path().join("log")).unwrap_or_default();
             panic!("it did not boot: {line:?}\n{log}")
         });
+        assert_eq!(boot["type"], json!("Sys.BootComplete"), "{boot}");
         Daemon { child, folder, boot, output }
     }
 

@@ -1,13 +1,15 @@
 //! The clients: bytes in, lines to the kernel, lines back, one write per client and turn of the loop.
 
+mod client;
+mod reading;
+
 use super::gate::Gate;
 use super::hub::Hub;
-use super::lines::{Cut, LineCutter};
 use super::wire::Wire;
+use client::Client;
 use mainspring_kernel::{CloseReason, ConnectionId};
 use mainspring_message::{Envelope, Failure};
 use mainspring_reactor::{Handle, Interest, Readiness};
-use rustix::io::Errno;
 use slab::Slab;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -24,6 +26,8 @@ const SPARE_BUFFER_BYTES_MAX: usize = 256 << 10;
 const LINGER: Duration = Duration::from_secs(5);
 /// Bytes that all clients together may have sent of lines without an end. Beyond: whoever adds to its line is closed.
 const PARTIAL_BYTES_MAX: usize = 256 << 20;
+/// Clients that have not said who they are yet. Beyond: the new one is closed.
+const AT_GATES_MAX: usize = 1024;
 /// Bits of a connection's number that count; the rest is its place in the table.
 const SERIAL_BITS: u32 = 40;
 
@@ -44,6 +48,8 @@ struct State {
     /// Those with something to write, or to be closed.
     dirty: Vec<usize>,
     partial_bytes: usize,
+    /// Clients that have not passed their gate.
+    at_gates: usize,
     counters: ClientCounters,
 }
 
@@ -55,43 +61,6 @@ pub(crate) struct ClientCounters {
     pub(crate) writes: u64,
     pub(crate) bytes_out: u64,
     pub(crate) refused: u64,
-}
-
-struct Client {
-    id: ConnectionId,
-    wire: Wire,
-    door: u32,
-    /// What must be passed before the kernel hears of this client.
-    gate: Option<Rc<Gate>>,
-    lines: LineCutter,
-    out: Vec<u8>,
-    /// How much of `out` is written.
-    out_done: usize,
-    dirty: bool,
-    /// The kernel asked for no more.
-    paused: bool,
-    /// The client said that nothing more will come, or its door was closed.
-    input_ended: bool,
-    /// The peer does not read any more: what is written to it is thrown away.
-    output_failed: bool,
-    /// To be closed when everything is written.
-    closing: bool,
-    /// The last write did not take everything.
-    full: bool,
-    /// Its output was ended. What it still sends is thrown away until it ends too: closing before would take back what was written.
-    hung_up: bool,
-}
-
-impl Client {
-    fn interest(&self) -> Interest {
-        let mut interest = Interest::empty();
-        let reading = !self.paused && !self.input_ended && !self.closing;
-        interest.set(Interest::READ, reading || self.hung_up);
-        interest.set(Interest::WRITE, self.full);
-        // A client that will send no more and waits for answers may still go away.
-        interest.set(Interest::ERROR, self.input_ended && !self.full && self.wire.tells_hangups());
-        interest
-    }
 }
 
 impl Clients {
@@ -109,6 +78,7 @@ impl Clients {
             spare: Vec::new(),
             dirty: Vec::new(),
             partial_bytes: 0,
+            at_gates: 0,
             counters: ClientCounters::default(),
         };
         Rc::new(Clients { hub, reactor, line_bytes_max: limits.line_bytes_max, state: RefCell::new(state) })
@@ -118,7 +88,8 @@ impl Clients {
     pub(crate) fn open(self: &Rc<Clients>, wire: Wire, door: u32, entry: Entry<'_>) -> Option<ConnectionId> {
         let mut state = self.state.borrow_mut();
         let slot = state.table.vacant_key();
-        if slot >= 1 << (u64::BITS - SERIAL_BITS) {
+        let crowded = matches!(entry, Entry::Gate(_)) && state.at_gates >= AT_GATES_MAX;
+        if crowded || slot >= 1 << (u64::BITS - SERIAL_BITS) {
             state.counters.refused += 1;
             return None;
         }
@@ -129,28 +100,14 @@ impl Clients {
             Entry::Peer(_) => None,
             Entry::Gate(gate) => Some(Rc::clone(gate)),
         };
-        let mut client = Client {
-            id,
-            wire,
-            door,
-            gate,
-            lines: LineCutter::default(),
-            out: Vec::new(),
-            out_done: 0,
-            dirty: false,
-            paused: false,
-            input_ended: false,
-            output_failed: false,
-            closing: false,
-            full: false,
-            hung_up: false,
-        };
+        let mut client = Client::new(id, wire, door, gate);
         if let Err(error) = self.watch(&mut client) {
             tracing::warn!("a client cannot be watched: {error}");
             state.counters.refused += 1;
             client.wire.unwatch(&self.reactor);
             return None;
         }
+        state.at_gates += usize::from(client.gate.is_some());
         state.table.insert(client);
         drop(state);
         match entry {
@@ -210,113 +167,6 @@ impl Clients {
         }
     }
 
-    fn read(self: &Rc<Clients>, state: &mut State, slot: usize) {
-        let State { table, buffer, counters, partial_bytes, .. } = state;
-        let Some(client) = table.get_mut(slot) else { return };
-        let bytes = match client.wire.read(buffer) {
-            Ok(0) if client.hung_up => return self.remove(state, slot),
-            Ok(0) => return self.input_ended(state, slot),
-            Ok(count) => &buffer[..count],
-            Err(Errno::AGAIN | Errno::INTR) => return,
-            Err(_) => return self.remove(state, slot),
-        };
-        counters.reads += 1;
-        counters.bytes_in += bytes.len() as u64;
-        if client.hung_up {
-            return;
-        }
-        let before = client.lines.held_bytes();
-        if client.gate.is_some() {
-            self.read_token(client, bytes);
-        } else {
-            self.ingest(client, bytes);
-        }
-        let held = client.lines.held_bytes();
-        *partial_bytes = *partial_bytes + held - before;
-        if *partial_bytes > PARTIAL_BYTES_MAX && held > before {
-            tracing::warn!("{} closed: all clients together have begun too many long lines", client.id);
-            self.refuse(client, Failure::Overloaded, "too many long lines have been begun");
-        }
-        if client.closing {
-            mark_dirty(client, &mut state.dirty, slot);
-        }
-    }
-
-    fn ingest(&self, client: &mut Client, bytes: &[u8]) {
-        let id = client.id;
-        self.hub.feed(|kernel, now| {
-            client.lines.cut(bytes, self.line_bytes_max, |cut| match cut {
-                Cut::Line(line) => kernel.ingest(id, line, now),
-                Cut::TooLong => kernel.line_too_long(id, now),
-            });
-        });
-    }
-
-    /// The first line of a client that has to say who it is; what follows it is ingested as usual.
-    fn read_token(&self, client: &mut Client, bytes: &[u8]) {
-        let (head, rest) = match memchr::memchr(b'\n', bytes) {
-            Some(at) => bytes.split_at(at + 1),
-            None => (bytes, &[][..]),
-        };
-        let mut verdict = None;
-        let Some(gate) = client.gate.clone() else { return };
-        client.lines.cut(head, gate.line_bytes_max(), |cut| {
-            verdict = Some(match cut {
-                Cut::Line(line) => gate.admit(line).map(str::to_owned),
-                Cut::TooLong => None,
-            });
-        });
-        match verdict {
-            None => {}
-            Some(Some(peer)) => {
-                client.gate = None;
-                self.hub.feed(|kernel, now| kernel.connection_opened(client.id, &peer, now));
-                self.ingest(client, rest);
-            }
-            Some(None) => {
-                tracing::warn!("{} sent a wrong token", client.id);
-                self.refuse(
-                    client,
-                    Failure::Forbidden,
-                    "the first line must be {\"token\": \"...\"} with a valid token",
-                );
-            }
-        }
-    }
-
-    /// Tells a client that the kernel does not know why it is closed.
-    fn refuse(&self, client: &mut Client, failure: Failure, text: &str) {
-        let line = self.hub.with(|_, now| super::refusal::line(failure, text, now.unix_ms));
-        client.out.extend_from_slice(line.as_bytes());
-        client.closing = true;
-        self.hub.feed(|kernel, now| kernel.connection_closed(client.id, now));
-    }
-
-    /// The client will send no more. It stays for as long as the kernel owes it something.
-    fn input_ended(self: &Rc<Clients>, state: &mut State, slot: usize) {
-        let Some(client) = state.table.get_mut(slot) else { return };
-        client.input_ended = true;
-        let (id, door) = (client.id, client.door);
-        if client.gate.is_some() {
-            return self.remove(state, slot);
-        }
-        state.partial_bytes -= client.lines.held_bytes();
-        self.hub.feed(|kernel, now| {
-            client.lines.finish(|cut| {
-                if let Cut::Line(line) = cut {
-                    kernel.ingest(id, line, now);
-                }
-            });
-        });
-        if client.wire.tells_hangups() {
-            // Refusals of the last lines are on their way: the next flush decides.
-            mark_dirty(client, &mut state.dirty, slot);
-        } else {
-            self.hub.feed(|kernel, now| kernel.adapter_ended(door, now));
-        }
-        self.update_interest(state, slot);
-    }
-
     /// Buffers a line for a client.
     pub(crate) fn write(&self, id: ConnectionId, message: &Envelope) {
         let mut state = self.state.borrow_mut();
@@ -330,7 +180,9 @@ impl Clients {
         }
         client.out.extend_from_slice(message.line().as_bytes());
         client.out.push(b'\n');
-        mark_dirty(client, dirty, slot);
+        if client.mark_dirty() {
+            dirty.push(slot);
+        }
     }
 
     /// Stops or resumes reading from a client.
@@ -354,7 +206,9 @@ impl Clients {
             CloseReason::BadLines | CloseReason::Shutdown => {}
         }
         client.closing = true;
-        mark_dirty(client, &mut state.dirty, slot);
+        if client.mark_dirty() {
+            state.dirty.push(slot);
+        }
     }
 
     /// Reads no more from the clients of a door.
@@ -391,27 +245,8 @@ impl Clients {
 
     fn flush(self: &Rc<Clients>, state: &mut State, slot: usize) {
         let Some(client) = state.table.get_mut(slot) else { return };
-        let mut written = 0;
-        while client.out_done < client.out.len() {
-            if client.output_failed {
-                written += client.out.len() - client.out_done;
-                client.out_done = client.out.len();
-                break;
-            }
-            state.counters.writes += 1;
-            match client.wire.write(&client.out[client.out_done..]) {
-                Ok(count) => {
-                    client.out_done += count;
-                    written += count;
-                }
-                Err(Errno::AGAIN) => {
-                    client.full = true;
-                    break;
-                }
-                Err(Errno::INTR) => {}
-                Err(_) => client.output_failed = true,
-            }
-        }
+        state.counters.writes += u64::from(!client.out.is_empty());
+        let written = client.write();
         if client.output_failed && !client.wire.tells_hangups() && !client.input_ended {
             // Nobody hears the answers of a batch: there is no point in taking more of it.
             client.input_ended = true;
@@ -423,7 +258,7 @@ impl Clients {
             self.hub.feed(|kernel, now| kernel.written(id, written, now));
         }
         if client.full {
-            trim(client);
+            client.trim();
             if client.closing {
                 self.linger(id);
             }
@@ -466,6 +301,7 @@ impl Clients {
     fn remove(&self, state: &mut State, slot: usize) {
         let Some(mut client) = state.table.try_remove(slot) else { return };
         state.partial_bytes -= client.lines.held_bytes();
+        state.at_gates -= usize::from(client.gate.is_some());
         client.wire.unwatch(&self.reactor);
         client.wire.end_output();
         self.hub.feed(|kernel, now| kernel.connection_closed(client.id, now));
@@ -497,19 +333,4 @@ impl State {
 
 fn slot_of(id: ConnectionId) -> usize {
     (id.0 >> SERIAL_BITS) as usize
-}
-
-fn mark_dirty(client: &mut Client, dirty: &mut Vec<usize>, slot: usize) {
-    if !client.dirty {
-        client.dirty = true;
-        dirty.push(slot);
-    }
-}
-
-/// Forgets what is written, once that is most of the buffer.
-fn trim(client: &mut Client) {
-    if client.out_done > client.out.len() / 2 {
-        client.out.drain(..client.out_done);
-        client.out_done = 0;
-    }
 }

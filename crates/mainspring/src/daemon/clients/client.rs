@@ -1,0 +1,101 @@
+//! One client: its wire, the line it is in the middle of, and what waits to be written to it.
+
+use super::super::gate::Gate;
+use super::super::lines::LineCutter;
+use super::super::wire::Wire;
+use mainspring_kernel::ConnectionId;
+use mainspring_reactor::Interest;
+use rustix::io::Errno;
+use std::rc::Rc;
+
+pub(super) struct Client {
+    pub(super) id: ConnectionId,
+    pub(super) wire: Wire,
+    pub(super) door: u32,
+    /// What must be passed before the kernel hears of this client.
+    pub(super) gate: Option<Rc<Gate>>,
+    pub(super) lines: LineCutter,
+    pub(super) out: Vec<u8>,
+    /// How much of `out` is written.
+    pub(super) out_done: usize,
+    pub(super) dirty: bool,
+    /// The kernel asked for no more.
+    pub(super) paused: bool,
+    /// The client said that nothing more will come, or its door was closed.
+    pub(super) input_ended: bool,
+    /// The peer does not read any more: what is written to it is thrown away.
+    pub(super) output_failed: bool,
+    /// To be closed when everything is written.
+    pub(super) closing: bool,
+    /// The last write did not take everything.
+    pub(super) full: bool,
+    /// Its output was ended. What it still sends is thrown away until it ends too: closing before would take back what was written.
+    pub(super) hung_up: bool,
+}
+
+impl Client {
+    /// A client that has sent nothing yet.
+    pub(super) fn new(id: ConnectionId, wire: Wire, door: u32, gate: Option<Rc<Gate>>) -> Client {
+        Client {
+            id,
+            wire,
+            door,
+            gate,
+            lines: LineCutter::default(),
+            out: Vec::new(),
+            out_done: 0,
+            dirty: false,
+            paused: false,
+            input_ended: false,
+            output_failed: false,
+            closing: false,
+            full: false,
+            hung_up: false,
+        }
+    }
+
+    /// What the loop should tell of it.
+    pub(super) fn interest(&self) -> Interest {
+        let mut interest = Interest::empty();
+        let reading = !self.paused && !self.input_ended && !self.closing;
+        interest.set(Interest::READ, reading || self.hung_up);
+        interest.set(Interest::WRITE, self.full);
+        // A client that will send no more and waits for answers may still go away.
+        interest.set(Interest::ERROR, self.input_ended && !self.full && self.wire.tells_hangups());
+        interest
+    }
+
+    /// Writes what can be written now; returns how much that was.
+    pub(super) fn write(&mut self) -> usize {
+        let start = self.out_done;
+        while self.out_done < self.out.len() {
+            if self.output_failed {
+                self.out_done = self.out.len();
+                break;
+            }
+            match self.wire.write(&self.out[self.out_done..]) {
+                Ok(count) => self.out_done += count,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    self.full = true;
+                    break;
+                }
+                Err(_) => self.output_failed = true,
+            }
+        }
+        self.out_done - start
+    }
+
+    /// Forgets what is written, once that is most of the buffer.
+    pub(super) fn trim(&mut self) {
+        if self.out_done > self.out.len() / 2 {
+            self.out.drain(..self.out_done);
+            self.out_done = 0;
+        }
+    }
+
+    /// Whether this is the first time since the last flush that there is something to write to it.
+    pub(super) fn mark_dirty(&mut self) -> bool {
+        !std::mem::replace(&mut self.dirty, true)
+    }
+}

@@ -1,0 +1,121 @@
+//! From a client's bytes to the kernel's lines.
+
+use super::super::lines::Cut;
+use super::client::Client;
+use super::{Clients, PARTIAL_BYTES_MAX, State};
+use mainspring_message::Failure;
+use rustix::io::Errno;
+use std::rc::Rc;
+
+impl Clients {
+    /// Reads once: what came goes to the kernel.
+    pub(super) fn read(self: &Rc<Clients>, state: &mut State, slot: usize) {
+        let State { table, buffer, counters, partial_bytes, at_gates, .. } = state;
+        let Some(client) = table.get_mut(slot) else { return };
+        let bytes = match client.wire.read(buffer) {
+            Ok(0) if client.hung_up => return self.remove(state, slot),
+            Ok(0) => return self.input_ended(state, slot),
+            Ok(count) => &buffer[..count],
+            Err(Errno::AGAIN | Errno::INTR) => return,
+            Err(_) => return self.remove(state, slot),
+        };
+        counters.reads += 1;
+        counters.bytes_in += bytes.len() as u64;
+        if client.hung_up {
+            return;
+        }
+        let before = client.lines.held_bytes();
+        if client.gate.is_some() {
+            self.read_token(client, bytes);
+            *at_gates -= usize::from(client.gate.is_none());
+        } else {
+            self.ingest(client, bytes);
+        }
+        let held = client.lines.held_bytes();
+        *partial_bytes = *partial_bytes + held - before;
+        if *partial_bytes > PARTIAL_BYTES_MAX && held > before {
+            tracing::warn!("{} closed: all clients together have begun too many long lines", client.id);
+            self.refuse(client, Failure::Overloaded, "too many long lines have been begun");
+        }
+        if client.closing && client.mark_dirty() {
+            state.dirty.push(slot);
+        }
+    }
+
+    fn ingest(&self, client: &mut Client, bytes: &[u8]) {
+        let id = client.id;
+        self.hub.feed(|kernel, now| {
+            client.lines.cut(bytes, self.line_bytes_max, |cut| match cut {
+                Cut::Line(line) => kernel.ingest(id, line, now),
+                Cut::TooLong => kernel.line_too_long(id, now),
+            });
+        });
+    }
+
+    /// The first line of a client that has to say who it is; what follows it is ingested as usual.
+    fn read_token(&self, client: &mut Client, bytes: &[u8]) {
+        let (head, rest) = match memchr::memchr(b'\n', bytes) {
+            Some(at) => bytes.split_at(at + 1),
+            None => (bytes, &[][..]),
+        };
+        let mut verdict = None;
+        let Some(gate) = client.gate.clone() else { return };
+        client.lines.cut(head, gate.line_bytes_max(), |cut| {
+            verdict = Some(match cut {
+                Cut::Line(line) => gate.admit(line).map(str::to_owned),
+                Cut::TooLong => None,
+            });
+        });
+        match verdict {
+            None => {}
+            Some(Some(peer)) => {
+                client.gate = None;
+                self.hub.feed(|kernel, now| kernel.connection_opened(client.id, &peer, now));
+                self.ingest(client, rest);
+            }
+            Some(None) => {
+                tracing::warn!("{} sent a wrong token", client.id);
+                self.refuse(
+                    client,
+                    Failure::Forbidden,
+                    "the first line must be {\"token\": \"...\"} with a valid token",
+                );
+            }
+        }
+    }
+
+    /// Tells a client that the kernel does not know why it is closed.
+    pub(super) fn refuse(&self, client: &mut Client, failure: Failure, text: &str) {
+        let line = self.hub.with(|_, now| super::super::refusal::line(failure, text, now.unix_ms));
+        client.out.extend_from_slice(line.as_bytes());
+        client.closing = true;
+        self.hub.feed(|kernel, now| kernel.connection_closed(client.id, now));
+    }
+
+    /// The client will send no more. It stays for as long as the kernel owes it something.
+    fn input_ended(self: &Rc<Clients>, state: &mut State, slot: usize) {
+        let Some(client) = state.table.get_mut(slot) else { return };
+        client.input_ended = true;
+        let (id, door) = (client.id, client.door);
+        if client.gate.is_some() {
+            return self.remove(state, slot);
+        }
+        state.partial_bytes -= client.lines.held_bytes();
+        self.hub.feed(|kernel, now| {
+            client.lines.finish(|cut| {
+                if let Cut::Line(line) = cut {
+                    kernel.ingest(id, line, now);
+                }
+            });
+        });
+        if client.wire.tells_hangups() {
+            // Refusals of the last lines are on their way: the next flush decides.
+            if client.mark_dirty() {
+                state.dirty.push(slot);
+            }
+        } else {
+            self.hub.feed(|kernel, now| kernel.adapter_ended(door, now));
+        }
+        self.update_interest(state, slot);
+    }
+}
