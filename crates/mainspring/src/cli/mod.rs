@@ -13,6 +13,8 @@ mod run;
 mod target;
 mod text;
 mod timers;
+mod top;
+mod trace;
 mod up;
 mod watch;
 
@@ -59,6 +61,10 @@ enum Command {
     Timers(timers::Arguments),
     /// List, show, send again or drop messages that could not be delivered.
     DeadLetters(dead_letters::Arguments),
+    /// Show what a message caused, as a tree with times.
+    Trace(trace::Arguments),
+    /// Show the daemon at a glance, over and over.
+    Top(top::Arguments),
     /// Check a configuration without starting anything.
     Check(check::Arguments),
     /// Write a capability that works, to begin with.
@@ -85,6 +91,8 @@ pub fn main() -> ExitCode {
         Command::Timers(arguments) => Ok(timers::run(&arguments)),
         Command::DeadLetters(arguments) => Ok(dead_letters::run(&arguments)),
         Command::New(arguments) => Ok(new::run(&arguments)),
+        Command::Trace(arguments) => Ok(trace::run(&arguments)),
+        Command::Top(arguments) => Ok(top::run(&arguments)),
         Command::Completions(arguments) => Ok(completions::run(&arguments)),
         Command::Actors(arguments) => Ok(actors::run(&arguments)),
         Command::Check(arguments) => Ok(check::run(&arguments)),

@@ -7,6 +7,9 @@ use super::tree::Node;
 use mainspring_message::LINE_BYTES_CEILING;
 use std::rc::Rc;
 
+/// Limits whose zero turns something off.
+const MAY_BE_NOTHING: [&str; 1] = ["history_bytes_max"];
+
 /// Adds limits of nothing, lines beyond what a message can be, and timeouts that contradict each other to the problems.
 pub(super) fn check(file: &ConfigFile, config: &Node, source: &Rc<Source>, sources: &mut Sources) {
     let place = |table: &str, key: &str| {
@@ -15,7 +18,7 @@ pub(super) fn check(file: &ConfigFile, config: &Node, source: &Rc<Source>, sourc
     };
     let limits = serde_json::to_value(&file.limits).unwrap_or_default();
     for (key, value) in limits.as_object().into_iter().flatten() {
-        if value.as_u64() == Some(0) {
+        if value.as_u64() == Some(0) && !MAY_BE_NOTHING.contains(&key.as_str()) {
             sources
                 .problem(&place("limits", key), "a limit of nothing lets nothing through; it is at least 1");
         }

@@ -1,0 +1,170 @@
+//! What is shown of a daemon.
+
+use super::super::text;
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+/// How the daemon was at one moment.
+pub(super) struct Sample {
+    pub(super) at: Instant,
+    pub(super) stats: Value,
+    pub(super) actors: Value,
+    /// How long the question took to be answered.
+    pub(super) round_trip: Duration,
+}
+
+impl Sample {
+    fn counter(&self, name: &str) -> u64 {
+        self.stats["counters"][name].as_u64().unwrap_or(0)
+    }
+
+    fn gauge(&self, name: &str) -> u64 {
+        self.stats["gauges"][name].as_u64().unwrap_or(0)
+    }
+}
+
+const BOLD: &str = "\x1b[1m";
+const RED: &str = "\x1b[31m";
+const PLAIN: &str = "\x1b[0m";
+
+/// Everything, as lines.
+pub(super) fn page(earlier: Option<&Sample>, now: &Sample, colour: bool) -> String {
+    let mut page = String::new();
+    let title = |name: &str| if colour { format!("{BOLD}{name}{PLAIN}") } else { name.to_owned() };
+    let _ = writeln!(
+        page,
+        "{}  answers in {:.0}us, {} connections, {} peers",
+        title("mainspring"),
+        now.round_trip.as_secs_f64() * 1e6,
+        now.gauge("connections"),
+        now.gauge("peers")
+    );
+    let _ = writeln!(page);
+    let rates = [
+        ("requests/s", "requestsAccepted"),
+        ("replies/s", "requestsReplied"),
+        ("errors/s", "requestsFailed"),
+        ("refused/s", "refused"),
+        ("events/s", "eventsAccepted"),
+        ("turns/s", "turns"),
+    ];
+    let cells = rates.map(|(label, name)| format!("{label} {}", rate(earlier, now, name)));
+    let _ = writeln!(page, "{:<8}  {}", title("rates"), cells.join("   "));
+    for (name, gauges) in [
+        (
+            "lanes",
+            &[
+                ("system", "systemLane"),
+                ("completions", "completionsLane"),
+                ("user", "userLane"),
+                ("mailboxes", "mailboxes"),
+                ("in hand", "inFlight"),
+                ("overdue", "overdue"),
+            ][..],
+        ),
+        (
+            "kept",
+            &[
+                ("timers", "schedules"),
+                ("dead letters", "deadLetters"),
+                ("answers", "windowAnswers"),
+                ("waiting events", "waitingEvents"),
+                ("unwritten bytes", "egressBytes"),
+            ][..],
+        ),
+    ] {
+        let cells: Vec<String> =
+            gauges.iter().map(|(label, gauge)| format!("{label} {}", now.gauge(gauge))).collect();
+        let _ = writeln!(page, "{:<8}  {}", title(name), cells.join("   "));
+    }
+    let _ = writeln!(page);
+    page += &actors(now, colour);
+    page
+}
+
+/// How often something happens in a second.
+fn rate(earlier: Option<&Sample>, now: &Sample, name: &str) -> String {
+    let Some(earlier) = earlier else { return "-".into() };
+    let seconds = now.at.duration_since(earlier.at).as_secs_f64();
+    let count = now.counter(name).saturating_sub(earlier.counter(name));
+    if seconds <= 0.0 { "-".into() } else { format!("{:.0}", count as f64 / seconds) }
+}
+
+fn actors(now: &Sample, colour: bool) -> String {
+    let heading =
+        ["CAPABILITY", "STATE", "FOR", "MAILBOX", "IN HAND", "HANDLED", "FAULTS", "RESTARTS", "MORE"];
+    let mut rows = vec![heading.map(String::from).to_vec()];
+    let list: Vec<&Value> = now.actors["actors"].as_array().into_iter().flatten().collect();
+    for actor in &list {
+        let number = |key: &str| actor[key].as_u64().unwrap_or(0).to_string();
+        let id = actor["capabilityId"].as_str().unwrap_or_default();
+        rows.push(vec![
+            text::visible(id).into_owned(),
+            actor["state"].as_str().unwrap_or_default().to_owned(),
+            text::span(actor["sinceMs"].as_u64().unwrap_or(0)),
+            number("mailbox"),
+            number("inFlight"),
+            number("handled"),
+            number("faults"),
+            number("restartsInWindow"),
+            more(&now.stats["floors"]["actors"][id]),
+        ]);
+    }
+    let table = text::table(&rows);
+    let shown = table.lines().enumerate().map(|(at, line)| {
+        let unwell = at > 0 && list.get(at - 1).is_some_and(|actor| actor["state"] != "up");
+        match (colour, at, unwell) {
+            (true, 0, _) => format!("{BOLD}{line}{PLAIN}\n"),
+            (true, _, true) => format!("{RED}{line}{PLAIN}\n"),
+            _ => format!("{line}\n"),
+        }
+    });
+    shown.collect()
+}
+
+/// Numbers that a capability of its kind has: keys, wake-ups, memory.
+fn more(numbers: &Value) -> String {
+    let pairs = numbers.as_object().into_iter().flatten();
+    let shown = pairs.filter(|(_, value)| value.is_number() || value.is_string());
+    let cells: Vec<String> = shown
+        .map(|(name, value)| {
+            format!(
+                "{name}={}",
+                value.as_str().map_or_else(|| value.to_string(), |text| text::visible(text).into_owned())
+            )
+        })
+        .collect();
+    cells.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn sample(at: Instant, replied: u64) -> Sample {
+        Sample {
+            at,
+            stats: json!({ "counters": { "requestsReplied": replied }, "gauges": { "userLane": 3, "connections": 2 },
+                "floors": { "actors": { "guest": { "wakeups": 9, "kind": "guest", "inner": {} } } } }),
+            actors: json!({ "actors": [{ "capabilityId": "guest", "state": "backoff", "sinceMs": 10, "mailbox": 4 }] }),
+            round_trip: Duration::from_micros(150),
+        }
+    }
+
+    #[test]
+    fn rates_are_between_two_looks_and_who_is_unwell_stands_out() {
+        let start = Instant::now();
+        let (earlier, now) = (sample(start, 100), sample(start + Duration::from_secs(2), 1100));
+        let shown = page(Some(&earlier), &now, false);
+        assert!(
+            shown.contains("replies/s 500") && shown.contains("user 3") && shown.contains("2 connections"),
+            "{shown}"
+        );
+        assert!(shown.contains("guest       backoff  10ms        4"), "{shown}");
+        assert!(shown.contains("kind=guest wakeups=9"), "{shown}");
+        assert!(page(None, &now, false).contains("replies/s -"));
+        assert!(page(None, &now, true).contains("\x1b[31mguest"));
+    }
+}
