@@ -20,13 +20,11 @@ const REST: Duration = Duration::from_millis(100);
 pub(super) struct Listener {
     reactor: Handle,
     watcher: Option<Watcher>,
-    /// Kept open by this, closed when it is dropped.
-    _socket: Rc<OwnedFd>,
 }
 
 /// What a callback needs.
 struct Hall {
-    socket: Rc<OwnedFd>,
+    socket: OwnedFd,
     name: &'static str,
     /// A descriptor in reserve: given up for a moment to turn somebody away when there are no others.
     reserve: Option<File>,
@@ -42,16 +40,11 @@ impl Listener {
         socket: OwnedFd,
         welcome: impl FnMut(OwnedFd) + 'static,
     ) -> Result<Listener, String> {
-        let socket = Rc::new(socket);
-        let mut hall = Hall {
-            socket: Rc::clone(&socket),
-            name,
-            reserve: reserve(),
-            welcome: Box::new(welcome),
-            resting: Rc::default(),
-        };
+        let fd = socket.as_raw_fd();
+        let mut hall =
+            Hall { socket, name, reserve: reserve(), welcome: Box::new(welcome), resting: Rc::default() };
         let watcher = reactor
-            .watch_raw(socket.as_raw_fd(), ())
+            .watch_raw(fd, ())
             .label(name)
             .start_with(Interest::READ, move |(), event| {
                 if hall.accept_all().is_err() {
@@ -59,10 +52,10 @@ impl Listener {
                 }
             })
             .map_err(|error| error.to_string())?;
-        Ok(Listener { reactor: reactor.clone(), watcher: Some(watcher), _socket: socket })
+        Ok(Listener { reactor: reactor.clone(), watcher: Some(watcher) })
     }
 
-    /// Accepts no more.
+    /// Accepts no more: who knocks is refused. The callback owns the socket, so it is closed with it.
     pub(super) fn close(&mut self) {
         if let Some(watcher) = self.watcher.take() {
             self.reactor.unwatch(watcher);
@@ -80,7 +73,7 @@ impl Hall {
     /// Accepts whoever waits, up to a bound. Fails when nobody can be accepted for now.
     fn accept_all(&mut self) -> Result<(), Errno> {
         for _ in 0..ACCEPTS_PER_TURN_MAX {
-            match rustix::net::accept_with(&*self.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+            match rustix::net::accept_with(&self.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
                 Ok(socket) => (self.welcome)(socket),
                 Err(Errno::AGAIN) => return Ok(()),
                 // Whoever knocked has left again, or the network had something to say about it.
@@ -98,7 +91,7 @@ impl Hall {
     /// Accepts somebody with the descriptor in reserve, says why it cannot stay, and closes.
     fn turn_away(&mut self) -> Result<(), Errno> {
         self.reserve = None;
-        let outcome = rustix::net::accept_with(&*self.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC);
+        let outcome = rustix::net::accept_with(&self.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC);
         if let Ok(socket) = &outcome {
             let unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis());
             let text = "the daemon has no descriptors left; try again later";

@@ -77,9 +77,9 @@ fn make_folder(path: &Path) -> Result<(), String> {
         return wrong("is no folder".into());
     }
     let (user, owner) = (rustix::process::geteuid().as_raw(), about.uid());
-    // Where others may write, only the sticky bit keeps them from replacing the socket.
-    let open_to_others = about.mode() & 0o022 != 0 && about.mode() & 0o1000 == 0;
-    if owner != user && owner != 0 {
+    // Where everybody may write, only the sticky bit keeps them from replacing the socket.
+    let open_to_others = about.mode() & 0o002 != 0 && about.mode() & 0o1000 == 0;
+    if owner != user && owner != 0 && user != 0 {
         return wrong(format!("belongs to user {owner}; choose another with --socket"));
     }
     if open_to_others {

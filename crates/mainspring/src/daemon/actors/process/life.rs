@@ -5,12 +5,14 @@ use super::super::Port;
 use super::super::complaints::Complaints;
 use super::launch::Child;
 use super::nursery::Nursery;
+use super::outcome::outcome;
+use super::patience::Patience;
 use crate::settings::ProcessProgram;
 use mainspring_kernel::ActorExit;
 use mainspring_message::Envelope;
-use mainspring_reactor::{Handle, Instant, Interest, Readiness, Timer, Watcher};
+use mainspring_reactor::{Handle, Interest, Readiness, Timer, Watcher};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitStatus};
+use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -68,28 +70,6 @@ impl Stream {
     }
 }
 
-/// How much of standard error is listened to. Beyond: nothing is read until the second is over, and the child waits.
-struct Patience {
-    since: Instant,
-    bytes: usize,
-}
-
-impl Patience {
-    /// Bytes per second.
-    const BYTES: usize = 1 << 20;
-
-    /// So much was read. Returns for how long to read no more.
-    fn spend(&mut self, bytes: usize, now: Instant) -> Option<Duration> {
-        let second = Duration::from_secs(1);
-        if now.saturating_duration_since(self.since) >= second {
-            (self.since, self.bytes) = (now, 0);
-        }
-        self.bytes += bytes;
-        let left = second.saturating_sub(now.saturating_duration_since(self.since));
-        (self.bytes >= Patience::BYTES).then_some(left)
-    }
-}
-
 type Shared = Rc<RefCell<Life>>;
 
 impl Life {
@@ -121,7 +101,7 @@ impl Life {
             given_up: false,
             timer: None,
             lines: LineCutter::default(),
-            patience: Patience { since: reactor.now(), bytes: 0 },
+            patience: Patience::new(reactor.now()),
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
             bytes_in: 0,
             bytes_out: 0,
@@ -452,21 +432,5 @@ impl Life {
             "waitingBytes": self.out.len() - self.out_done,
             "listening": self.listening,
         })
-    }
-}
-
-/// How a child ended, in words.
-fn outcome(status: &WaitStatus) -> ActorExit {
-    if let Some(signal) = status.terminating_signal() {
-        let name = match Signal::from_named_raw(signal) {
-            Some(name) => format!(" ({name:?})"),
-            None => String::new(),
-        };
-        return ActorExit::Failed(format!("it was killed by signal {signal}{name}"));
-    }
-    match status.exit_status() {
-        Some(0) => ActorExit::Done,
-        Some(code) => ActorExit::Failed(format!("it ended with exit code {code}")),
-        None => ActorExit::Failed("it ended".to_owned()),
     }
 }

@@ -5,6 +5,8 @@
 mod launch;
 mod life;
 mod nursery;
+mod outcome;
+mod patience;
 
 pub(crate) use nursery::Nursery;
 
