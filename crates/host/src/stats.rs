@@ -27,9 +27,9 @@ pub enum GuestPhase {
 pub struct GuestStats {
     /// What it is doing now.
     pub phase: GuestPhase,
-    /// `POLL`s.
+    /// `POLL`s, and calls of `poll-socket`.
     pub polls: u64,
-    /// `POLL`s that returned no event.
+    /// Those that returned no event.
     pub empty_polls: u64,
     /// `POLL`s that did not want to wait: a busy loop, if there are many.
     pub zero_timeout_polls: u64,
