@@ -308,6 +308,9 @@ done"#;
     sending.join().unwrap();
     let restarts = daemon.stats()["counters"]["actorCrashes"].as_u64().unwrap();
     assert_eq!(restarts, 1000);
+    eventually("the last life is up", || daemon.children() == 1);
+    assert!(daemon.descriptors() < 40, "{} descriptors are open", daemon.descriptors());
+    assert!(daemon.resident_bytes() < 100 << 20, "{} bytes", daemon.resident_bytes());
     daemon.end();
 }
 

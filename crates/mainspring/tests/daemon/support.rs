@@ -125,6 +125,17 @@ impl Daemon {
         self.connect().query("Sys.Stats", json!({}))
     }
 
+    /// How many descriptors it has open.
+    pub(crate) fn descriptors(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/fd", self.pid())).expect("its descriptors").count()
+    }
+
+    /// Its children, dead ones that were not reaped among them.
+    pub(crate) fn children(&self) -> usize {
+        let path = format!("/proc/{0}/task/{0}/children", self.pid());
+        std::fs::read_to_string(path).expect("its children").split_ascii_whitespace().count()
+    }
+
     /// Bytes of memory that it uses.
     pub(crate) fn resident_bytes(&self) -> u64 {
         let text = std::fs::read_to_string(format!("/proc/{}/statm", self.pid())).expect("statm");

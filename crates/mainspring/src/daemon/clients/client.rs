@@ -21,7 +21,9 @@ pub(super) struct Client {
     pub(super) dirty: bool,
     /// The kernel asked for no more.
     pub(super) paused: bool,
-    /// The client said that nothing more will come, or its door was closed.
+    /// Its door was closed.
+    pub(super) door_closed: bool,
+    /// The client said that nothing more will come.
     pub(super) input_ended: bool,
     /// The peer does not read any more: what is written to it is thrown away.
     pub(super) output_failed: bool,
@@ -29,6 +31,8 @@ pub(super) struct Client {
     pub(super) closing: bool,
     /// The last write did not take everything.
     pub(super) full: bool,
+    /// It has been given a last while.
+    pub(super) lingers: bool,
     /// Its output was ended. What it still sends is thrown away until it ends too: closing before would take back what was written.
     pub(super) hung_up: bool,
 }
@@ -46,10 +50,12 @@ impl Client {
             out_done: 0,
             dirty: false,
             paused: false,
+            door_closed: false,
             input_ended: false,
             output_failed: false,
             closing: false,
             full: false,
+            lingers: false,
             hung_up: false,
         }
     }
@@ -57,7 +63,7 @@ impl Client {
     /// What the loop should tell of it.
     pub(super) fn interest(&self) -> Interest {
         let mut interest = Interest::empty();
-        let reading = !self.paused && !self.input_ended && !self.closing;
+        let reading = !self.paused && !self.door_closed && !self.input_ended && !self.closing;
         interest.set(Interest::READ, reading || self.hung_up);
         interest.set(Interest::WRITE, self.full);
         // A client that will send no more and waits for answers may still go away.

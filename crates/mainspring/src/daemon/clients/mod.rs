@@ -110,6 +110,7 @@ impl Clients {
         state.at_gates += usize::from(client.gate.is_some());
         state.table.insert(client);
         drop(state);
+        tracing::debug!("{id} opened");
         match entry {
             Entry::Peer(peer) => self.hub.feed(|kernel, now| kernel.connection_opened(id, peer, now)),
             Entry::Gate(gate) => self.expire(id, gate.patience()),
@@ -222,7 +223,7 @@ impl Clients {
                 self.remove(&mut state, slot);
                 continue;
             }
-            client.paused = true;
+            client.door_closed = true;
             self.update_interest(&mut state, slot);
         }
     }
@@ -260,7 +261,7 @@ impl Clients {
         if client.full {
             client.trim();
             if client.closing {
-                self.linger(id);
+                self.linger(client);
             }
             return self.update_interest(state, slot);
         }
@@ -279,7 +280,7 @@ impl Clients {
         if client.closing && client.wire.resets() && !client.hung_up {
             client.hung_up = true;
             client.wire.end_output();
-            self.linger(id);
+            self.linger(client);
         } else if done_with {
             return self.remove(state, slot);
         }
@@ -287,8 +288,11 @@ impl Clients {
     }
 
     /// Gives a client that is being closed some time to read the rest.
-    fn linger(self: &Rc<Clients>, id: ConnectionId) {
-        let clients = Rc::clone(self);
+    fn linger(self: &Rc<Clients>, client: &mut Client) {
+        if std::mem::replace(&mut client.lingers, true) {
+            return;
+        }
+        let (clients, id) = (Rc::clone(self), client.id);
         let _ = self.reactor.after(LINGER, move |_| {
             let mut state = clients.state.borrow_mut();
             if state.find(id).is_some() {
@@ -302,6 +306,7 @@ impl Clients {
         let Some(mut client) = state.table.try_remove(slot) else { return };
         state.partial_bytes -= client.lines.held_bytes();
         state.at_gates -= usize::from(client.gate.is_some());
+        tracing::debug!("{} closed", client.id);
         client.wire.unwatch(&self.reactor);
         client.wire.end_output();
         self.hub.feed(|kernel, now| kernel.connection_closed(client.id, now));

@@ -296,9 +296,9 @@ impl Life {
 
     /// Ends the child's input; then it is told (SIGTERM), then killed.
     pub(super) fn stop(this: &Shared) {
+        this.borrow_mut().stopping = true;
+        Life::flush(this);
         let mut life = this.borrow_mut();
-        life.stopping = true;
-        life.write();
         let (grace, told) = (life.program.grace, Rc::clone(this));
         let reactor = life.reactor.clone();
         let timer = reactor.after(grace, move |reactor| {
