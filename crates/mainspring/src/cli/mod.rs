@@ -1,6 +1,7 @@
 //! The command line: one file for each command.
 
 mod actors;
+mod bench;
 mod check;
 mod completions;
 mod dead_letters;
@@ -67,6 +68,8 @@ enum Command {
     Top(top::Arguments),
     /// Check a configuration without starting anything.
     Check(check::Arguments),
+    /// Measure how fast the daemon is on this machine.
+    Bench(bench::Arguments),
     /// Write a capability that works, to begin with.
     New(new::Arguments),
     /// Run a WebAssembly guest: a module or a component.
@@ -93,6 +96,7 @@ pub fn main() -> ExitCode {
         Command::New(arguments) => Ok(new::run(&arguments)),
         Command::Trace(arguments) => Ok(trace::run(&arguments)),
         Command::Top(arguments) => Ok(top::run(&arguments)),
+        Command::Bench(arguments) => Ok(bench::run(&arguments)),
         Command::Completions(arguments) => Ok(completions::run(&arguments)),
         Command::Actors(arguments) => Ok(actors::run(&arguments)),
         Command::Check(arguments) => Ok(check::run(&arguments)),

@@ -5,6 +5,7 @@ mod document;
 mod fake;
 mod finding;
 mod looking;
+mod measuring;
 mod overview;
 mod piping;
 mod real;

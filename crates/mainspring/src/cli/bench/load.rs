@@ -1,0 +1,309 @@
+//! The load: so many connections, on each so many requests under way.
+
+use super::super::target::Failure;
+use super::progress::Progress;
+use crate::client::{Client, ClientError, Lines, fresh_id, now_ms};
+use hdrhistogram::Histogram;
+use mainspring_reactor::{Handle, Reactor, Signal};
+use std::cell::RefCell;
+use std::io::{self, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// Requests under way on one connection at most. All of them fit into the socket's buffers, so that sending never waits for the daemon while the
+/// daemon waits for us.
+pub(super) const DEPTH_MAX: i64 = 512;
+/// Different keys that are set.
+const KEYS: usize = 1000;
+/// Bytes of each value.
+const VALUE_BYTES: usize = 64;
+/// How much of the measured time is run before, to warm up.
+const WARM_UP_SHARE: f64 = 0.2;
+
+/// The longest latency that is told apart from longer ones.
+const LATENCY_NS_MAX: u64 = 60_000_000_000;
+/// Digits of a latency that count.
+const LATENCY_DIGITS: u8 = 3;
+
+/// How long the daemon may take to answer what is under way at the end.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What is measured.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Case {
+    pub(super) connections: usize,
+    pub(super) depth: usize,
+    pub(super) duration: Duration,
+}
+
+/// What came out.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub(super) case: Case,
+    pub(super) replies: u64,
+    pub(super) errors: u64,
+    /// The first of them, as it came.
+    pub(super) first_error: Option<String>,
+    pub(super) elapsed: Duration,
+    /// From sending to reading, in nanoseconds.
+    pub(super) latency: Histogram<u64>,
+    /// CPU time of the daemon meanwhile, if the system tells.
+    pub(super) server_cpu: Option<Duration>,
+}
+
+impl Outcome {
+    pub(super) fn requests_per_s(&self) -> f64 {
+        (self.replies + self.errors) as f64 / self.elapsed.as_secs_f64().max(1e-9)
+    }
+}
+
+/// Runs one case against the daemon behind a socket.
+pub(super) fn run(socket: &Path, case: Case, progress: &Progress) -> Result<Outcome, Failure> {
+    let failed = |error: mainspring_reactor::Error| Failure::Client(ClientError::Io(io::Error::other(error)));
+    let mut reactor = Reactor::new().map_err(failed)?;
+    // An interrupt ends the measurement, and with it the daemon that was started for it.
+    let interrupted = Rc::new(RefCell::new(false));
+    for signal in [Signal::INT, Signal::TERM] {
+        let interrupted = interrupted.clone();
+        let stop = move |event: &mainspring_reactor::SignalEvent<'_>| {
+            *interrupted.borrow_mut() = true;
+            event.reactor().stop();
+        };
+        reactor.on_signal(signal, stop).map_err(failed)?;
+    }
+    let tally = Rc::new(RefCell::new(Tally::new()));
+    let mut server = None;
+    for _ in 0..case.connections {
+        let (stream, lines) = Client::connect(socket)?.into_parts();
+        server = server.or_else(|| server_of(&stream));
+        let connection = Connection::new(stream, lines, case.depth)?;
+        tally.borrow_mut().under_way += case.depth;
+        connection.start(&reactor, &tally).map_err(failed)?;
+    }
+    turn_for(&mut reactor, case.duration.mul_f64(WARM_UP_SHARE), &tally, |_, _| {})?;
+    tally.borrow_mut().reset();
+    let cpu_before = server.and_then(cpu_of);
+    let start = Instant::now();
+    turn_for(&mut reactor, case.duration, &tally, |share, tally| {
+        progress.show(share, tally.replies as f64 / start.elapsed().as_secs_f64().max(1e-9));
+    })?;
+    let elapsed = start.elapsed();
+    let cpu_after = server.and_then(cpu_of);
+    if *interrupted.borrow() {
+        return Err(Failure::Refused("interrupted".into()));
+    }
+    let outcome = outcome(case, elapsed, cpu_before.zip(cpu_after), &mut tally.borrow_mut())?;
+    finish(&mut reactor, &tally)?;
+    Ok(outcome)
+}
+
+/// Waits for what is under way: left behind, it would count as this peer's in the next case.
+fn finish(reactor: &mut Reactor, tally: &Rc<RefCell<Tally>>) -> Result<(), Failure> {
+    tally.borrow_mut().is_ending = true;
+    let start = Instant::now();
+    while tally.borrow().under_way > 0 {
+        if start.elapsed() > PATIENCE {
+            return Err(ClientError::Silent(PATIENCE).into());
+        }
+        turn_for(reactor, Duration::from_millis(10), tally, |_, _| {})?;
+        if let Some(failure) = tally.borrow_mut().failure.take() {
+            return Err(failure);
+        }
+    }
+    Ok(())
+}
+
+fn outcome(
+    case: Case,
+    elapsed: Duration,
+    cpu: Option<(Duration, Duration)>,
+    tally: &mut Tally,
+) -> Result<Outcome, Failure> {
+    if let Some(failure) = tally.failure.take() {
+        return Err(failure);
+    }
+    Ok(Outcome {
+        case,
+        replies: tally.replies,
+        errors: tally.errors,
+        first_error: tally.first_error.take(),
+        elapsed,
+        latency: tally.latency.clone(),
+        server_cpu: cpu.map(|(before, after)| after.saturating_sub(before)),
+    })
+}
+
+/// Runs the loop for a while, and tells ten times a second how far it is.
+fn turn_for(
+    reactor: &mut Reactor,
+    time: Duration,
+    tally: &Rc<RefCell<Tally>>,
+    tell: impl Fn(f64, &Tally),
+) -> Result<(), Failure> {
+    let failed = |error: mainspring_reactor::Error| Failure::Client(ClientError::Io(io::Error::other(error)));
+    let start = Instant::now();
+    let step = Duration::from_millis(100);
+    while start.elapsed() < time && tally.borrow().failure.is_none() {
+        reactor.after(step.min(time - start.elapsed().min(time)), Handle::stop).map_err(failed)?;
+        reactor.run().map_err(failed)?;
+        tell(start.elapsed().as_secs_f64() / time.as_secs_f64().max(1e-9), &tally.borrow());
+    }
+    Ok(())
+}
+
+/// What was counted.
+struct Tally {
+    replies: u64,
+    errors: u64,
+    first_error: Option<String>,
+    under_way: usize,
+    /// Nothing more is sent.
+    is_ending: bool,
+    latency: Histogram<u64>,
+    failure: Option<Failure>,
+}
+
+impl Tally {
+    fn new() -> Tally {
+        let bounds = Histogram::new_with_bounds(1, LATENCY_NS_MAX, LATENCY_DIGITS);
+        let latency = bounds.unwrap_or_else(|_| unreachable!("the bounds are in order"));
+        Tally {
+            replies: 0,
+            errors: 0,
+            first_error: None,
+            under_way: 0,
+            is_ending: false,
+            latency,
+            failure: None,
+        }
+    }
+
+    fn reset(&mut self) {
+        (self.replies, self.errors, self.first_error) = (0, 0, None);
+        self.latency.reset();
+    }
+}
+
+/// One connection with its requests under way.
+struct Connection {
+    /// What its ids begin with. The same id again would be a repetition, which costs the daemon next to nothing.
+    prefix: String,
+    stream: UnixStream,
+    lines: Lines,
+    /// When each request under way was sent, by its number modulo the depth.
+    sent: Vec<Instant>,
+    next: usize,
+    value: String,
+}
+
+impl Connection {
+    fn new(stream: UnixStream, lines: Lines, depth: usize) -> Result<Connection, ClientError> {
+        let value = "x".repeat(VALUE_BYTES);
+        let mut connection = Connection {
+            prefix: fresh_id(),
+            stream,
+            lines,
+            sent: vec![Instant::now(); depth],
+            next: 0,
+            value,
+        };
+        connection.send(depth)?;
+        Ok(connection)
+    }
+
+    fn start(self, reactor: &Reactor, tally: &Rc<RefCell<Tally>>) -> mainspring_reactor::Result<()> {
+        let tally = tally.clone();
+        let mut this = self;
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&this.stream);
+        let read = move |(): &mut (), event: &mainspring_reactor::Event<'_>| {
+            let mut tally = tally.borrow_mut();
+            if let Err(error) = this.read(&mut tally) {
+                tally.failure.get_or_insert(error.into());
+                event.reactor().stop();
+            }
+        };
+        reactor.watch_raw(fd, ()).on_read(read).start()?;
+        Ok(())
+    }
+
+    /// Takes the answers that came, and sends as many requests.
+    fn read(&mut self, tally: &mut Tally) -> Result<(), ClientError> {
+        if self.lines.fill(&mut self.stream)? == 0 {
+            return Err(ClientError::Closed);
+        }
+        let now = Instant::now();
+        let mut answered = 0;
+        while let Some(line) = self.lines.next_line() {
+            // Answers are small and of one form: looking for two words is enough, and leaves the core to the daemon.
+            let Some(number) = request_number(line) else {
+                return Err(ClientError::NotAMessage(String::from_utf8_lossy(line).into_owned()));
+            };
+            answered += 1;
+            let sent = self.sent[number % self.sent.len()];
+            let nanoseconds = now.saturating_duration_since(sent).as_nanos();
+            tally.latency.saturating_record(u64::try_from(nanoseconds).unwrap_or(u64::MAX));
+            if line.starts_with(b"{\"kind\":\"reply\"") {
+                tally.replies += 1;
+            } else {
+                tally.errors += 1;
+                tally.first_error.get_or_insert_with(|| String::from_utf8_lossy(line).into_owned());
+            }
+        }
+        tally.under_way -= answered;
+        if tally.is_ending {
+            return Ok(());
+        }
+        tally.under_way += answered;
+        self.send(answered)
+    }
+
+    fn send(&mut self, count: usize) -> Result<(), ClientError> {
+        let mut text = String::with_capacity(count * 256);
+        let timestamp = now_ms();
+        let now = Instant::now();
+        for number in self.next..self.next + count {
+            let depth = self.sent.len();
+            self.sent[number % depth] = now;
+            let (key, value, prefix) = (number % KEYS, &self.value, &self.prefix);
+            text.push_str(&format!(
+                "{{\"kind\":\"command\",\"type\":\"Memory.Set\",\"data\":{{\"key\":\"bench-{key}\",\"value\":\"{value}\"}},\"metadata\":{{\"id\":\"{prefix}-{number}\",\"timestamp\":{timestamp}}}}}\n"
+            ));
+        }
+        self.next += count;
+        Ok(self.stream.write_all(text.as_bytes())?)
+    }
+}
+
+/// The number in the id of the request that a line answers.
+fn request_number(line: &[u8]) -> Option<usize> {
+    const WORD: &[u8] = b"\"causation\":\"";
+    let start = memchr::memmem::rfind(line, WORD)? + WORD.len();
+    let end = start + memchr::memchr(b'"', &line[start..])?;
+    std::str::from_utf8(&line[start..end]).ok()?.rsplit('-').next()?.parse().ok()
+}
+
+/// The process at the other end.
+fn server_of(stream: &UnixStream) -> Option<i32> {
+    rustix::net::sockopt::socket_peercred(stream).ok().map(|peer| peer.pid.as_raw_nonzero().get())
+}
+
+/// The CPU time of a process's first thread, which is the daemon's loop.
+fn cpu_of(process: i32) -> Option<Duration> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/schedstat")).ok()?;
+    text.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_known_by_its_cause() {
+        let line = br#"{"kind":"reply","type":"Memory.Set","data":{"causation":"x-1"},"metadata":{"id":"a","timestamp":1,"causation":"b7-3-4096"}}"#;
+        assert_eq!(request_number(line), Some(4096));
+        assert_eq!(request_number(b"{}"), None);
+        assert_eq!(request_number(b"{\"causation\":\"b-x\"}"), None);
+    }
+}

@@ -1,0 +1,61 @@
+//! The daemon that is measured.
+
+use super::super::target::Failure;
+use crate::client::ClientError;
+use std::fs;
+use std::io::{self, BufRead, BufReader};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// A daemon: one of our own, which ends with this, or one that runs already.
+pub(super) struct Subject {
+    socket: PathBuf,
+    own: Option<(Child, PathBuf)>,
+}
+
+impl Subject {
+    pub(super) fn running(socket: PathBuf) -> Subject {
+        Subject { socket, own: None }
+    }
+
+    /// Starts a daemon with the shipped defaults, in a folder of its own.
+    pub(super) fn start() -> Result<Subject, Failure> {
+        let failed =
+            |error: io::Error| Failure::Refused(format!("cannot start a daemon to measure: {error}"));
+        let folder = std::env::temp_dir().join(format!("mainspring-bench-{}", crate::client::fresh_id()));
+        fs::DirBuilder::new().mode(0o700).create(&folder).map_err(failed)?;
+        let socket = folder.join("bench.sock");
+        let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+        command.args(["up", "--no-config", "--json", "--log-level", "error", "--socket"]).arg(&socket);
+        command.current_dir(&folder).stdin(Stdio::null()).stdout(Stdio::piped());
+        let child = command.spawn().inspect_err(|_| drop(fs::remove_dir_all(&folder))).map_err(failed)?;
+        let mut subject = Subject { socket, own: Some((child, folder)) };
+        let mut line = String::new();
+        if let Some(stdout) = subject.own.as_mut().and_then(|(child, _)| child.stdout.take()) {
+            BufReader::new(stdout).read_line(&mut line).map_err(failed)?;
+        }
+        if line.contains("Sys.BootComplete") { Ok(subject) } else { Err(ClientError::Closed.into()) }
+    }
+
+    pub(super) fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Whether it was started for the measurement, with the shipped defaults.
+    pub(super) fn is_own(&self) -> bool {
+        self.own.is_some()
+    }
+}
+
+impl Drop for Subject {
+    fn drop(&mut self) {
+        let Some((child, folder)) = &mut self.own else { return };
+        let _ = rustix::process::kill_process(
+            rustix::process::Pid::from_child(child),
+            rustix::process::Signal::TERM,
+        );
+        let _ = child.wait();
+        let _ = fs::remove_dir_all(folder);
+    }
+}
