@@ -19,23 +19,13 @@ pub(crate) struct Wire {
 #[derive(Debug)]
 enum Ends {
     Socket(OwnedFd),
-    /// A socket that takes back what the peer has not read yet if it is closed before everything from the peer was read.
-    Resetting(OwnedFd),
-    Streams {
-        input: OwnedFd,
-        output: Outlet,
-    },
+    Streams { input: OwnedFd, output: Outlet },
 }
 
 impl Wire {
     /// A connected, non-blocking socket.
     pub(crate) fn socket(socket: OwnedFd) -> Wire {
         Wire::new(Ends::Socket(socket))
-    }
-
-    /// A connected, non-blocking TCP socket.
-    pub(crate) fn tcp(socket: OwnedFd) -> Wire {
-        Wire::new(Ends::Resetting(socket))
     }
 
     /// Two streams. `input` may block: it is read once whenever there is something to read.
@@ -49,23 +39,21 @@ impl Wire {
 
     pub(crate) fn read(&self, buffer: &mut [u8]) -> Result<usize, Errno> {
         match &self.ends {
-            Ends::Socket(socket) | Ends::Resetting(socket) => rustix::io::read(socket, buffer),
+            Ends::Socket(socket) => rustix::io::read(socket, buffer),
             Ends::Streams { input, .. } => rustix::io::read(input, buffer),
         }
     }
 
     pub(crate) fn write(&self, bytes: &[u8]) -> Result<usize, Errno> {
         match &self.ends {
-            Ends::Socket(socket) | Ends::Resetting(socket) => {
-                rustix::net::send(socket, bytes, SendFlags::NOSIGNAL)
-            }
+            Ends::Socket(socket) => rustix::net::send(socket, bytes, SendFlags::NOSIGNAL),
             Ends::Streams { output, .. } => output.write(bytes),
         }
     }
 
     /// Tells the peer that nothing more will come.
     pub(crate) fn end_output(&self) {
-        if let Ends::Socket(socket) | Ends::Resetting(socket) = &self.ends {
+        if let Ends::Socket(socket) = &self.ends {
             let _ = rustix::net::shutdown(socket, Shutdown::Write);
         }
     }
@@ -73,11 +61,6 @@ impl Wire {
     /// Whether a peer that is gone altogether can be told from one that will send no more.
     pub(crate) fn tells_hangups(&self) -> bool {
         !matches!(self.ends, Ends::Streams { .. })
-    }
-
-    /// Whether closing may take back what was written.
-    pub(crate) fn resets(&self) -> bool {
-        matches!(self.ends, Ends::Resetting(_))
     }
 
     /// Has the loop tell `interest` and nothing else; `tell` makes the callback for a watcher that is not there yet.
@@ -94,9 +77,7 @@ impl Wire {
             return Ok(());
         }
         match &self.ends {
-            Ends::Socket(socket) | Ends::Resetting(socket) => {
-                set(reactor, &mut self.input, socket.as_raw_fd(), interest, tell)?
-            }
+            Ends::Socket(socket) => set(reactor, &mut self.input, socket.as_raw_fd(), interest, tell)?,
             Ends::Streams { input, output } => {
                 let reading = interest & Interest::READ;
                 set(reactor, &mut self.input, input.as_raw_fd(), reading, &tell)?;

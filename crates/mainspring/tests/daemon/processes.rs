@@ -97,6 +97,36 @@ fn what_a_process_said_before_it_ended_is_heard() {
 }
 
 #[test]
+fn all_that_a_process_said_before_it_ended_is_heard_at_the_usual_pace() {
+    let program = "
+import fcntl, lib, os, sys
+fcntl.fcntl(1, 1031, 1 << 20)
+for m in lib.messages():
+    for n in range(3000):
+        lib.say('event', 'Brief.Noted', n, m)
+    lib.reply(m, 'that was all')
+    os._exit(0)
+";
+    let daemon = beside_echo("brief", &["query:Brief.Ask"], program, QUICK);
+    let mut client = daemon.connect();
+    client.subscribe(&["Brief.Noted"]);
+    client.send(line("query", "Brief.Ask", "b-1", &json!(1)));
+    let (mut next, mut replied) = (0, false);
+    while next < 3000 || !replied {
+        let message = client.receive();
+        if message["kind"] == json!("event") {
+            assert_eq!(message["data"], json!(next));
+            next += 1;
+        } else {
+            assert_eq!(message["data"], json!("that was all"), "{message}");
+            replied = true;
+        }
+    }
+    assert_eq!(daemon.stats()["counters"]["actorFaults"], json!(0));
+    daemon.end();
+}
+
+#[test]
 fn a_crash_loop_ends_in_an_unhealthy_capability_that_answers_at_once() {
     let program = "import sys\nsys.stderr.write('no good\\n')\nsys.exit(1)\n";
     let daemon = beside_echo("broken", &["query:Broken.Ask"], program, QUICK);
@@ -226,7 +256,7 @@ fn a_process_that_closes_a_stream_and_goes_on_is_ended() {
 fn nothing_that_a_process_started_outlives_it() {
     let program = "
 import lib, os, subprocess
-same = subprocess.Popen(['sleep', '1000'])
+same = subprocess.Popen(['env', '-i', 'sleep', '1000'])
 away = subprocess.Popen(['setsid', 'sleep', '1000'])
 import time
 while True:

@@ -33,8 +33,6 @@ pub(super) struct Client {
     pub(super) full: bool,
     /// It has been given a last while.
     pub(super) lingers: bool,
-    /// Its output was ended. What it still sends is thrown away until it ends too: closing before would take back what was written.
-    pub(super) hung_up: bool,
 }
 
 impl Client {
@@ -56,7 +54,6 @@ impl Client {
             closing: false,
             full: false,
             lingers: false,
-            hung_up: false,
         }
     }
 
@@ -64,7 +61,7 @@ impl Client {
     pub(super) fn interest(&self) -> Interest {
         let mut interest = Interest::empty();
         let reading = !self.paused && !self.door_closed && !self.input_ended && !self.closing;
-        interest.set(Interest::READ, reading || self.hung_up);
+        interest.set(Interest::READ, reading);
         interest.set(Interest::WRITE, self.full);
         // A client that will send no more and waits for answers may still go away.
         interest.set(Interest::ERROR, self.input_ended && !self.full && self.wire.tells_hangups());

@@ -277,11 +277,7 @@ impl Clients {
             || (client.input_ended
                 && client.wire.tells_hangups()
                 && !self.hub.with(|kernel, _| kernel.owes(id)));
-        if client.closing && client.wire.resets() && !client.hung_up {
-            client.hung_up = true;
-            client.wire.end_output();
-            self.linger(client);
-        } else if done_with {
+        if done_with {
             return self.remove(state, slot);
         }
         self.update_interest(state, slot);

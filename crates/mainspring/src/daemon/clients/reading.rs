@@ -13,7 +13,6 @@ impl Clients {
         let State { table, buffer, counters, partial_bytes, at_gates, .. } = state;
         let Some(client) = table.get_mut(slot) else { return };
         let bytes = match client.wire.read(buffer) {
-            Ok(0) if client.hung_up => return self.remove(state, slot),
             Ok(0) => return self.input_ended(state, slot),
             Ok(count) => &buffer[..count],
             Err(Errno::AGAIN | Errno::INTR) => return,
@@ -21,9 +20,6 @@ impl Clients {
         };
         counters.reads += 1;
         counters.bytes_in += bytes.len() as u64;
-        if client.hung_up {
-            return;
-        }
         let before = client.lines.held_bytes();
         if client.gate.is_some() {
             self.read_token(client, bytes);

@@ -33,7 +33,7 @@ pub(super) fn open(
     let gate = Rc::new(Gate::new(tokens.to_vec()));
     let listener = Listener::start(reactor, "tcp", OwnedFd::from(listener), move |socket| {
         let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
-        clients.open(Wire::tcp(socket), door, Entry::Gate(Rc::clone(&gate)));
+        clients.open(Wire::socket(socket), door, Entry::Gate(Rc::clone(&gate)));
     })?;
     Ok((listener, bound))
 }

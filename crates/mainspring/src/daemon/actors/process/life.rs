@@ -25,8 +25,6 @@ const READ_BYTES: usize = 64 << 10;
 const WRITE_BYTES: usize = 64 << 10;
 /// How long a child that closed one of its streams may take to end: mostly it is ending already, and how says more.
 const EXIT_PATIENCE: Duration = Duration::from_secs(1);
-/// Most bytes that are read from a child that has ended; a pipe holds no more unless the child made it larger.
-const LAST_BYTES_MAX: usize = 1 << 20;
 
 /// What the daemon knows of one child.
 pub(super) struct Life {
@@ -47,6 +45,8 @@ pub(super) struct Life {
     listening: bool,
     /// Its input is to end when everything is written.
     stopping: bool,
+    /// How it ended, while what it said before is still being read.
+    exit: Option<ActorExit>,
     /// Nothing of it matters any more but that it is reaped.
     given_up: bool,
     timer: Option<Timer>,
@@ -98,6 +98,7 @@ impl Life {
             blocked: false,
             listening: true,
             stopping: false,
+            exit: None,
             given_up: false,
             timer: None,
             lines: LineCutter::default(),
@@ -110,7 +111,7 @@ impl Life {
         let watching = reactor
             .watch(child.pidfd)
             .label("child")
-            .start_with(Interest::READ, move |_, _| at_exit.borrow_mut().ended());
+            .start_with(Interest::READ, move |_, _| Life::ended(&at_exit));
         let mut it = life.borrow_mut();
         match watching {
             Ok(watcher) => it.exit_watch = Some(watcher),
@@ -236,6 +237,7 @@ impl Life {
         let mut life = this.borrow_mut();
         match life.read_lines() {
             Ok(true) => {}
+            Ok(false) if life.exit.is_some() => life.say_goodbye(),
             Ok(false) => {
                 life.close_output();
                 drop(life);
@@ -313,7 +315,7 @@ impl Life {
     /// A child that closed a stream has some time to end before it is made to.
     fn expect_exit(this: &Shared, what: &'static str) {
         let mut life = this.borrow_mut();
-        if life.stopping || life.given_up || life.timer.is_some() {
+        if life.stopping || life.given_up || life.exit.is_some() || life.timer.is_some() {
             return;
         }
         let late = Rc::clone(this);
@@ -353,39 +355,61 @@ impl Life {
         }
     }
 
-    /// The child has ended.
-    fn ended(&mut self) {
-        let Some(status) = self.nursery.reap(self.pid) else { return };
-        if let Some(watcher) = self.exit_watch.take() {
-            self.reactor.unwatch(watcher);
+    /// The child has ended. What it said before is read at the usual pace, and given nothing more; then the kernel is told.
+    fn ended(this: &Shared) {
+        let mut life = this.borrow_mut();
+        let Some(status) = life.nursery.reap(life.pid) else { return };
+        if let Some(watcher) = life.exit_watch.take() {
+            life.reactor.unwatch(watcher);
         }
-        if !self.given_up {
-            self.given_up = true;
-            self.hear_the_last();
-            self.port.exited(outcome(&status));
+        if life.given_up {
+            return life.close_all();
         }
+        life.exit = Some(outcome(&status));
+        if !life.blocked {
+            life.blocked = true;
+            life.port.blocked();
+        }
+        life.close_input();
+        if life.stdout.as_ref().is_none_or(|stdout| stdout.watcher.is_none()) {
+            return life.say_goodbye();
+        }
+        drop(life);
+        Life::wait_for_the_last(this);
+    }
+
+    /// Somebody else may hold the child's output open: that is not waited for, unless it is we who do not read.
+    fn wait_for_the_last(this: &Shared) {
+        let mut life = this.borrow_mut();
+        let late = Rc::clone(this);
+        let timer = life.reactor.clone().after(EXIT_PATIENCE, move |_| {
+            if late.borrow().listening {
+                late.borrow_mut().say_goodbye();
+            } else {
+                Life::wait_for_the_last(&late);
+            }
+        });
+        life.set_timer(timer.ok());
+    }
+
+    /// Everything that the child said has been heard: the kernel is told how it ended.
+    fn say_goodbye(&mut self) {
+        let Some(exit) = self.exit.take() else { return };
+        let (port, lines) = (&self.port, &mut self.lines);
+        port.cut(|say| lines.finish(say));
+        self.hear_last_complaints();
+        self.given_up = true;
+        self.port.exited(exit);
         self.close_all();
     }
 
-    /// Reads what the child said before it ended.
-    fn hear_the_last(&mut self) {
-        let limit = self.bytes_in + LAST_BYTES_MAX as u64;
-        while self.bytes_in < limit {
-            let before = self.bytes_in;
-            match self.read_lines() {
-                Ok(true) if self.bytes_in > before => {}
-                _ => break,
-            }
-        }
-        let (port, lines) = (&self.port, &mut self.lines);
-        port.cut(|say| lines.finish(say));
-        if let Some(stderr) = &self.stderr {
-            let now = self.reactor.now();
-            while let Ok(count @ 1..) = rustix::io::read(&stderr.pipe, &mut self.buffer[..]) {
-                self.complaints.hear(&self.buffer[..count], now);
-                if self.patience.spend(count, now).is_some() {
-                    break;
-                }
+    fn hear_last_complaints(&mut self) {
+        let Some(stderr) = &self.stderr else { return };
+        let now = self.reactor.now();
+        while let Ok(count @ 1..) = rustix::io::read(&stderr.pipe, &mut self.buffer[..]) {
+            self.complaints.hear(&self.buffer[..count], now);
+            if self.patience.spend(count, now).is_some() {
+                break;
             }
         }
     }
