@@ -1,4 +1,4 @@
-//! `docs/writing-a-capability.md`: its files are written, its commands typed, and what it shows is what comes.
+//! `README.md` and `docs/writing-a-capability.md`: their files are written, their commands typed, and what they show is what comes.
 
 use crate::fake::command;
 use std::fs;
@@ -53,14 +53,15 @@ fn type_in(folder: &Path, line: &str) -> String {
         .current_dir(folder)
         .env("PATH", format!("{}:{paths}", program.parent().unwrap().display()))
         .env_remove("MAINSPRING_SOCKET")
+        .env("XDG_RUNTIME_DIR", folder)
         .output()
         .unwrap();
     String::from_utf8(output.stdout).unwrap()
 }
 
-#[test]
-fn the_page_about_writing_a_capability_is_true() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/writing-a-capability.md");
+/// Does what a page says, in an empty folder.
+fn follow(page: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
     let page = fs::read_to_string(path).unwrap();
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files(&page) {
@@ -79,7 +80,18 @@ fn the_page_about_writing_a_capability_is_true() {
         }
     }
     let mut daemon = daemon.unwrap();
+    // A page may have ended it already.
     let pid = rustix::process::Pid::from_child(&daemon);
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
     assert!(daemon.wait().unwrap().success());
+}
+
+#[test]
+fn the_page_about_writing_a_capability_is_true() {
+    follow("docs/writing-a-capability.md");
+}
+
+#[test]
+fn the_tour_of_the_readme_is_true() {
+    follow("README.md");
 }
