@@ -9,6 +9,7 @@ use mainspring_host::{Component, Exit, GuestConfig, GuestPhase, Host, HostConfig
 use mainspring_reactor::Handle;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
 use support::{run, run_virtually};
@@ -389,6 +390,25 @@ fn c2_12_a_few_calls_after_progress_are_not_made_to_wait() {
             assert_eq!(guest.ask(&format!("read {other} 100")).await, "data x");
         }
     });
+}
+
+#[test]
+fn c2_13_the_wait_of_a_process_is_read_from_its_environment() {
+    const CHILD: &str = "MAINSPRING_TEST_CHILD";
+    if std::env::var_os(CHILD).is_some() {
+        let wait = SocketWait {
+            first: Duration::from_millis(3),
+            longest: Duration::from_millis(7),
+            ..SocketWait::default()
+        };
+        assert_eq!(HostConfig::new().socket_wait, wait);
+        return;
+    }
+    // It is read once in the life of a process, so this takes one of its own.
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "c2_13_the_wait_of_a_process_is_read_from_its_environment"]);
+    let output = child.env(CHILD, "1").env("MAINSPRING_SOCKET_WAIT_MS", "3-7").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
 }
 
 #[test]
