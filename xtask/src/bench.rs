@@ -23,6 +23,8 @@ enum Suite {
     Guests,
     /// One database client natively, in a new guest and in an old one that wakes itself; starts a private PostgreSQL.
     Postgres,
+    /// Requests through the daemon, beside nats-server, Redis and a bare echo server.
+    Bus,
     /// The kernel by itself, beside JSON parsing, schema validation and in-process actors.
     Kernel,
 }
@@ -38,14 +40,27 @@ pub(crate) fn run_suite(suite: &str, options: &[String], server: Option<&Server>
         .arg("--target-dir")
         .arg(target_dir().join("bench"))
         .env("MAINSPRING_GUESTS", guests::folder())
+        .env("MAINSPRING_BIN", root().join(target_dir()).join("release/mainspring"))
         .args(["--bin", &format!("{suite}-bench"), "--"])
         .args(options);
     command::run(&mut command)
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    if matches!(arguments.suite, Suite::Guests | Suite::Postgres) {
+    if matches!(arguments.suite, Suite::Guests | Suite::Postgres | Suite::Bus) {
         guests::ensure()?;
+    }
+    if matches!(arguments.suite, Suite::Bus) {
+        let mut daemon = cargo();
+        command::run(daemon.args([
+            "build",
+            "--release",
+            "--quiet",
+            "--package",
+            "mainspring",
+            "--bin",
+            "mainspring",
+        ]))?;
     }
     let server = matches!(arguments.suite, Suite::Postgres).then(Server::start).transpose()?;
     let suite = arguments.suite.to_possible_value();

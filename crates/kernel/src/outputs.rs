@@ -230,6 +230,10 @@ impl Kernel {
 
     /// The message with that id which the actor has or had.
     fn find_cause(&mut self, capability: u32, id: &str) -> Cause {
+        // Mostly it is what the actor works on just now.
+        if let Some(key) = self.find_in_hands(capability, id) {
+            return self.caused_by_request(key.slot);
+        }
         let hash = self.hash_id(id);
         if let Some(slot) = self.requests.find_handled(hash, capability, id) {
             return self.caused_by_request(slot);

@@ -1,0 +1,51 @@
+//! Requests through the daemon over its socket, beside nats-server, Redis and a bare echo server on the reactor.
+//!
+//! `bus-bench [--quick] [--json FILE] [--filter TEXT] [--subject NAME] [--rounds N] [--soak]` is the harness. It starts the
+//! servers, and itself as `bus-bench load ...` for each measurement: the load comes from a process of its own. See
+//! `bench/README.md` for how to read the result.
+
+mod cases;
+mod daemon;
+mod echo;
+mod harness;
+mod load;
+mod peers;
+mod process;
+mod program;
+mod responder;
+mod soak;
+mod subjects;
+mod targets;
+
+use bench_support::Options;
+
+fn main() {
+    let mut words: Vec<String> = std::env::args().skip(1).collect();
+    let result = match words.first().map(String::as_str) {
+        Some("load") => load::run(&words[1..]),
+        Some("echo") => echo::run(&words[1..]),
+        Some("program") => program::run(),
+        Some("responder") => responder::run(&words[1..]),
+        _ => {
+            let soak = words.iter().any(|word| word == "--soak");
+            words.retain(|word| word != "--soak");
+            run_harness(words, soak)
+        }
+    };
+    if let Err(problem) = result {
+        eprintln!("bus-bench: {problem}");
+        std::process::exit(1);
+    }
+}
+
+fn run_harness(words: Vec<String>, soak: bool) -> Result<(), String> {
+    if words.iter().any(|word| word == "--help" || word == "-h") {
+        println!("--soak              a minute of load on the daemon alone: is its memory flat?");
+        let _ = Options::from_env("bus-bench [--soak]");
+    }
+    let options = Options::parse(words).unwrap_or_else(|error| {
+        eprintln!("bus-bench: {error}");
+        std::process::exit(2);
+    });
+    if soak { soak::run(&options) } else { harness::run(&options) }
+}
