@@ -48,6 +48,15 @@ impl Handle {
         self.0.add_wakeup(Box::new(callback))
     }
 
+    /// Runs the tasks that have been woken, those that they wake included, as the last part of a turn does; nothing is waited for. True if
+    /// any ran.
+    ///
+    /// For whoever wakes tasks between two turns and can use what they do before the kernel is asked again. Like a turn it runs a
+    /// bounded number; call it a bounded number of times, or descriptors and timers wait.
+    pub fn run_woken_tasks(&self) -> bool {
+        crate::turn::run_tasks(self)
+    }
+
     /// A handle for other threads.
     pub fn remote(&self) -> Remote {
         Remote { mailbox: self.0.mailbox().clone() }

@@ -450,6 +450,29 @@ on_each_backend! {
 }
 
 #[test]
+fn woken_tasks_may_be_run_between_two_turns_and_nothing_else_is() {
+    let mut reactor = Reactor::new().unwrap();
+    let (gate, log) = (Gate::default(), Rc::new(RefCell::new(Vec::new())));
+    let (waiting, noted) = (gate.clone(), log.clone());
+    reactor
+        .spawn(async move {
+            waiting.opened().await;
+            noted.borrow_mut().push("task");
+        })
+        .unwrap();
+    reactor.poll(NOW).unwrap();
+    assert!(!reactor.run_woken_tasks(), "nobody was woken");
+    let noted = log.clone();
+    reactor.defer(move |_| noted.borrow_mut().push("deferred")).unwrap();
+    gate.open();
+    let turns = reactor.stats().turns;
+    assert!(reactor.run_woken_tasks());
+    assert_eq!((&*log.borrow(), reactor.stats().turns), (&vec!["task"], turns));
+    reactor.poll(NOW).unwrap();
+    assert_eq!(*log.borrow(), ["task", "deferred"]);
+}
+
+#[test]
 fn block_on_polls_its_future_only_when_it_was_woken() {
     /// Counts its polls.
     struct Counted(usize);

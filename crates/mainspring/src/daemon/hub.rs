@@ -15,11 +15,19 @@ pub(crate) struct Hub {
     now: Cell<Option<Now>>,
     /// Whether there was an input since the last turn of the kernel.
     stirred: Cell<bool>,
+    /// Turns of the kernel.
+    turns: Cell<u64>,
 }
 
 impl Hub {
     pub(crate) fn new(kernel: Kernel, reactor: Handle) -> Hub {
-        Hub { kernel: RefCell::new(kernel), reactor, now: Cell::new(None), stirred: Cell::new(false) }
+        Hub {
+            kernel: RefCell::new(kernel),
+            reactor,
+            now: Cell::new(None),
+            stirred: Cell::new(false),
+            turns: Cell::new(0),
+        }
     }
 
     /// Feeds the kernel one input.
@@ -37,6 +45,17 @@ impl Hub {
     /// Whether there was an input since this was last asked.
     pub(crate) fn take_stirred(&self) -> bool {
         self.stirred.replace(false)
+    }
+
+    /// Makes a turn of the kernel.
+    pub(crate) fn turn<R>(&self, turn: impl FnOnce(&mut Kernel, Now) -> R) -> R {
+        self.turns.set(self.turns.get() + 1);
+        self.with(turn)
+    }
+
+    /// How many turns the kernel has made: what it was told before the last one it has seen.
+    pub(crate) fn turns(&self) -> u64 {
+        self.turns.get()
     }
 
     /// The time, read once per turn of the loop.

@@ -111,6 +111,24 @@ fn many_requests_at_once_wake_a_guest_a_few_times() {
 }
 
 #[test]
+fn answers_of_a_guest_that_works_on_one_request_at_a_time_leave_many_in_one_write() {
+    const REQUESTS: usize = 2000;
+    let Some(daemon) = beside_echo("", "", "") else { return };
+    let mut client = daemon.connect();
+    let writes = || daemon.stats()["floors"]["clients"]["writes"].as_u64();
+    let many: String =
+        (0..REQUESTS).map(|n| line("query", "Echo.Say", &format!("q-{n}"), &json!(n))).collect();
+    let before = writes();
+    client.send(many);
+    for number in 0..REQUESTS {
+        assert_eq!(client.receive()["data"], json!(number));
+    }
+    let (Some(before), Some(after)) = (before, writes()) else { panic!("no numbers: {}", daemon.stats()) };
+    assert!(after - before < (REQUESTS / 2) as u64, "{} writes", after - before);
+    daemon.end();
+}
+
+#[test]
 fn a_message_larger_than_its_pipe_goes_through_a_guest_and_back() {
     let Some(daemon) = beside_echo("", "", "") else { return };
     let mut client = daemon.connect();

@@ -56,6 +56,11 @@ impl Port {
         })
     }
 
+    /// Changes whenever the kernel has seen what it was told.
+    pub(super) fn kernel_turns(&self) -> u64 {
+        self.hub.turns()
+    }
+
     /// The actor is there, or could not be started.
     pub fn spawned(&self, result: Result<(), String>) {
         self.hub.feed(|kernel, now| kernel.actor_spawned(self.actor, result, now));

@@ -18,9 +18,12 @@ use reloading::{Fixed, Reloading};
 use serde_json::json;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::time::Duration;
 
 /// Turns of the kernel per turn of the loop: about a millisecond, so that nobody's bytes wait for long.
 const KERNEL_TURNS_MAX: usize = 1024;
+/// How long guests may answer in one turn of the loop; the rest of their answers comes in the next one.
+const GUESTS_TIME_MAX: Duration = Duration::from_millis(1);
 
 /// Everything that a running daemon consists of.
 pub(crate) struct Pump {
@@ -135,9 +138,10 @@ impl Pump {
 
     fn run_kernel(&self) {
         let mut effects = self.effects.take();
+        let began = self.reactor.now();
         let mut idle = false;
         for _ in 0..KERNEL_TURNS_MAX {
-            let turn = self.hub.with(|kernel, now| {
+            let turn = self.hub.turn(|kernel, now| {
                 let turn = kernel.turn(now);
                 kernel.drain_effects(&mut effects);
                 turn
@@ -150,6 +154,9 @@ impl Pump {
                 // What is written, and what actors are given, is told to the kernel: it may have something to do then.
                 self.hub.take_stirred();
                 self.actors.borrow_mut().flush_dirty();
+                if self.let_guests_answer(began) {
+                    continue;
+                }
                 self.clients.flush_dirty();
                 if !self.hub.take_stirred() {
                     idle = true;
@@ -163,6 +170,13 @@ impl Pump {
         }
         *self.effects.borrow_mut() = effects;
         self.more.set(!idle && self.exit.get().is_none());
+    }
+
+    /// Has guests that were given something answer before anybody is written to, so that many answers leave in one write. True if there is
+    /// something new for the kernel.
+    fn let_guests_answer(&self, began: Instant) -> bool {
+        let in_time = self.reactor.now().saturating_duration_since(began) < GUESTS_TIME_MAX;
+        in_time && self.reactor.run_woken_tasks() && self.hub.take_stirred()
     }
 
     fn carry_out(&self, effect: Effect) {

@@ -64,8 +64,8 @@ struct Output {
     attached: bool,
     listening: bool,
     ended: bool,
-    /// The turn of the loop in which it was last read: the kernel has to see what was said before it hears more.
-    read_in_turn: u64,
+    /// The turn of the kernel before which it was last read: the kernel has to see what was said before it hears more.
+    read_before_turn: u64,
 }
 
 /// How far its end has been asked for.
@@ -99,7 +99,7 @@ impl Life {
             attached: false,
             listening: true,
             ended: false,
-            read_in_turn: u64::MAX,
+            read_before_turn: u64::MAX,
         };
         let state = State {
             input,
@@ -238,20 +238,20 @@ impl Life {
         }
     }
 
-    /// Reads what was said, once per turn of the loop.
+    /// Reads what was said, once per turn of the kernel.
     fn listen(&self, state: &mut State, context: &mut Context<'_>) {
         let output = &mut state.output;
         if !output.attached || !output.listening || output.ended {
             return;
         }
-        let turn = self.reactor.stats().turns;
-        if output.read_in_turn == turn {
+        let turn = self.port.kernel_turns();
+        if output.read_before_turn == turn {
             return self.listen_in_the_next_turn();
         }
         let line_bytes_max = self.port.line_bytes_max();
         let mut buffer = self.buffer.borrow_mut();
         let Poll::Ready(count) = output.pipe.poll_read(context, &mut buffer) else { return };
-        output.read_in_turn = turn;
+        output.read_before_turn = turn;
         output.ended = count == 0;
         // A line beyond the limit is a fault: the kernel has the guest terminated.
         self.port.cut(|say| match count {
