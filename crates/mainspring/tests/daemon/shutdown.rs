@@ -69,7 +69,9 @@ fn what_cannot_finish_is_answered_at_the_deadline() {
 #[test]
 fn a_second_signal_ends_firmly() {
     let stuck = "import lib, os, signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nlib.serve(lambda m: lib.reply(m, os.getpid()) or time.sleep(1000))\n";
-    let config = process("stuck", &["query:Stuck.Ask"], &["python3", "stuck.py"], "");
+    // Without the second signal it would wait for longer than this test does.
+    let config = "[timeouts]\ndrain = \"10m\"\n".to_owned()
+        + &process("stuck", &["query:Stuck.Ask"], &["python3", "stuck.py"], "");
     let mut daemon = with_programs(&config, &[("stuck.py", stuck)]);
     let mut client = daemon.connect();
     let pid = client.query("Stuck.Ask", json!(1)).as_u64().unwrap() as u32;
