@@ -1,6 +1,6 @@
 //! The daemon: the kernel on the reactor, with real clients and real actors, on one thread.
 //!
-//! - [`run`] boots a daemon from [`Settings`](crate::settings::Settings) and runs it to its end.
+//! - [`run`] boots a daemon from [`Settings`] and runs it to its end.
 //! - [`Actor`], [`Driver`] and [`Port`] are how a kind of actor is joined to the kernel; [`Native`] is a capability in Rust.
 //!
 //! Callbacks of the reactor read bytes, cut lines and feed them to the kernel. Once per turn of the loop the pump runs the kernel,
