@@ -35,14 +35,25 @@ fn commands(page: &str) -> Vec<(&str, String)> {
     commands
 }
 
-fn start(folder: &Path) -> Child {
+/// A daemon that ends with the test, however that ends.
+struct Daemon(Child);
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start(folder: &Path) -> Daemon {
     let mut daemon = command(&["up", "--json"], folder);
     daemon.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = daemon.spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let daemon = Daemon(child);
     assert!(line.contains("Sys.BootComplete"), "{line}");
-    child
+    daemon
 }
 
 fn type_in(folder: &Path, line: &str) -> String {
@@ -81,9 +92,9 @@ fn follow(page: &str) {
     }
     let mut daemon = daemon.unwrap();
     // A page may have ended it already.
-    let pid = rustix::process::Pid::from_child(&daemon);
+    let pid = rustix::process::Pid::from_child(&daemon.0);
     let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-    assert!(daemon.wait().unwrap().success());
+    assert!(daemon.0.wait().unwrap().success());
 }
 
 #[test]
