@@ -106,7 +106,10 @@ fn start(
         .collect()
 }
 
-fn spawner(host: &Host, kind: Kind) -> Box<dyn Fn(&Reactor, GuestConfig) -> GuestHandle> {
+/// Starts a guest.
+type Spawn = Box<dyn Fn(&Reactor, GuestConfig) -> GuestHandle>;
+
+fn spawner(host: &Host, kind: Kind) -> Spawn {
     let host = host.clone();
     if kind == Kind::New {
         let program = host.compile(&module("wasi-postgres.wasm")).expect("the module compiles");
