@@ -9,7 +9,8 @@ const QUICK: &str = "restart = { backoff_ms = 10, max_restarts = 3, window_ms = 
 
 /// A daemon with one process `echo` that answers, and one more that is under test.
 fn beside_echo(id: &str, handles: &[&str], program: &str, more: &str) -> Daemon {
-    let config = process("echo", &["query:Echo.Say"], &["python3", "echo.py"], "")
+    let config = "[timeouts]\ndefault = \"10m\"\n".to_owned()
+        + &process("echo", &["query:Echo.Say"], &["python3", "echo.py"], "")
         + &process(id, handles, &["python3", "tested.py"], more);
     with_programs(
         &config,
@@ -315,7 +316,9 @@ fn a_thousand_restarts_under_load_answer_every_request() {
   case $((n % 3)) in 0) exit 1;; esac
   printf '{"kind":"reply","type":"Mortal.Ask","data":%s,"metadata":{"id":"r-%s","timestamp":1,"causation":"%s"}}\n' "$n" "$id" "$id"
 done"#;
-    let config = process("mortal", &["query:Mortal.Ask"], &["sh", "mortal.sh"], quick);
+    // All requests wait from the start, however slow the machine is.
+    let config = "[timeouts]\ndefault = \"10m\"\n".to_owned()
+        + &process("mortal", &["query:Mortal.Ask"], &["sh", "mortal.sh"], quick);
     let daemon = Daemon::with_files(&config, &[("mortal.sh", script)]);
     let mut client = daemon.connect();
     let mut neighbour = daemon.connect();

@@ -9,7 +9,8 @@ fn answering(word: &str) -> String {
 }
 
 fn two() -> Daemon {
-    let config = process("first", &["query:First.Ask"], &["python3", "first.py"], "")
+    let config = "[timeouts]\ndefault = \"10m\"\n".to_owned()
+        + &process("first", &["query:First.Ask"], &["python3", "first.py"], "")
         + &process("second", &["query:Second.Ask"], &["python3", "second.py"], "");
     with_programs(&config, &[("first.py", &answering("one")), ("second.py", &answering("one"))])
 }
