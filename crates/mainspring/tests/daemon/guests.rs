@@ -302,17 +302,17 @@ fn a_guest_connects_where_its_rules_allow_it_and_nowhere_else() {
 #[test]
 fn a_guest_is_asked_to_end_before_it_is_made_to() {
     for deed in ["linger", "spin"] {
-        let Some(daemon) = beside_echo("[timeouts]\ndrain = \"100ms\"\n", "", "grace = \"300ms\"") else {
-            return;
-        };
+        let settings = "[timeouts]\ndrain = \"3s\"\n";
+        let Some(mut daemon) = beside_echo(settings, "", "grace = \"400ms\"") else { return };
         let mut client = daemon.connect();
-        client.subscribe(&["Hostile.Interrupted"]);
         client.send(line("command", "Hostile.Do", "l-1", &json!([deed])));
         if deed == "linger" {
             client.receive();
         }
         check_neighbours(&mut daemon.connect());
-        daemon.end();
+        daemon.signal("TERM");
+        assert!(daemon.wait().success(), "{deed}");
+        assert_eq!(daemon.log().contains("was interrupted"), deed == "linger", "{deed}: {}", daemon.log());
     }
 }
 

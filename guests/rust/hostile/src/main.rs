@@ -38,8 +38,7 @@ async fn act(message: &Envelope, outbox: &Outbox) -> io::Result<ControlFlow<()>>
             outbox.reply(message, Json::null());
             outbox.flush().await?;
             shutdown_requested().await;
-            outbox.event(message, "Hostile.Interrupted", Json::null());
-            outbox.flush().await?;
+            eprintln!("was interrupted");
             return Ok(ControlFlow::Break(()));
         }
         "flood" => loop {
