@@ -79,3 +79,8 @@ pub use stdio::{LINE_BYTES_MAX, Lines, Stderr, Stdin, Stdout, stderr, stdin, std
 #[doc(hidden)]
 pub use stdio::{print_to_stderr, print_to_stdout};
 pub use time::{Elapsed, Instant, Interval, Sleep, interval, sleep, sleep_until, timeout};
+
+/// The examples of the page about guests.
+#[cfg(all(doctest, feature = "capability"))]
+#[doc = include_str!("../../../docs/writing-a-guest.md")]
+struct WritingAGuest;
