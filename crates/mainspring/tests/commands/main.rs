@@ -4,6 +4,8 @@ mod beginning;
 mod document;
 mod fake;
 mod finding;
+#[path = "../support/guest_module.rs"]
+mod guest_module;
 mod looking;
 mod measuring;
 mod overview;

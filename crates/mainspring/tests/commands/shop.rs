@@ -1,30 +1,15 @@
 //! `examples/shop`: three capabilities in three languages, joined by commands, events and a timer.
 
 use crate::fake::{command, stderr};
+use crate::guest_module::guest_module;
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket, sockopt};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Stdio};
-
-/// The module of the orders; `None`, with a line that says so, where `cargo xtask guests` was not run.
-fn orders_module() -> Option<PathBuf> {
-    let told = std::env::var_os("MAINSPRING_GUESTS").map(PathBuf::from);
-    let beside = || {
-        let this = std::env::current_exe().expect("a running program has a path");
-        this.ancestors().nth(3).map(|target| target.join("guests")).unwrap_or_default()
-    };
-    let path = told.clone().unwrap_or_else(beside).join("orders.wasm");
-    if path.is_file() {
-        return Some(path);
-    }
-    assert!(told.is_none(), "{} is missing", path.display());
-    eprintln!("skipped: run `cargo xtask guests` first");
-    None
-}
 
 /// A port that nobody else gets while this is held: it is bound but does not listen.
 fn reserve_port() -> (OwnedFd, u16) {
@@ -156,7 +141,7 @@ impl Drop for Watching {
 
 #[test]
 fn an_order_is_placed_paid_and_gets_its_receipt() {
-    let Some(module) = orders_module() else { return };
+    let Some(module) = guest_module("orders") else { return };
     let shop = Shop::open(&module, 3_600_000);
     let mut watching = shop.watch(&["Order.*", "Receipt.*"]);
     let placed = shop.place("tea", 2).unwrap();
@@ -180,7 +165,7 @@ fn an_order_is_placed_paid_and_gets_its_receipt() {
 
 #[test]
 fn an_order_that_nobody_pays_expires_and_its_goods_return() {
-    let Some(module) = orders_module() else { return };
+    let Some(module) = guest_module("orders") else { return };
     let shop = Shop::open(&module, 50);
     let mut watching = shop.watch(&["Order.Expired", "Stock.*"]);
     shop.place("sugar", 3).unwrap();
@@ -196,7 +181,7 @@ fn an_order_that_nobody_pays_expires_and_its_goods_return() {
 
 #[test]
 fn what_is_not_there_cannot_be_ordered() {
-    let Some(module) = orders_module() else { return };
+    let Some(module) = guest_module("orders") else { return };
     let shop = Shop::open(&module, 3_600_000);
     for (item, quantity, words) in [
         ("sugar", 4, "(409): only 3 of sugar are left"),

@@ -2,7 +2,8 @@
 //!
 //! Seen from outside, with strace. Where that is missing or forbidden, the tests say so and pass.
 
-use crate::guests::{cache, guest, module};
+use crate::guest_module::guest_module as module;
+use crate::guests::{cache, guest};
 use crate::support::{Daemon, LIBRARY, eventually, process};
 use serde_json::json;
 use std::collections::BTreeSet;

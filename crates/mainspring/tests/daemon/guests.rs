@@ -1,28 +1,12 @@
 //! Capabilities that are WebAssembly guests, mostly faulty ones: each fault has its outcome, and the neighbours never notice.
 
+use crate::guest_module::guest_module as module;
 use crate::support::{Client, Daemon, code, eventually, line, line_with, mainspring};
 use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::path::PathBuf;
 
 const QUICK: &str = "restart = { backoff_ms = 10, max_restarts = 3, window_ms = \"1m\", probe_ms = \"30s\" }";
-
-/// The module of a guest that `cargo xtask guests` built; `None`, with a line that says so, where it was not run. Under `cargo xtask test` a
-/// missing one is a failure.
-pub(crate) fn module(name: &str) -> Option<PathBuf> {
-    let told = std::env::var_os("MAINSPRING_GUESTS").map(PathBuf::from);
-    let beside = || {
-        let this = std::env::current_exe().expect("a running program has a path");
-        this.ancestors().nth(3).map(|target| target.join("guests")).unwrap_or_default()
-    };
-    let path = told.clone().unwrap_or_else(beside).join(format!("{name}.wasm"));
-    if path.is_file() {
-        return Some(path);
-    }
-    assert!(told.is_none(), "{} is missing", path.display());
-    eprintln!("skipped: run `cargo xtask guests` first");
-    None
-}
 
 /// A capability of a guest, as it is written in `mainspring.toml`: `more` belongs to its manifest, `program` to its program.
 pub(crate) fn guest(id: &str, handle: &str, module: &str, more: &str, program: &str) -> String {

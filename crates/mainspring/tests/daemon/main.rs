@@ -5,6 +5,8 @@ mod boot;
 mod clients;
 mod floors;
 mod flows;
+#[path = "../support/guest_module.rs"]
+mod guest_module;
 mod guests;
 mod processes;
 mod reload;
