@@ -9,7 +9,7 @@ pub(crate) fn all() -> Vec<Target> {
     for connections in [1, 64] {
         let pipelined = cases::name(64, connections);
         targets.push(Target::at_most(&pipelined, "cpu_per_request", 3.0));
-        targets.push(Target::within(&pipelined, "requests_per_s", 1.0 / 3.0, &["nats"]).of_rate());
+        targets.push(Target::within(&pipelined, "requests_per_s", 3.0, &["nats"]).of_rate());
         targets.push(Target::at_most(&pipelined, "rate_over_wasm", 2.0));
     }
     let one_at_a_time = cases::name(1, 1);

@@ -22,12 +22,10 @@ pub(crate) fn run(words: &[String]) {
         eprintln!("usage: guests-bench client PORT CONNECTIONS ACTIVE ROUND_TRIPS BATCHES");
         std::process::exit(2);
     };
-    let mut streams: Vec<TcpStream> = (0..connections).map(|_| connect(port as u16)).collect();
     let mut turn = 0;
-    // Everything is touched once before anything counts.
-    for stream in &mut streams {
-        round_trip(std::slice::from_mut(stream), 1, &mut turn);
-    }
+    // Each is used once before anything counts, and before the next is opened: more than the server's backlog at a time would be refused, and
+    // tried again a second later.
+    let mut streams: Vec<TcpStream> = (0..connections).map(|_| connect(port as u16, &mut turn)).collect();
     say("ready");
     for _ in 0..batches {
         let start = monotonic_ns();
@@ -38,9 +36,10 @@ pub(crate) fn run(words: &[String]) {
     }
 }
 
-fn connect(port: u16) -> TcpStream {
-    let stream = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
+fn connect(port: u16, turn: &mut usize) -> TcpStream {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
     stream.set_nodelay(true).expect("a TCP stream has no delay");
+    round_trip(std::slice::from_mut(&mut stream), 1, turn);
     stream
 }
 

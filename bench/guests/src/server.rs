@@ -21,8 +21,11 @@ impl Load {
     }
 }
 
-/// Starts the client and, on a thread of its own, reads what it says; when it is done, prints the figures and stops the loop.
+/// Starts the client, on this core if only one of the two ends ever has work, and, on a thread of its own, reads what it says; when it is done, prints the figures and stops the loop.
 pub(crate) fn measure_client(port: u16, load: Load, remote: Remote) {
+    if load.active == 1 {
+        bench_support::stay_on_one_core();
+    }
     let this = std::env::current_exe().expect("a running program has a path");
     let numbers = [u64::from(port), load.connections, load.active, load.round_trips, load.batches];
     let mut client = Command::new(this)

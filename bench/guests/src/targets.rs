@@ -15,7 +15,7 @@ pub(crate) fn all() -> Vec<Target> {
         targets.push(Target::at_most(case, "memory_beside_heap", 20.0));
     }
     targets.push(Target::within("echo-1", "round_trip", 1.3, &["native"]));
-    targets.push(Target::within("echo-32", "requests_per_s", 1.0 / 0.7, &["native"]).of_rate());
+    targets.push(Target::within("echo-32", "requests_per_s", 0.7, &["native"]).of_rate());
     targets.push(Target::at_most(FLAT, "last_over_first", 1.3));
     targets.push(Target::ahead_of("poll-1000", "cpu_per_wake", &["wasi-poll"]));
     targets.push(Target::ahead_of("poll-10000", "cpu_per_wake", &["wasi-poll"]));

@@ -22,6 +22,7 @@
 mod allocations;
 mod child;
 mod clock;
+mod core;
 mod options;
 mod results;
 mod row;
@@ -31,6 +32,7 @@ mod target;
 pub use allocations::{CountingAllocator, count_allocations};
 pub use child::{Failure, Measurement, measure};
 pub use clock::{monotonic_ns, process_cpu_ns};
+pub use core::stay_on_one_core;
 pub use options::{Options, UsageError};
 pub use results::{Entry, Keep, Results};
 pub use row::{Row, write_json};

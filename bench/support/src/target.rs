@@ -5,11 +5,11 @@ use crate::{OURS, Results};
 /// The bound of a target.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Limit {
-    /// At most this many times the best of these subjects.
+    /// At most this many times the best of these subjects; of a rate, at least.
     Times(f64, Vec<String>),
-    /// Smaller than each of these subjects.
+    /// Better than each of these subjects.
     AheadOf(Vec<String>),
-    /// At most this value.
+    /// At most this value; of a rate, at least.
     AtMost(f64),
 }
 
@@ -59,8 +59,7 @@ impl Target {
         Target { case: case.into(), metric: metric.into(), limit, rate: false }
     }
 
-    /// The same bound on a figure of which more is better: ratios are turned round, so `within` 1.05 means at least
-    /// 1/1.05 of the best reference, and `at_most` means at least.
+    /// The same bound on a figure of which more is better: "at most" becomes "at least".
     #[must_use]
     pub fn of_rate(mut self) -> Target {
         self.rate = true;
@@ -73,25 +72,26 @@ impl Target {
         let ours = results.value(&self.case, OURS, &self.metric)?;
         let ratio_to_best = |names: &[String]| {
             let ratios = names.iter().filter_map(|name| results.value(&self.case, name, &self.metric));
-            ratios.map(|theirs| self.ratio(ours, theirs)).max_by(f64::total_cmp)
+            let ratios = ratios.map(|theirs| ours / theirs);
+            if self.rate { ratios.min_by(f64::total_cmp) } else { ratios.max_by(f64::total_cmp) }
+        };
+        let (bound, holds): (_, fn(f64, f64) -> bool) = if self.rate {
+            ("at least", |ours, limit| ours >= limit)
+        } else {
+            ("at most", |ours, limit| ours <= limit)
         };
         let (measured, reached, wording) = match &self.limit {
             Limit::Times(times, names) => {
                 let ratio = ratio_to_best(names)?;
-                (ratio, ratio <= *times, format!("at most {times} x {}", list(names)))
+                (ratio, holds(ratio, *times), format!("{bound} {times} x {}", list(names)))
             }
             Limit::AheadOf(names) => {
                 let ratio = ratio_to_best(names)?;
-                (ratio, ratio < 1.0, format!("ahead of {}", list(names)))
+                (ratio, ratio != 1.0 && holds(ratio, 1.0), format!("ahead of {}", list(names)))
             }
-            Limit::AtMost(value) if self.rate => (ours, ours >= *value, format!("at least {value}")),
-            Limit::AtMost(value) => (ours, ours <= *value, format!("at most {value}")),
+            Limit::AtMost(value) => (ours, holds(ours, *value), format!("{bound} {value}")),
         };
         Some(Verdict { reached, measured, wording })
-    }
-
-    fn ratio(&self, ours: f64, theirs: f64) -> f64 {
-        if self.rate { theirs / ours } else { ours / theirs }
     }
 }
 
@@ -139,6 +139,8 @@ mod tests {
         let results = results(&[("mainspring", 100.0), ("a", 90.0)]);
         assert!(Target::ahead_of("c", "m", &["a"]).of_rate().judge(&results).unwrap().reached);
         assert!(Target::at_most("c", "m", 100.0).of_rate().judge(&results).unwrap().reached);
+        assert!(Target::within("c", "m", 1.1, &["a"]).of_rate().judge(&results).unwrap().reached);
+        assert!(!Target::within("c", "m", 1.2, &["a"]).of_rate().judge(&results).unwrap().reached);
     }
 
     #[test]
