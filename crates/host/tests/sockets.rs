@@ -412,6 +412,30 @@ fn c2_13_the_wait_of_a_process_is_read_from_its_environment() {
 }
 
 #[test]
+fn c2_14_a_guest_that_only_ever_waits_for_answers_is_made_to_wait_at_once() {
+    run_virtually(async |handle, _| {
+        let wait = SocketWait { busy: LONG, ..SocketWait::default() };
+        let Some(guest) = Guest::start(&handle, wait) else { return };
+        let (socket, mut peer) = guest.connect().await;
+        let waited = async |order: &str| {
+            let start = handle.now();
+            assert_eq!(guest.ask(order).await, "would-block");
+            handle.now() > start
+        };
+        let (mut after_read, mut after_write) = (0, 0);
+        for _ in 0..48 {
+            after_read += u32::from(waited(&format!("read {socket} 100")).await);
+            assert_eq!(guest.ask(&format!("write {socket} question")).await, "written 8");
+            after_write += u32::from(waited(&format!("read {socket} 100")).await);
+            peer.write_all(b"answer").unwrap();
+            assert_eq!(guest.ask(&format!("read {socket} 100")).await, "data answer");
+        }
+        assert_eq!(after_read, 0, "the next question is not held up");
+        assert_eq!(after_write, 31, "all but the first 16 and one that was tried again");
+    });
+}
+
+#[test]
 fn c3_1_poll_socket_says_ready_when_data_is_available() {
     run(async |handle| {
         let Some(guest) = Guest::start(&handle, steady()) else { return };

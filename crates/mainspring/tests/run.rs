@@ -5,7 +5,9 @@ mod guest_module;
 
 use guest_module::guest_module as guest;
 use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 /// The program, with a cache of its own.
 fn mainspring() -> Command {
@@ -138,7 +140,12 @@ fn what_cannot_be_run_is_named_in_one_line() {
 
 #[test]
 fn a_command_line_that_makes_no_sense_ends_with_2() {
-    for words in [&["run"][..], &["run", "--memory-max", "lots", "x.wasm"], &["rum"]] {
+    for words in [
+        &["run"][..],
+        &["run", "--memory-max", "lots", "x.wasm"],
+        &["run", "--socket-wait", "long", "x.wasm"],
+        &["rum"],
+    ] {
         expect(&mainspring().args(words).output().unwrap(), 2);
     }
 }
@@ -149,4 +156,20 @@ fn a_rule_that_makes_no_sense_is_explained() {
     let output = mainspring().args(["run", "--allow-connect", "nowhere"]).arg(guest).output().unwrap();
     expect(&output, 1);
     assert!(text(&output.stderr).contains("`nowhere` is not a network rule"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn the_wait_of_a_component_that_wakes_itself_can_be_set() {
+    let Some(guest) = guest("wasi-socket.component") else { return };
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let mut command = mainspring();
+    command.args(["run", "--socket-wait", "0", "--allow-connect", "127.0.0.1:*"]).arg(guest);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let started = Instant::now();
+    // With the waits of the default this takes 100 s.
+    writeln!(child.stdin.take().unwrap(), "connect 127.0.0.1 {port}\nreads 1 10000").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(text(&output.stdout).lines().last(), Some("would-block after 10000 calls"));
+    assert!(started.elapsed() < Duration::from_secs(50));
 }

@@ -33,7 +33,7 @@ pub struct SocketWait {
     /// The CPU time between two calls that would block above which the guest has other work, and is not made to wait. 50 µs.
     pub busy: Duration,
     /// Calls of one kind on one socket that may be told at once that they would block, after the guest made progress: its tasks may have something to
-    /// hand to each other before there is something to send. 4.
+    /// hand to each other before there is something to send. Where that is never so, the guest is made to wait at once. 4.
     pub spare_calls: u32,
 }
 
@@ -108,16 +108,42 @@ impl Clocks {
     }
 }
 
+/// What a guest does that is more than waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// It was given bytes.
+    Read,
+    /// It sent some.
+    Write,
+    /// It computed.
+    Work,
+}
+
 /// The pace of one guest.
 pub(super) struct Pace {
     wait: SocketWait,
     next: Cell<Duration>,
-    /// How often the guest has made progress.
-    progress: Cell<u64>,
+    /// The guest's last progress; what follows until the next is one spell.
+    last: Cell<Progress>,
+    spell: Cell<Spell>,
+    /// What usually follows after progress of each kind.
+    habits: [Habit; 3],
     /// When the guest was last told that something would block.
     told_at: Cell<Option<Clocks>>,
     /// The guest waits by itself.
     parks: Cell<bool>,
+}
+
+/// The time since a guest's last progress.
+#[derive(Clone, Copy)]
+struct Spell {
+    number: u64,
+    /// How many calls on each socket are spared.
+    spare: u32,
+    /// A call would have blocked.
+    blocked: bool,
+    /// A wait has ended without news of any socket.
+    overslept: bool,
 }
 
 impl Pace {
@@ -125,16 +151,33 @@ impl Pace {
         Pace {
             wait,
             next: Cell::new(wait.first),
-            progress: Cell::new(0),
+            last: Cell::new(Progress::Work),
+            spell: Cell::new(Spell { number: 0, spare: wait.spare_calls, blocked: false, overslept: false }),
+            habits: Default::default(),
             told_at: Cell::new(None),
             parks: Cell::new(false),
         }
     }
 
-    /// Bytes went through a socket.
-    pub(super) fn moved(&self) {
-        self.progress.set(self.progress.get() + 1);
+    /// The guest makes progress.
+    pub(super) fn moved(&self, progress: Progress) {
+        let ended = self.spell.get();
+        if ended.blocked {
+            self.habit().learn(progress, ended.overslept);
+        }
+        self.last.set(progress);
+        let spare = if self.habit().is_handing_on() { self.wait.spare_calls } else { 0 };
+        self.spell.set(Spell { number: ended.number + 1, spare, blocked: false, overslept: false });
         self.next.set(self.wait.first);
+    }
+
+    fn habit(&self) -> &Habit {
+        &self.habits[self.last.get() as usize]
+    }
+
+    /// A wait has ended without news of any socket.
+    pub(super) fn overslept(&self) {
+        self.spell.set(Spell { overslept: true, ..self.spell.get() });
     }
 
     /// The guest waits by itself from now on. Whether that is new.
@@ -147,16 +190,19 @@ impl Pace {
         self.told_at.set(Some(now));
     }
 
-    /// How long to wait for a call that would block; not at all if the guest has other work or waits by itself, or if such calls were not told
-    /// so often enough, as `streak` tells.
+    /// How long to wait for a call that would block; not at all if the guest has other work or waits by itself, or if the call is one of those that
+    /// are spared, as `streak` tells.
     pub(super) fn next_wait(&self, now: Clocks, streak: &Streak) -> Option<Duration> {
         if self.parks.get() || self.wait.longest.is_zero() {
             return None;
         }
-        if self.told_at.get().is_some_and(|told_at| now.since(told_at) > self.wait.busy) {
-            self.moved();
+        let works = self.told_at.get().is_some_and(|told_at| now.since(told_at) > self.wait.busy);
+        if works {
+            self.moved(Progress::Work);
         }
-        if streak.extend(self.progress.get()) <= self.wait.spare_calls {
+        let spell = self.spell.get();
+        self.spell.set(Spell { blocked: true, ..spell });
+        if streak.extend(spell.number) <= spell.spare || works {
             return None;
         }
         let next = self.next.get();
@@ -165,20 +211,72 @@ impl Pace {
     }
 }
 
-/// The calls of one kind on one socket that would have blocked since the guest last made progress.
+/// The calls of one kind on one socket that would have blocked in one spell.
 #[derive(Default)]
 pub(super) struct Streak {
-    progress: Cell<u64>,
+    spell: Cell<u64>,
     calls: Cell<u32>,
 }
 
 impl Streak {
-    /// Counts another one; `progress` tells whether the guest has made any since the last.
-    fn extend(&self, progress: u64) -> u32 {
-        let calls =
-            if self.progress.replace(progress) == progress { self.calls.get().saturating_add(1) } else { 1 };
+    /// Counts another one.
+    fn extend(&self, spell: u64) -> u32 {
+        let calls = if self.spell.replace(spell) == spell { self.calls.get().saturating_add(1) } else { 1 };
         self.calls.set(calls);
         calls
+    }
+}
+
+/// Whether a guest that is told that something would block, after progress of one kind, usually goes on by itself: one of its tasks hands something to
+/// another, which sends it. If it always waits for an answer instead, the calls that are spared are wasted.
+///
+/// Being wrong is dear one way, as the guest is held up by a whole wait, and cheap the other way, by a few calls. So one instance of the one
+/// outweighs many of the other, and more of them each time.
+struct Habit {
+    /// How many more spells may be wasted before the guest is made to wait at once.
+    credit: Cell<u32>,
+    /// What the credit is filled up to.
+    credit_full: Cell<u32>,
+    /// Spells without credit.
+    denied: Cell<u32>,
+}
+
+impl Habit {
+    const CREDIT_FIRST: u32 = 16;
+    const CREDIT_MAX: u32 = 1024;
+    /// One in so many spells without credit is spared nevertheless: a guest that was made to wait while it had something to send shows no sign of it
+    /// if the answer came soon.
+    const TRY_EVERY: u32 = 32;
+
+    /// Whether calls are spared in the spell that begins.
+    fn is_handing_on(&self) -> bool {
+        if self.credit.get() > 0 {
+            return true;
+        }
+        self.denied.set(self.denied.get().wrapping_add(1));
+        self.denied.get().is_multiple_of(Self::TRY_EVERY)
+    }
+
+    /// A spell in which a call would have blocked has ended by `progress`.
+    fn learn(&self, progress: Progress, overslept: bool) {
+        if progress == Progress::Read {
+            self.credit.set(self.credit.get().saturating_sub(1));
+            return;
+        }
+        if overslept {
+            self.credit_full.set((self.credit_full.get() * 2).min(Self::CREDIT_MAX));
+        }
+        self.credit.set(self.credit_full.get());
+    }
+}
+
+impl Default for Habit {
+    fn default() -> Habit {
+        Habit {
+            credit: Cell::new(Self::CREDIT_FIRST),
+            credit_full: Cell::new(Self::CREDIT_FIRST),
+            denied: Cell::new(0),
+        }
     }
 }
 
@@ -206,7 +304,7 @@ mod tests {
         let (pace, streak) = (strict(), Streak::default());
         let waits: Vec<_> = (0..6).map(|_| ms(pace.next_wait(NOTHING, &streak))).collect();
         assert_eq!(waits, [1, 2, 4, 8, 10, 10].map(Some));
-        pace.moved();
+        pace.moved(Progress::Read);
         assert_eq!(ms(pace.next_wait(NOTHING, &streak)), Some(1));
         assert_eq!(ms(pace.next_wait(NOTHING, &streak)), Some(2));
     }
@@ -215,7 +313,7 @@ mod tests {
     fn some_calls_after_progress_are_spared_on_each_socket() {
         let (pace, one, other) = (Pace::new(SocketWait::default()), Streak::default(), Streak::default());
         for _ in 0..2 {
-            pace.moved();
+            pace.moved(Progress::Read);
             for _ in 0..4 {
                 assert_eq!(pace.next_wait(NOTHING, &one), None);
                 assert_eq!(pace.next_wait(NOTHING, &other), None);
@@ -223,6 +321,72 @@ mod tests {
             assert_eq!(ms(pace.next_wait(NOTHING, &one)), Some(1));
             assert_eq!(ms(pace.next_wait(NOTHING, &other)), Some(2), "one pace for all");
         }
+    }
+
+    /// Queries one after the other: what is read is handed to a task that sends the next one, and then an answer is waited for. Returns the calls that
+    /// were told at once that they would block.
+    fn queries(pace: &Pace, count: usize) -> usize {
+        let streak = Streak::default();
+        let mut told = 0;
+        for _ in 0..count {
+            if pace.next_wait(NOTHING, &streak).is_some() {
+                pace.overslept();
+            } else {
+                told += 1;
+            }
+            pace.moved(Progress::Write);
+            while pace.next_wait(NOTHING, &streak).is_none() {
+                told += 1;
+            }
+            pace.moved(Progress::Read);
+        }
+        told
+    }
+
+    #[test]
+    fn a_guest_that_always_waits_for_an_answer_after_a_write_is_made_to_wait_at_once() {
+        let pace = Pace::new(SocketWait::default());
+        assert_eq!(queries(&pace, 16), 16 + 16 * 4);
+        let queries_now = 320;
+        let tried = queries_now / Habit::TRY_EVERY as usize;
+        assert_eq!(queries(&pace, queries_now), queries_now + tried * 4, "one in 32 is tried again");
+    }
+
+    #[test]
+    fn a_guest_that_was_held_up_is_spared_again() {
+        let (pace, streak) = (Pace::new(SocketWait::default()), Streak::default());
+        let wait = || pace.next_wait(NOTHING, &streak);
+        // Nothing but reads: what follows is always more of them.
+        for _ in 0..17 {
+            pace.moved(Progress::Read);
+            wait();
+        }
+        pace.moved(Progress::Read);
+        assert_eq!(ms(wait()), Some(1));
+        pace.overslept();
+        pace.moved(Progress::Write);
+        for _ in 0..2 * Habit::CREDIT_FIRST {
+            pace.moved(Progress::Read);
+            assert_eq!(wait(), None, "for longer than at first");
+        }
+        pace.moved(Progress::Read);
+        assert_eq!(ms(wait()), Some(1));
+    }
+
+    #[test]
+    fn two_connections_that_were_made_to_take_turns_are_found_out() {
+        let (pace, streak) = (Pace::new(SocketWait::default()), Streak::default());
+        queries(&pace, 20);
+        // From now on the guest has something to send to another connection, which it does whenever it is not made to wait.
+        let sent = (0..Habit::TRY_EVERY + 8).filter(|_| {
+            pace.moved(Progress::Write);
+            let sends = pace.next_wait(NOTHING, &streak).is_none();
+            pace.moved(if sends { Progress::Write } else { Progress::Read });
+            pace.next_wait(NOTHING, &streak);
+            pace.moved(Progress::Read);
+            sends
+        });
+        assert!(sent.count() >= 8);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::bindings::{PluginError, SocketInterest, SocketReadResult, SocketWriteResult};
 use super::error;
-use super::pace::{Clocks, Pace, SocketWait, Streak};
+use super::pace::{Clocks, Pace, Progress, SocketWait, Streak};
 use super::socket::Socket;
 use crate::context::GuestContext;
 use crate::stats::count;
@@ -43,6 +43,17 @@ struct Opened {
     socket: Rc<Socket>,
     /// Its place among the guest's handles.
     number: i32,
+}
+
+/// What a wait has come to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum News {
+    /// The socket is ready.
+    Here,
+    /// Another one of the guest's is.
+    Elsewhere,
+    /// None is: the deadline has come.
+    None,
 }
 
 /// The readiness that an interest stands for.
@@ -125,7 +136,7 @@ impl Sockets {
             Ok(bytes) if bytes.is_empty() => Ok(SocketReadResult::Eof),
             Ok(bytes) => {
                 count(&self.guest.counters.bytes_read, bytes.len() as u64);
-                self.pace.moved();
+                self.pace.moved(Progress::Read);
                 Ok(SocketReadResult::Data(bytes))
             }
             Err(Errno::AGAIN) => {
@@ -146,7 +157,7 @@ impl Sockets {
         match self.attempt_twice(&socket, Readiness::WRITABLE, &socket.writes, write).await {
             Ok(written) => {
                 count(&self.guest.counters.bytes_written, written as u64);
-                self.pace.moved();
+                self.pace.moved(Progress::Write);
                 Ok(SocketWriteResult::Written(written as u64))
             }
             Err(Errno::AGAIN) => {
@@ -171,7 +182,7 @@ impl Sockets {
         // A deadline beyond the clock's range never comes.
         let timeout = Duration::from_millis(timeout_ms.into());
         let deadline = self.guest.handle.now().checked_add(timeout).filter(|_| timeout_ms != TIMEOUT_FOREVER);
-        let ready = self.wait(&socket, direction, deadline).await;
+        let ready = self.wait(&socket, direction, deadline).await == News::Here;
         if !ready {
             count(&self.guest.counters.empty_polls, 1);
         }
@@ -205,7 +216,14 @@ impl Sockets {
         }
         let Some(wait) = self.pace.next_wait(self.clocks(), streak) else { return first };
         let deadline = self.guest.handle.now().checked_add(wait);
-        if self.wait(socket, direction, deadline).await { attempt() } else { first }
+        match self.wait(socket, direction, deadline).await {
+            News::Here => attempt(),
+            News::Elsewhere => first,
+            News::None => {
+                self.pace.overslept();
+                first
+            }
+        }
     }
 
     fn would_block(&self) {
@@ -220,19 +238,24 @@ impl Sockets {
         Clocks { guest: self.guest.cpu_time(), thread }
     }
 
-    /// Suspends the guest until there is news of any of its sockets, or the deadline; whether this socket is ready.
-    async fn wait(&self, socket: &Socket, direction: Readiness, deadline: Option<Instant>) -> bool {
+    /// Suspends the guest until there is news of any of its sockets, or the deadline.
+    async fn wait(&self, socket: &Socket, direction: Readiness, deadline: Option<Instant>) -> News {
         if let Err(code) = socket.watch(direction) {
             // The next call on the socket tells what is wrong with it.
             tracing::warn!("cannot wait for a guest's socket: {code}");
-            return true;
+            return News::Here;
         }
         if !self.has_news() {
             self.until_news(deadline).await;
         }
+        let news = match (socket.is_ready(direction), self.has_news()) {
+            (true, _) => News::Here,
+            (false, true) => News::Elsewhere,
+            (false, false) => News::None,
+        };
         // Whatever is new elsewhere is worth one look of the guest, not one at every call until it has looked.
         self.open.borrow().values().for_each(|opened| opened.socket.send_guest());
-        socket.is_ready(direction)
+        news
     }
 
     fn has_news(&self) -> bool {

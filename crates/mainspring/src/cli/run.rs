@@ -3,8 +3,8 @@
 use super::{folder, units};
 use crate::CodeCache;
 use mainspring_host::{
-    Component, Exit, Folder, GuestConfig, GuestHandle, GuestStats, HostConfig, Limit, Stdin, Stdout,
-    WasiConfig,
+    Component, Exit, Folder, GuestConfig, GuestHandle, GuestStats, HostConfig, Limit, SocketWait, Stdin,
+    Stdout, WasiConfig,
 };
 use mainspring_reactor::{Reactor, Signal, SignalEvent};
 use std::cell::{Cell, RefCell};
@@ -53,6 +53,10 @@ pub(super) struct Arguments {
     /// Let it use WASI's sockets as well, under the same rules.
     #[arg(long, help_heading = "Network")]
     wasi_sockets: bool,
+    /// How long reads and writes of a component that wakes itself wait for any of its sockets: the longest in milliseconds, the first and the
+    /// longest, or 0 [default: $MAINSPRING_SOCKET_WAIT_MS, or 1-10].
+    #[arg(long, value_name = "MS", help_heading = "Network")]
+    socket_wait: Option<SocketWait>,
     /// Set a variable of its environment; without a value, pass on the one of this process (may be repeated).
     #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
@@ -116,6 +120,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Error> {
     let mut host = HostConfig::new();
     host.guests_max = 1;
     host.pooling = false;
+    host.socket_wait = arguments.socket_wait.unwrap_or(host.socket_wait);
     let host = host.build()?;
     let cache = if arguments.no_cache { CodeCache::none() } else { CodeCache::of_user() };
     let config = configuration(arguments)?;
