@@ -15,6 +15,7 @@ pub mod client;
 mod code_cache;
 pub mod config;
 pub mod daemon;
+mod files;
 mod folder;
 pub mod native;
 pub mod protocol;

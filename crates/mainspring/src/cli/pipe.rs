@@ -2,13 +2,12 @@
 
 use super::output;
 use super::target::{Failure, Target};
-use crate::client::{ClientError, Lines, fresh_id, now_ms};
+use crate::client::{ClientError, Lines, Stream, fresh_id, now_ms};
 use mainspring_message::{Draft, Json, Kind};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::io::{self, Write};
 use std::net::Shutdown;
-use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::sync::mpsc;
 
@@ -56,7 +55,7 @@ fn pipe(target: &Target) -> Result<(), Failure> {
 }
 
 /// Sends what comes on standard input until that ends.
-fn feed(stream: &mut UnixStream) -> Result<(), Failure> {
+fn feed(stream: &mut Stream) -> Result<(), Failure> {
     let mut lines = Lines::default();
     let mut stdin = io::stdin().lock();
     let mut outgoing = Vec::new();
@@ -122,7 +121,7 @@ fn completed(line: &[u8]) -> Option<String> {
     Some(draft.compose(&fresh_id(), now_ms(), &mut String::new()).line().to_owned())
 }
 
-fn print_answers(stream: &mut UnixStream, lines: &mut Lines) -> Result<(), Failure> {
+fn print_answers(stream: &mut Stream, lines: &mut Lines) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     loop {
         match lines.fill(stream) {

@@ -1,6 +1,6 @@
 //! Which daemon a command talks to, and the exit codes of talking to it.
 
-use crate::client::{Client, ClientError, Deadline, find_socket};
+use crate::client::{Address, Client, ClientError, Deadline, Flags};
 use crate::units;
 use mainspring_message::{Draft, Envelope, Json, Kind};
 use std::path::PathBuf;
@@ -17,10 +17,35 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Where the daemon is.
 #[derive(Clone, Debug, clap::Args)]
-pub(super) struct Target {
+pub(super) struct Place {
     /// The socket of the daemon [default: $MAINSPRING_SOCKET, that of ./mainspring.toml, or the user's own].
     #[arg(long, value_name = "PATH", help_heading = "Daemon")]
     socket: Option<PathBuf>,
+    /// The TCP door of the daemon instead, such as 127.0.0.1:7700 [default: $MAINSPRING_TCP].
+    #[arg(long, value_name = "HOST:PORT", help_heading = "Daemon", conflicts_with = "socket")]
+    tcp: Option<String>,
+    /// A file with the token for it, which only you may read [default: the token in $MAINSPRING_TOKEN, or the file $MAINSPRING_TOKEN_FILE].
+    #[arg(long, value_name = "PATH", help_heading = "Daemon", conflicts_with = "socket")]
+    token_file: Option<PathBuf>,
+}
+
+impl Place {
+    /// Whether a flag says where.
+    pub(super) fn is_given(&self) -> bool {
+        self.socket.is_some() || self.tcp.is_some() || self.token_file.is_some()
+    }
+
+    pub(super) fn address(&self) -> Result<Address, ClientError> {
+        let (socket, token_file) = (self.socket.as_deref(), self.token_file.as_deref());
+        Address::find(Flags { socket, tcp: self.tcp.as_deref(), token_file })
+    }
+}
+
+/// Where the daemon is, and how long to wait for it.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Target {
+    #[command(flatten)]
+    place: Place,
     /// How long to wait for the answer [default: as the daemon is set].
     #[arg(long, value_name = "TIME", value_parser = units::duration, help_heading = "Daemon")]
     timeout: Option<Duration>,
@@ -50,16 +75,29 @@ impl Failure {
         }
         eprintln!("mainspring: {self}");
         match self {
-            Failure::Client(ClientError::NoDaemon { .. }) => ExitCode::from(EXIT_NO_DAEMON),
-            Failure::Client(ClientError::BadMessage { .. }) | Failure::Usage(_) => ExitCode::from(EXIT_USAGE),
+            Failure::Client(error) => ExitCode::from(exit_code(error)),
+            Failure::Usage(_) => ExitCode::from(EXIT_USAGE),
             _ => ExitCode::FAILURE,
         }
     }
 }
 
+fn exit_code(error: &ClientError) -> u8 {
+    match error {
+        ClientError::NoDaemon { .. } | ClientError::NotADaemon { .. } => EXIT_NO_DAEMON,
+        ClientError::BadMessage { .. }
+        | ClientError::BadPlace { .. }
+        | ClientError::NoToken { .. }
+        | ClientError::BadToken(_)
+        | ClientError::TokenWithoutTcp
+        | ClientError::NotText(_) => EXIT_USAGE,
+        _ => 1,
+    }
+}
+
 impl Target {
     pub(super) fn connect(&self) -> Result<Client, Failure> {
-        Ok(Client::connect(&find_socket(self.socket.as_deref()))?)
+        Ok(Client::connect(&self.place.address()?)?)
     }
 
     /// What a request says about its time, in milliseconds.

@@ -3,14 +3,13 @@
 use super::output;
 use super::target::{Failure, Target};
 use super::text;
-use crate::client::{ClientError, Lines};
+use crate::client::{ClientError, Lines, Stream};
 use mainspring_message::{Draft, Envelope, Json, Kind};
 use mainspring_reactor::{Event, Reactor, Signal};
 use serde_json::json;
 use std::cell::RefCell;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::rc::Rc;
 
@@ -115,7 +114,7 @@ struct Viewer {
 
 impl Viewer {
     /// Reads what is there and shows it; says when that was all.
-    fn read(&mut self, stream: &mut UnixStream) -> Option<End> {
+    fn read(&mut self, stream: &mut Stream) -> Option<End> {
         loop {
             match self.lines.fill(stream) {
                 Ok(0) => return Some(Err(ClientError::Closed.into())),
@@ -142,6 +141,9 @@ impl Viewer {
                 let text = String::from_utf8_lossy(line).into_owned();
                 return Some(Err(ClientError::NotAMessage(text).into()));
             };
+            if let Some(error) = ClientError::turned_away(&message) {
+                return Some(Err(error.into()));
+            }
             match message.kind() {
                 Kind::Error if message.causation() == Some(self.subscription.id()) => {
                     return Some(Err(Failure::Refused(text::error_line(&message))));

@@ -1,13 +1,118 @@
-//! Where the daemon is.
+//! Where the daemon is, and what lets a command in.
 
-use crate::config::{CONFIG_FILE, socket_of_file};
+use super::ClientError;
+use crate::config::{CONFIG_FILE, first_door_of_file};
+use crate::files::read_secret;
+use crate::settings::Door;
 use crate::socket_path::{chosen_socket_path, default_socket_path};
+use std::ffi::OsString;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The socket of the daemon: by flag, by `MAINSPRING_SOCKET`, by `mainspring.toml` in this folder, or where it is by default.
-#[must_use]
-pub fn find_socket(flag: Option<&Path>) -> PathBuf {
-    chosen_socket_path(flag)
-        .or_else(|| socket_of_file(Path::new(CONFIG_FILE)))
-        .unwrap_or_else(default_socket_path)
+/// The variable that names the TCP door of the daemon. `--socket` and `--tcp` come before it, `MAINSPRING_SOCKET` after it.
+pub const TCP_VARIABLE: &str = "MAINSPRING_TCP";
+/// The variable that holds the token for a TCP door. A flag comes before it.
+pub const TOKEN_VARIABLE: &str = "MAINSPRING_TOKEN";
+/// The variable that names a file with the token. [`TOKEN_VARIABLE`] comes before it.
+pub const TOKEN_FILE_VARIABLE: &str = "MAINSPRING_TOKEN_FILE";
+
+/// A daemon's door.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Address {
+    /// A Unix socket.
+    Unix(PathBuf),
+    /// A TCP socket, and the token that opens it.
+    Tcp {
+        /// A name or address of this machine, with a port.
+        place: String,
+        /// The secret.
+        token: String,
+    },
+}
+
+/// What flags say about where the daemon is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Flags<'a> {
+    /// The path of a Unix socket.
+    pub socket: Option<&'a Path>,
+    /// A host and port.
+    pub tcp: Option<&'a str>,
+    /// A file with the token.
+    pub token_file: Option<&'a Path>,
+}
+
+impl Address {
+    /// The daemon's door: by flag, by `MAINSPRING_TCP` or `MAINSPRING_SOCKET`, by `mainspring.toml` in this folder, or where it is by default.
+    ///
+    /// # Errors
+    /// There is no token for a TCP door, or it cannot be read.
+    pub fn find(flags: Flags<'_>) -> Result<Address, ClientError> {
+        if let Some(path) = flags.socket {
+            return Ok(Address::Unix(path.to_path_buf()));
+        }
+        let variable = text_variable(TCP_VARIABLE)?;
+        if let Some(place) = flags.tcp.map(str::to_owned).or(variable) {
+            let token = token(flags.token_file, &place)?;
+            return Ok(Address::Tcp { place, token });
+        }
+        if flags.token_file.is_some() {
+            return Err(ClientError::TokenWithoutTcp);
+        }
+        let found = chosen_socket_path(None).map(Address::Unix);
+        let found = found.or_else(|| first_door_of_file(Path::new(CONFIG_FILE)).and_then(Address::of_door));
+        Ok(found.unwrap_or_else(|| Address::Unix(default_socket_path())))
+    }
+
+    /// The address of a door that a file names, with the first of its tokens.
+    fn of_door(door: Door) -> Option<Address> {
+        match door {
+            Door::Unix { path } => Some(Address::Unix(path)),
+            // Which port it has is known to nobody but the daemon.
+            Door::Tcp { address, .. } if address.port() == 0 => None,
+            Door::Tcp { address, tokens } => {
+                let (_, token) = tokens.into_iter().next()?;
+                Some(Address::Tcp { place: address.to_string(), token })
+            }
+            Door::Stdio => None,
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Unix(path) => path.display().fmt(formatter),
+            Address::Tcp { place, .. } => formatter.write_str(place),
+        }
+    }
+}
+
+/// Without the token: this may end up in a log.
+impl fmt::Debug for Address {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Address({self})")
+    }
+}
+
+fn token(file: Option<&Path>, place: &str) -> Result<String, ClientError> {
+    let read = |path: &Path| read_secret(path).map_err(ClientError::BadToken);
+    if let Some(path) = file {
+        return read(path);
+    }
+    if let Some(token) = text_variable(TOKEN_VARIABLE)? {
+        return Ok(token);
+    }
+    match variable(TOKEN_FILE_VARIABLE) {
+        Some(path) => read(Path::new(&path)),
+        None => Err(ClientError::NoToken { place: place.to_owned() }),
+    }
+}
+
+/// A variable of the environment that says something.
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+fn text_variable(name: &'static str) -> Result<Option<String>, ClientError> {
+    variable(name).map(|value| value.into_string().map_err(|_| ClientError::NotText(name))).transpose()
 }

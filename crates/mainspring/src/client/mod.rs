@@ -1,32 +1,84 @@
 //! A small client: it finds the daemon, sends messages and waits for what comes back. It blocks; the commands use it.
 //!
 //! - `find`: where the daemon is.
+//! - `connect`: how a connection begins.
+//! - `stream`: the connection itself.
 //! - `lines`: cutting lines out of a stream.
 
+mod connect;
 mod find;
 mod lines;
+mod stream;
 
-pub use find::find_socket;
+pub use find::{Address, Flags, TCP_VARIABLE, TOKEN_FILE_VARIABLE, TOKEN_VARIABLE};
 pub use lines::{LINE_BYTES_MAX, Lines};
+pub use stream::Stream;
 
+use crate::daemon::CONNECTION;
 use mainspring_message::{Draft, Envelope, Kind};
 use std::io::{self, Write};
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
+
+/// How long the last words of a daemon that has hung up may take to come.
+const LAST_WORDS_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Why a client could not do its work.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// Nothing listens there.
     #[error(
-        "no daemon listens at {path} ({reason}); start one with `mainspring up`, or say where it is with --socket"
+        "no daemon listens at {address} ({reason}); start one with `mainspring up`, or say where it is with --socket or --tcp"
     )]
     NoDaemon {
-        /// The path of the socket.
-        path: PathBuf,
+        /// Where.
+        address: Address,
         /// What the operating system says.
         reason: io::Error,
+    },
+    /// Whoever listens on a TCP port does not speak like a daemon.
+    #[error("what listens at {place} does not answer like a daemon")]
+    NotADaemon {
+        /// The host and port.
+        place: String,
+    },
+    /// That is no place to connect to.
+    #[error("{place}: {reason}")]
+    BadPlace {
+        /// What was asked for.
+        place: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A TCP door opens to a token, and there is none.
+    #[error(
+        "the daemon at {place} opens to a token: name a file with --token-file or {TOKEN_FILE_VARIABLE}, or put it into {TOKEN_VARIABLE}"
+    )]
+    NoToken {
+        /// The host and port.
+        place: String,
+    },
+    /// The token cannot be had.
+    #[error("the token: {0}")]
+    BadToken(String),
+    /// A token was given for a door that needs none.
+    #[error("--token-file is for --tcp (or {TCP_VARIABLE}); a Unix socket knows its clients by their user")]
+    TokenWithoutTcp,
+    /// A variable of the environment that must be text is not.
+    #[error("the variable {0} is not UTF-8 text")]
+    NotText(&'static str),
+    /// The daemon does not know the token.
+    #[error("the daemon at {place} does not take this token")]
+    WrongToken {
+        /// The host and port.
+        place: String,
+    },
+    /// The daemon closed the connection as a whole, and said why.
+    #[error("the daemon refused the connection ({code}): {message}")]
+    TurnedAway {
+        /// The code of its error.
+        code: u64,
+        /// Its words.
+        message: String,
     },
     /// The daemon closed the connection before it had answered.
     #[error("the daemon closed the connection before it had answered")]
@@ -50,25 +102,28 @@ pub enum ClientError {
     Io(#[from] io::Error),
 }
 
+impl ClientError {
+    /// What an error says that is about the connection as a whole, and so the last thing that comes.
+    #[must_use]
+    pub fn turned_away(message: &Envelope) -> Option<ClientError> {
+        if message.kind() != Kind::Error || message.causation() != Some(CONNECTION) {
+            return None;
+        }
+        let data: serde_json::Value = serde_json::from_str(message.data()).unwrap_or_default();
+        let words = data["message"].as_str().unwrap_or("it does not say why").to_owned();
+        Some(ClientError::TurnedAway { code: data["code"].as_u64().unwrap_or(0), message: words })
+    }
+}
+
 /// A connection to a daemon.
 #[derive(Debug)]
 pub struct Client {
-    stream: UnixStream,
+    stream: Stream,
     lines: Lines,
     scratch: String,
 }
 
 impl Client {
-    /// Connects to the daemon behind a socket.
-    ///
-    /// # Errors
-    /// [`ClientError::NoDaemon`].
-    pub fn connect(path: &Path) -> Result<Client, ClientError> {
-        let stream = UnixStream::connect(path)
-            .map_err(|reason| ClientError::NoDaemon { path: path.to_path_buf(), reason })?;
-        Ok(Client { stream, lines: Lines::default(), scratch: String::new() })
-    }
-
     /// Sends a message, under a fresh id unless it has one, and returns it as it was sent.
     ///
     /// # Errors
@@ -88,18 +143,38 @@ impl Client {
     /// # Errors
     /// The connection failed.
     pub fn send_lines(&mut self, lines: &[u8]) -> Result<(), ClientError> {
-        self.stream.write_all(lines).map_err(closed)
+        match self.stream.write_all(lines) {
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) =>
+            {
+                Err(self.last_words())
+            }
+            written => Ok(written?),
+        }
+    }
+
+    /// Why a daemon that does not read any more is gone: it may have said so before.
+    fn last_words(&mut self) -> ClientError {
+        let deadline = Deadline::after(LAST_WORDS_PATIENCE);
+        loop {
+            match self.receive(Some(deadline)) {
+                Ok(Some(_)) => {}
+                Err(error @ ClientError::TurnedAway { .. }) => return error,
+                Ok(None) | Err(_) => return ClientError::Closed,
+            }
+        }
     }
 
     /// The next message. `None`: the daemon closed the connection.
     ///
     /// # Errors
-    /// The deadline came first, the connection failed, or what came is not a message.
+    /// The deadline came first, the connection failed or was refused, or what came is not a message.
     pub fn receive(&mut self, deadline: Option<Deadline>) -> Result<Option<Envelope>, ClientError> {
         loop {
             if let Some(line) = self.lines.next_line() {
                 let text = |line: &[u8]| String::from_utf8_lossy(&line[..line.len().min(200)]).into_owned();
-                return Envelope::parse(line).map(Some).map_err(|_| ClientError::NotAMessage(text(line)));
+                let message = Envelope::parse(line).map_err(|_| ClientError::NotAMessage(text(line)))?;
+                return ClientError::turned_away(&message).map_or(Ok(Some(message)), Err);
             }
             self.stream.set_read_timeout(deadline.map(Deadline::left).transpose()?)?;
             match self.lines.fill(&mut self.stream) {
@@ -156,16 +231,8 @@ impl Client {
 
     /// The stream, and what was read from it and not yet taken.
     #[must_use]
-    pub fn into_parts(self) -> (UnixStream, Lines) {
+    pub fn into_parts(self) -> (Stream, Lines) {
         (self.stream, self.lines)
-    }
-}
-
-/// A write to a daemon that is gone says so in its own words.
-fn closed(error: io::Error) -> ClientError {
-    match error.kind() {
-        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => ClientError::Closed,
-        _ => error.into(),
     }
 }
 

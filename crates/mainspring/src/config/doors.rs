@@ -3,13 +3,13 @@
 use super::file::{ListenFile, TokenFile};
 use super::problem::{Place, Source};
 use super::read;
-use super::sources::{Sources, reason};
+use super::sources::Sources;
 use super::tree::Node;
+use crate::files::read_secret;
 use crate::settings::Door;
 use crate::socket_path::SOCKET_PATH_BYTES_MAX;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -137,14 +137,4 @@ fn secret(token: &TokenFile, source: &Source) -> Result<String, (&'static str, S
         return Err((key, message));
     }
     Ok(secret)
-}
-
-fn read_secret(path: &Path) -> Result<String, String> {
-    let shown = path.display();
-    let metadata = std::fs::metadata(path).map_err(|error| format!("{shown}: {}", reason(&error)))?;
-    if metadata.permissions().mode() & 0o077 != 0 {
-        return Err(format!("{shown} may be read by others; `chmod 600 {shown}`"));
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{shown}: {}", reason(&error)))?;
-    Ok(text.trim_end_matches(['\n', '\r']).to_owned())
 }

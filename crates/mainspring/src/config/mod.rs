@@ -89,14 +89,15 @@ pub fn defaults() -> Settings {
     }
 }
 
-/// The path of the first Unix socket that a file names, if the file says so without fault in that part.
+/// The door of a file that the commands use: its first Unix socket, or else its first TCP socket, if the file says so without fault in that part.
 #[must_use]
-pub fn socket_of_file(path: &Path) -> Option<PathBuf> {
+pub fn first_door_of_file(path: &Path) -> Option<Door> {
     let mut sources = Sources::default();
     let (source, node) = sources.open(path)?;
     let listen = node.get("listen")?;
     let doors = doors::read(listen, &source, &mut sources)?;
-    doors.into_iter().find_map(|door| if let Door::Unix { path } = door { Some(path) } else { None })
+    // Stable: of each kind the first stays first.
+    doors.into_iter().min_by_key(|door| !matches!(door, Door::Unix { .. }))
 }
 
 fn apply(overrides: &Overrides, settings: &mut Settings) {

@@ -3,8 +3,9 @@
 use super::file::{NativeFile, ProcessFile, Size, WasmFile, WasmLimitsFile};
 use super::problem::{Place, Source};
 use super::read;
-use super::sources::{Sources, reason};
+use super::sources::Sources;
 use super::tree::Node;
+use crate::files::reason;
 use crate::folder::folder;
 use crate::native::native_names;
 use crate::settings::{GuestProgram, ProcessLimits, ProcessProgram, Program};

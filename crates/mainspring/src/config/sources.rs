@@ -3,6 +3,7 @@
 use super::problem::{ConfigError, Place, Problem, Source};
 use super::tree::Node;
 use super::{json_text, toml_text};
+use crate::files::reason;
 use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
@@ -99,13 +100,4 @@ fn read_text(path: &Path) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|error| {
         format!("it is not UTF-8 text (byte {} is where that ends)", error.utf8_error().valid_up_to())
     })
-}
-
-/// What went wrong, without the number of the operating system.
-pub(super) fn reason(error: &std::io::Error) -> String {
-    match error.kind() {
-        std::io::ErrorKind::NotFound => "there is no such file".into(),
-        std::io::ErrorKind::PermissionDenied => "it may not be read".into(),
-        _ => error.to_string(),
-    }
 }

@@ -28,6 +28,7 @@ mod wire;
 pub use actors::{Actor, Driver, Native, Natives, Port};
 pub use error::Error;
 pub use log::install as install_log;
+pub(crate) use refusal::CONNECTION;
 pub use reload::Reader;
 pub use report::Report;
 

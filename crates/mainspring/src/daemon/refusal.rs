@@ -2,6 +2,9 @@
 
 use mainspring_message::{ErrorData, Failure, Kind, Parts, Started};
 
+/// What an error that is about no message in particular names as its cause.
+pub(crate) const CONNECTION: &str = "connection";
+
 /// An error line, with its line break, about no message in particular.
 pub(crate) fn line(failure: Failure, text: &str, unix_ms: u64) -> String {
     let mut data = String::new();
@@ -14,7 +17,7 @@ pub(crate) fn line(failure: Failure, text: &str, unix_ms: u64) -> String {
         data: &data,
         id: "refused",
         timestamp_ms: unix_ms,
-        causation: Some("connection"),
+        causation: Some(CONNECTION),
         correlation: None,
         timeout_ms: None,
         extra: "",

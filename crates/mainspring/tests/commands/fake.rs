@@ -103,7 +103,10 @@ pub(crate) fn command(arguments: &[&str], folder: &Path) -> Command {
         .args(arguments)
         .current_dir(folder)
         .env("XDG_RUNTIME_DIR", folder)
-        .env_remove("MAINSPRING_SOCKET");
+        .env_remove("MAINSPRING_SOCKET")
+        .env_remove("MAINSPRING_TCP")
+        .env_remove("MAINSPRING_TOKEN")
+        .env_remove("MAINSPRING_TOKEN_FILE");
     command
 }
 

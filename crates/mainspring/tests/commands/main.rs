@@ -13,5 +13,6 @@ mod piping;
 mod real;
 mod requests;
 mod shop;
+mod tcp;
 mod together;
 mod watching;

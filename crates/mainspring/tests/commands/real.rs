@@ -1,6 +1,7 @@
 //! A real daemon in a folder of its own, and the commands beside it.
 
 use crate::fake::command;
+use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -9,6 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 pub(crate) struct Real {
     folder: tempfile::TempDir,
     child: Child,
+    boot: Value,
 }
 
 impl Real {
@@ -34,11 +36,17 @@ impl Real {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert!(line.contains("Sys.BootComplete"), "{line}");
-        Real { folder, child }
+        Real { folder, child, boot: serde_json::from_str(&line).unwrap() }
     }
 
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// The host and port of its TCP door.
+    pub(crate) fn tcp(&self) -> &str {
+        let mut adapters = self.boot["data"]["adapters"].as_array().unwrap().iter();
+        adapters.find_map(|adapter| adapter.as_str()?.strip_prefix("tcp:")).unwrap()
     }
 
     /// A command that finds this daemon by itself.

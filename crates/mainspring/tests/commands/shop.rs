@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 
 /// A port that nobody else gets while this is held: it is bound but does not listen.
-fn reserve_port() -> (OwnedFd, u16) {
+pub(crate) fn reserve_port() -> (OwnedFd, u16) {
     let held = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     sockopt::set_socket_reuseaddr(&held, true).unwrap();
     bind(&held, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();

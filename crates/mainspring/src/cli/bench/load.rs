@@ -2,13 +2,11 @@
 
 use super::super::target::Failure;
 use super::progress::Progress;
-use crate::client::{Client, ClientError, Lines, fresh_id, now_ms};
+use crate::client::{Address, Client, ClientError, Lines, Stream, fresh_id, now_ms};
 use hdrhistogram::Histogram;
 use mainspring_reactor::{Handle, Reactor, Signal};
 use std::cell::RefCell;
 use std::io::{self, Write};
-use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -59,8 +57,8 @@ impl Outcome {
     }
 }
 
-/// Runs one case against the daemon behind a socket.
-pub(super) fn run(socket: &Path, case: Case, progress: &Progress) -> Result<Outcome, Failure> {
+/// Runs one case against a daemon.
+pub(super) fn run(address: &Address, case: Case, progress: &Progress) -> Result<Outcome, Failure> {
     let failed = |error: mainspring_reactor::Error| Failure::Client(ClientError::Io(io::Error::other(error)));
     let mut reactor = Reactor::new().map_err(failed)?;
     // An interrupt ends the measurement, and with it the daemon that was started for it.
@@ -76,7 +74,7 @@ pub(super) fn run(socket: &Path, case: Case, progress: &Progress) -> Result<Outc
     let tally = Rc::new(RefCell::new(Tally::new()));
     let mut server = None;
     for _ in 0..case.connections {
-        let (stream, lines) = Client::connect(socket)?.into_parts();
+        let (stream, lines) = Client::connect(address)?.into_parts();
         server = server.or_else(|| server_of(&stream));
         let connection = Connection::new(stream, lines, case.depth)?;
         tally.borrow_mut().under_way += case.depth;
@@ -190,7 +188,7 @@ impl Tally {
 struct Connection {
     /// What its ids begin with. The same id again would be a repetition, which costs the daemon next to nothing.
     prefix: String,
-    stream: UnixStream,
+    stream: Stream,
     lines: Lines,
     /// When each request under way was sent, by its number modulo the depth.
     sent: Vec<Instant>,
@@ -199,7 +197,7 @@ struct Connection {
 }
 
 impl Connection {
-    fn new(stream: UnixStream, lines: Lines, depth: usize) -> Result<Connection, ClientError> {
+    fn new(stream: Stream, lines: Lines, depth: usize) -> Result<Connection, ClientError> {
         let value = "x".repeat(VALUE_BYTES);
         let mut connection = Connection {
             prefix: fresh_id(),
@@ -284,8 +282,9 @@ fn request_number(line: &[u8]) -> Option<usize> {
     std::str::from_utf8(&line[start..end]).ok()?.rsplit('-').next()?.parse().ok()
 }
 
-/// The process at the other end.
-fn server_of(stream: &UnixStream) -> Option<i32> {
+/// The process at the other end, which TCP does not tell.
+fn server_of(stream: &Stream) -> Option<i32> {
+    let Stream::Unix(stream) = stream else { return None };
     rustix::net::sockopt::socket_peercred(stream).ok().map(|peer| peer.pid.as_raw_nonzero().get())
 }
 

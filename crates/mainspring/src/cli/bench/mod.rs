@@ -6,11 +6,10 @@ mod report;
 mod subject;
 
 use super::output;
-use super::target::Failure;
+use super::target::{Failure, Place};
 use crate::units;
 use load::{Case, Outcome};
 use progress::Progress;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 use subject::Subject;
@@ -21,6 +20,7 @@ Examples:
   mainspring bench --connections 1 --depth 64
   mainspring bench --duration 10s --json > figures.json
   mainspring bench --socket /run/app/bus.sock        # a daemon that runs already; it gets 1000 keys in its memory
+  mainspring bench --tcp 127.0.0.1:7700 --token-file token      # the same by TCP
 
 It starts a daemon of its own with the shipped defaults (validation, repetitions, timeouts and limits are on), sends Memory.Set over its Unix socket, DEPTH requests
 at a time on each connection, and measures from sending a request to reading its reply. CPU is the daemon's, per request; the load comes from this one process, and
@@ -44,9 +44,8 @@ pub(super) struct Arguments {
     /// How long each case is measured.
     #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "3s")]
     duration: Duration,
-    /// Measure a daemon that runs already.
-    #[arg(long, value_name = "PATH", help_heading = "Daemon")]
-    socket: Option<PathBuf>,
+    #[command(flatten)]
+    place: Place,
     /// Print the figures as JSON.
     #[arg(long)]
     json: bool,
@@ -57,9 +56,9 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn bench(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let subject = match &arguments.socket {
-        Some(path) => Subject::running(path.clone()),
-        None => Subject::start()?,
+    let subject = match arguments.place.is_given() {
+        true => Subject::running(arguments.place.address()?),
+        false => Subject::start()?,
     };
     let cases = cases(arguments);
     if !arguments.json && output::print(&report::introduction(&subject)) != ExitCode::SUCCESS {
@@ -68,7 +67,7 @@ fn bench(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut outcomes: Vec<Outcome> = Vec::new();
     for (at, case) in cases.iter().enumerate() {
         let progress = Progress::new(at, cases.len(), *case);
-        outcomes.push(load::run(subject.socket(), *case, &progress)?);
+        outcomes.push(load::run(subject.address(), *case, &progress)?);
         progress.clear();
     }
     let all_replied = outcomes.iter().all(|outcome| outcome.errors == 0);

@@ -3,6 +3,7 @@
 use super::super::text;
 use super::load::Outcome;
 use super::subject::Subject;
+use crate::client::Address;
 use crate::config;
 use crate::units::{show_bytes, show_duration};
 use serde_json::json;
@@ -14,9 +15,13 @@ pub(super) fn introduction(subject: &Subject) -> String {
     if cfg!(debug_assertions) {
         page += ", a build for development: its figures mean nothing";
     }
-    page += "\nMemory.Set with a value of 64 bytes, over a Unix socket\n";
+    let wire = match subject.address() {
+        Address::Unix(_) => "a Unix socket",
+        Address::Tcp { .. } => "TCP",
+    };
+    page += &format!("\nMemory.Set with a value of 64 bytes, over {wire}\n");
     if !subject.is_own() {
-        page += &format!("the daemon at {}, as it is set\n\n", subject.socket().display());
+        page += &format!("the daemon at {}, as it is set\n\n", subject.address());
         return page;
     }
     let kernel = config::defaults().kernel;

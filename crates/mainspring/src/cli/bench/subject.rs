@@ -1,22 +1,22 @@
 //! The daemon that is measured.
 
 use super::super::target::Failure;
-use crate::client::ClientError;
+use crate::client::{Address, ClientError};
 use std::fs;
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 /// A daemon: one of our own, which ends with this, or one that runs already.
 pub(super) struct Subject {
-    socket: PathBuf,
+    address: Address,
     own: Option<(Child, PathBuf)>,
 }
 
 impl Subject {
-    pub(super) fn running(socket: PathBuf) -> Subject {
-        Subject { socket, own: None }
+    pub(super) fn running(address: Address) -> Subject {
+        Subject { address, own: None }
     }
 
     /// Starts a daemon with the shipped defaults, in a folder of its own.
@@ -30,7 +30,7 @@ impl Subject {
         command.args(["up", "--no-config", "--json", "--log-level", "error", "--socket"]).arg(&socket);
         command.current_dir(&folder).stdin(Stdio::null()).stdout(Stdio::piped());
         let child = command.spawn().inspect_err(|_| drop(fs::remove_dir_all(&folder))).map_err(failed)?;
-        let mut subject = Subject { socket, own: Some((child, folder)) };
+        let mut subject = Subject { address: Address::Unix(socket), own: Some((child, folder)) };
         let mut line = String::new();
         if let Some(stdout) = subject.own.as_mut().and_then(|(child, _)| child.stdout.take()) {
             BufReader::new(stdout).read_line(&mut line).map_err(failed)?;
@@ -38,8 +38,8 @@ impl Subject {
         if line.contains("Sys.BootComplete") { Ok(subject) } else { Err(ClientError::Closed.into()) }
     }
 
-    pub(super) fn socket(&self) -> &Path {
-        &self.socket
+    pub(super) fn address(&self) -> &Address {
+        &self.address
     }
 
     /// Whether it was started for the measurement, with the shipped defaults.
