@@ -267,7 +267,7 @@ impl Kernel {
         };
         error.write(&mut data);
         // An error names what caused it; the boot was caused by nothing but itself.
-        let cause = self.fresh_id();
+        let cause = self.fresh_ids.make().to_owned();
         let report = self.loop_message(Kind::Error, failure.type_name(), &data, Some(&cause), None, now);
         self.log(Level::Error, format!("boot failed in {words}"));
         self.effects.push(Effect::BootFailed { report });

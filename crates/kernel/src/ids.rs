@@ -47,3 +47,44 @@ pub enum Source {
     /// An actor.
     Actor(ActorRef),
 }
+
+/// Ids for the messages of one run: a prefix of its own, and a number that is counted up in writing.
+#[derive(Debug)]
+pub(crate) struct FreshIds {
+    last: String,
+}
+
+impl FreshIds {
+    pub(crate) fn new(nonce: u64) -> FreshIds {
+        FreshIds { last: format!("{nonce:016x}-0") }
+    }
+
+    /// The next one.
+    pub(crate) fn make(&mut self) -> &str {
+        let nines = self.last.bytes().rev().take_while(|byte| *byte == b'9').count();
+        self.last.truncate(self.last.len() - nines);
+        match self.last.pop() {
+            Some(digit @ '0'..='8') => self.last.push((digit as u8 + 1) as char),
+            // The prefix ends here: one digit more.
+            other => {
+                self.last.extend(other);
+                self.last.push('1');
+            }
+        }
+        self.last.extend(std::iter::repeat_n('0', nines));
+        &self.last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_counted_from_one() {
+        let mut ids = FreshIds::new(0x99);
+        for number in 1..=1100 {
+            assert_eq!(ids.make(), format!("0000000000000099-{number}"));
+        }
+    }
+}

@@ -118,7 +118,7 @@ impl Kernel {
         if rejection.kind != Some(Kind::Error) {
             let type_name = rejection.failure.type_name();
             // An error names its cause; one that could not be read gets a name here.
-            let causation = rejection.id.clone().unwrap_or_else(|| self.fresh_id());
+            let causation = rejection.id.clone().unwrap_or_else(|| self.fresh_ids.make().to_owned());
             let answer = self.loop_message(Kind::Error, type_name, &data, Some(&causation), None, now);
             let _ = self.write(connection, answer, now);
         }

@@ -8,7 +8,7 @@ use crate::counters::Counters;
 use crate::dead_letters::DeadLetters;
 use crate::effect::Effect;
 use crate::history::{Author, History};
-use crate::ids::{ConnectionId, Now};
+use crate::ids::{ConnectionId, FreshIds, Now};
 use crate::lanes::{Completion, Item, Lanes, Sender, Signal};
 use crate::peers::Peers;
 use crate::requests::{RequestKey, Requests};
@@ -57,11 +57,9 @@ pub struct Kernel {
     pub(crate) stats_asked: Vec<(u64, RequestKey)>,
     pub(crate) stats_ticket: u64,
     pub(crate) hasher: foldhash::fast::FixedState,
-    pub(crate) id_prefix: String,
-    pub(crate) id_last: u64,
+    pub(crate) fresh_ids: FreshIds,
     pub(crate) scratch: String,
     pub(crate) data_scratch: String,
-    pub(crate) id_scratch: String,
     pub(crate) fan_out: Vec<ConnectionId>,
 }
 
@@ -143,11 +141,9 @@ impl Kernel {
             stats_asked: Vec::new(),
             stats_ticket: 1,
             hasher: foldhash::fast::FixedState::with_seed(nonce),
-            id_prefix: format!("{nonce:016x}-"),
-            id_last: 0,
+            fresh_ids: FreshIds::new(nonce),
             scratch: String::new(),
             data_scratch: String::new(),
-            id_scratch: String::new(),
             fan_out: Vec::new(),
         }
     }

@@ -3,22 +3,59 @@
 use crate::actors::ActorState;
 use crate::dead_letters::Owner;
 use crate::effect::Effect;
+use crate::history::{Audience, Author, Record};
 use crate::ids::{ActorRef, Now};
 use crate::ingest::{Admission, Applicant, Refusal, is_reserved};
 use crate::kernel::{Kernel, Life};
 use crate::lanes::{Completion, Item};
 use crate::requests::{Origin, Phase, RequestKey, State};
 use crate::shared::with_verbatim;
-use mainspring_message::{Draft, Envelope, Failure, Kind, Started};
+use mainspring_message::{Draft, Envelope, Failure, Kind, Started, Text};
 
 /// What made an actor speak.
 enum Cause {
     /// A request that it has or had.
-    Request { key: RequestKey, correlation: Option<String> },
+    Request { key: RequestKey, correlation: Option<Text> },
     /// An event or an outcome that it took.
-    Taken { correlation: Option<String> },
+    Taken { correlation: Option<Text> },
     /// Nothing that the loop knows of.
     Nothing,
+}
+
+/// What an actor says of the place of its message among others.
+#[derive(Clone, Copy)]
+struct Lineage<'a> {
+    kind: Kind,
+    type_name: &'a str,
+    causation: Option<&'a str>,
+    correlation: Option<&'a str>,
+}
+
+impl<'a> Lineage<'a> {
+    fn of(message: &'a Envelope) -> Lineage<'a> {
+        let (causation, correlation) = (message.causation(), message.correlation());
+        Lineage { kind: message.kind(), type_name: message.type_name(), causation, correlation }
+    }
+
+    /// The correlation to restore where it was left out, given that of the cause.
+    ///
+    /// A different one is a violation: an actor preserves the workflow that it works in.
+    fn to_restore<T: AsRef<str>>(self, wanted: Option<T>) -> Result<Option<T>, String> {
+        match (wanted, self.correlation) {
+            (None, _) => Ok(None),
+            (Some(wanted), Some(there)) if wanted.as_ref() == there => Ok(None),
+            (Some(wanted), None) => Ok(Some(wanted)),
+            (Some(wanted), Some(there)) => {
+                Err(format!("{self} with correlation {there:?} instead of {:?}", wanted.as_ref()))
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Lineage<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.kind, self.type_name)
+    }
 }
 
 impl Kernel {
@@ -31,7 +68,10 @@ impl Kernel {
             return self.actor_line_too_long(actor, now);
         }
         match Envelope::parse(line) {
-            Ok(message) => self.output(actor, message, now),
+            Ok(message) => {
+                self.spoke(actor);
+                self.output(actor, message, now);
+            }
             Err(rejection) => self.fault(actor, format!("an invalid message: {rejection}")),
         }
     }
@@ -54,6 +94,13 @@ impl Kernel {
             let text = format!("a message longer than {} bytes", self.config.limits.line_bytes_max);
             return self.fault(actor, text);
         }
+        self.spoke(actor);
+        if draft.kind == Kind::Event
+            && !self.is_wanted(&draft.type_name)
+            && let Some(said) = self.said_unwanted_event(actor, &draft, now)
+        {
+            return self.blame(actor, said);
+        }
         let message = self.compose(&draft, now);
         self.output(actor, message, now);
     }
@@ -71,17 +118,24 @@ impl Kernel {
     }
 
     fn output(&mut self, actor: ActorRef, message: Envelope, now: Now) {
-        self.counters.actor_outputs += 1;
-        // It speaks, so it did not die of the events that it took before.
-        self.actors[actor.capability as usize].nothing_at_risk();
         let said = match message.kind() {
             Kind::Reply | Kind::Error => self.outcome(actor, message, now),
             Kind::Event => self.said_event(actor, message),
             Kind::Command | Kind::Query => self.said_request(actor, &message, now),
         };
+        self.blame(actor, said);
+    }
+
+    fn blame(&mut self, actor: ActorRef, said: Result<(), String>) {
         if let Err(reason) = said {
             self.fault(actor, reason);
         }
+    }
+
+    /// An actor speaks, so it did not die of the events that it took before.
+    fn spoke(&mut self, actor: ActorRef) {
+        self.counters.actor_outputs += 1;
+        self.actors[actor.capability as usize].nothing_at_risk();
     }
 
     /// A reply or error: matched by causation with a request in this actor's hands.
@@ -93,7 +147,8 @@ impl Kernel {
         };
         self.check_outbound(capability, &answer)?;
         let Some(live) = self.requests.get(key) else { return Ok(()) };
-        let answer = with_correlation(answer, live.message.correlation())?;
+        let correlation = Lineage::of(&answer).to_restore(live.message.correlation_text())?;
+        let answer = with_correlation(answer, correlation);
         self.leave_hands(capability, key);
         if let Some(live) = self.requests.get_mut(key) {
             live.phase = Phase::Answering;
@@ -132,7 +187,8 @@ impl Kernel {
     }
 
     fn said_event(&mut self, actor: ActorRef, message: Envelope) -> Result<(), String> {
-        let (message, _) = self.check_lineage(actor, message)?;
+        let (correlation, _) = self.check_lineage(actor, Lineage::of(&message))?;
+        let message = with_correlation(message, correlation);
         if is_reserved(message.type_name()) {
             return Err(format!("the event {}, whose type is reserved for the loop", message.type_name()));
         }
@@ -145,8 +201,54 @@ impl Kernel {
         Ok(())
     }
 
+    /// Whether anybody wants events of this type now.
+    fn is_wanted(&self, type_name: &str) -> bool {
+        !self.routes.subscribers(type_name).is_empty() || self.subscribers.wants(type_name)
+    }
+
+    /// An event that nobody wants: checked and remembered like any other, and otherwise left unwritten. Nothing if it has to be written to be checked.
+    fn said_unwanted_event(
+        &mut self,
+        actor: ActorRef,
+        draft: &Draft,
+        now: Now,
+    ) -> Option<Result<(), String>> {
+        let verdict = self.actors[actor.capability as usize].outbound.check_draft(draft)?;
+        let (kind, type_name) = (draft.kind, &*draft.type_name);
+        let (causation, correlation) = (draft.causation.as_deref(), draft.correlation.as_deref());
+        let lineage = Lineage { kind, type_name, causation, correlation };
+        let restored = match self.check_lineage(actor, lineage) {
+            Ok((restored, _)) => restored,
+            Err(reason) => return Some(Err(reason)),
+        };
+        if is_reserved(type_name) {
+            return Some(Err(format!("the {lineage}, whose type is reserved for the loop")));
+        }
+        if let Err(violation) = verdict {
+            return Some(Err(format!("{lineage}: {violation}")));
+        }
+        self.counters.events_accepted += 1;
+        self.counters.events_unheard += 1;
+        let id = if draft.id.is_none() { self.fresh_ids.make() } else { "" };
+        self.history.push(&Record {
+            kind,
+            type_name,
+            id: draft.id.as_deref().unwrap_or(id),
+            causation,
+            correlation: restored.as_deref().or(correlation),
+            from: Author::Capability(actor.capability),
+            to: Audience::Subscribers { capabilities: 0, clients: 0 },
+            accepted_ns: now.mono_ns,
+            delivered_ns: now.mono_ns,
+            attempts: 0,
+            end: None,
+        });
+        Some(Ok(()))
+    }
+
     fn said_request(&mut self, actor: ActorRef, message: &Envelope, now: Now) -> Result<(), String> {
-        let (message, cause) = self.check_lineage(actor, message.clone())?;
+        let (correlation, cause) = self.check_lineage(actor, Lineage::of(message))?;
+        let message = with_correlation(message.clone(), correlation);
         self.check_outbound(actor.capability, &message)?;
         let it = &self.actors[actor.capability as usize];
         let (peer, queue) = (it.peer, it.queue);
@@ -202,30 +304,29 @@ impl Kernel {
         verdict.map_err(|violation| format!("{} {}: {violation}", message.kind(), message.type_name()))
     }
 
-    /// Checks causation and correlation of an event or request; restores a correlation that was left out.
+    /// Checks causation and correlation of an event or request; returns a correlation that was left out, and the request
+    /// behind it.
     fn check_lineage(
         &mut self,
         actor: ActorRef,
-        message: Envelope,
-    ) -> Result<(Envelope, Option<RequestKey>), String> {
-        let what = format!("{} {}", message.kind(), message.type_name());
-        let Some(causation) = message.causation() else {
+        lineage: Lineage<'_>,
+    ) -> Result<(Option<Text>, Option<RequestKey>), String> {
+        let Some(causation) = lineage.causation else {
             if self.actors[actor.capability as usize].manifest.uncaused {
-                return Ok((message, None));
+                return Ok((None, None));
             }
             return Err(format!(
-                "{what} without metadata.causation (the manifest's `uncaused` would allow it)"
+                "{lineage} without metadata.causation (the manifest's `uncaused` would allow it)"
             ));
         };
         let (correlation, key) = match self.find_cause(actor.capability, causation) {
             Cause::Request { key, correlation } => (correlation, Some(key)),
             Cause::Taken { correlation } => (correlation, None),
             Cause::Nothing => {
-                return Err(format!("{what} caused by {causation:?}, which it was never given"));
+                return Err(format!("{lineage} caused by {causation:?}, which it was never given"));
             }
         };
-        let message = with_correlation(message, correlation.as_deref())?;
-        Ok((message, key))
+        Ok((lineage.to_restore(correlation)?, key))
     }
 
     /// The message with that id which the actor has or had.
@@ -240,7 +341,7 @@ impl Kernel {
         }
         let it = &self.actors[capability as usize];
         if let Some(taken) = it.recent.iter().rev().find(|taken| taken.message.id() == id) {
-            return Cause::Taken { correlation: taken.message.correlation().map(Into::into) };
+            return Cause::Taken { correlation: taken.message.correlation_text() };
         }
         if let Some(overdue) = it.overdue.iter().find(|overdue| &*overdue.id == id) {
             return Cause::Taken { correlation: overdue.correlation.as_deref().map(Into::into) };
@@ -253,11 +354,11 @@ impl Kernel {
 
     fn caused_by_request(&self, slot: u32) -> Cause {
         let correlation = match &self.requests.entry(slot).state {
-            State::Live(live) => live.message.correlation(),
-            State::Finished { answer, .. } => answer.correlation(),
+            State::Live(live) => live.message.correlation_text(),
+            State::Finished { answer, .. } => answer.correlation_text(),
             State::Free { .. } => None,
         };
-        Cause::Request { key: self.requests.key(slot), correlation: correlation.map(Into::into) }
+        Cause::Request { key: self.requests.key(slot), correlation }
     }
 
     /// Hands an actor the outcome of a request that it made: past its concurrency, and past its mailbox.
@@ -294,18 +395,10 @@ impl Kernel {
     }
 }
 
-/// The message with the correlation of its cause, restored where it was left out.
-///
-/// A different one is a violation: an actor preserves the workflow that it works in.
-fn with_correlation(message: Envelope, wanted: Option<&str>) -> Result<Envelope, String> {
-    match (wanted, message.correlation()) {
-        (None, _) => Ok(message),
-        (Some(wanted), Some(there)) if wanted == there => Ok(message),
-        (Some(wanted), None) => Ok(message.with_metadata_member("correlation", wanted)),
-        (Some(wanted), Some(there)) => Err(format!(
-            "{} {} with correlation {there:?} instead of {wanted:?}",
-            message.kind(),
-            message.type_name()
-        )),
+/// The message with the correlation of its cause, if that was left out.
+fn with_correlation(message: Envelope, left_out: Option<Text>) -> Envelope {
+    match left_out {
+        Some(correlation) => message.with_metadata_member("correlation", &correlation),
+        None => message,
     }
 }

@@ -3,7 +3,7 @@
 use crate::builtins::Builtin;
 use crate::schema::{EnvelopeValidator, Validator, Violation};
 use hashbrown::HashMap;
-use mainspring_message::{Envelope, Kind};
+use mainspring_message::{Draft, Envelope, Kind};
 
 /// Who handles a command or query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,6 +142,19 @@ pub(crate) enum Outbound {
 }
 
 impl Outbound {
+    /// Checks an event that is not written yet; nothing if the schema asks for something of its metadata.
+    pub(crate) fn check_draft(&self, event: &Draft) -> Option<Result<(), Violation>> {
+        match self {
+            Outbound::Anything => Some(Ok(())),
+            Outbound::Pairs(pairs) => match pairs.get(&PairRef(event.kind, &event.type_name)) {
+                Some(validator) if validator.needs_metadata() => None,
+                Some(validator) => Some(validator.check(event.data.as_str(), "")),
+                None => Some(Err(not_in_schema(event.kind, &event.type_name))),
+            },
+            Outbound::Whole(_) => None,
+        }
+    }
+
     /// Checks a message against the outbound schema.
     ///
     /// An error needs no place in the schema: any request may fail. It must then be `{code, message}`.
@@ -152,14 +165,7 @@ impl Outbound {
             Outbound::Pairs(pairs) => match pairs.get(&PairRef(message.kind(), message.type_name())) {
                 Some(validator) => validator.check(message.data(), message.metadata()),
                 None if message.kind() == Kind::Error => check_error(message),
-                None => Err(Violation {
-                    path: "type".into(),
-                    reason: format!(
-                        "{} {} is not in the capability's outbound schema",
-                        message.kind(),
-                        message.type_name()
-                    ),
-                }),
+                None => Err(not_in_schema(message.kind(), message.type_name())),
             },
             Outbound::Whole(validator) => {
                 let (kind, type_name) = (message.kind().as_str(), message.type_name());
@@ -170,6 +176,11 @@ impl Outbound {
             }
         }
     }
+}
+
+fn not_in_schema(kind: Kind, type_name: &str) -> Violation {
+    let reason = format!("{kind} {type_name} is not in the capability's outbound schema");
+    Violation { path: "type".into(), reason }
 }
 
 #[derive(serde::Deserialize)]

@@ -119,7 +119,7 @@ impl Kernel {
                 return Err(wrong("data.timerId: must be 1 to 256 bytes long"));
             }
             Some(id) => id,
-            None => self.fresh_id(),
+            None => self.fresh_ids.make().to_owned(),
         };
         if self.schedules.by_id.contains_key(&(caller.peer, timer_id.as_str().into())) {
             return Err(Refusal::new(Failure::Conflict, format!("data.timerId: {timer_id:?} is taken")));

@@ -23,36 +23,10 @@ impl Kernel {
         hasher.finish()
     }
 
-    /// A fresh id.
-    pub(crate) fn fresh_id(&mut self) -> String {
-        self.id_last += 1;
-        format!("{}{}", self.id_prefix, self.id_last)
-    }
-
     /// Composes a draft, with a fresh id unless it has one.
     pub(crate) fn compose(&mut self, draft: &Draft, now: Now) -> Envelope {
-        let mut id = std::mem::take(&mut self.id_scratch);
-        id.clear();
-        if draft.id.is_none() {
-            self.write_fresh_id(&mut id);
-        }
-        let message = draft.compose(&id, now.unix_ms, &mut self.scratch);
-        self.id_scratch = id;
-        message
-    }
-
-    fn write_fresh_id(&mut self, into: &mut String) {
-        self.id_last += 1;
-        into.push_str(&self.id_prefix);
-        let mut digits = [0u8; 20];
-        let mut at = digits.len();
-        let mut rest = self.id_last;
-        while rest > 0 || at == digits.len() {
-            at -= 1;
-            digits[at] = b'0' + (rest % 10) as u8;
-            rest /= 10;
-        }
-        into.push_str(str::from_utf8(&digits[at..]).unwrap_or("0"));
+        let id = if draft.id.is_none() { self.fresh_ids.make() } else { "" };
+        draft.compose(id, now.unix_ms, &mut self.scratch)
     }
 
     /// A message of the loop's own.
@@ -65,23 +39,18 @@ impl Kernel {
         correlation: Option<&str>,
         now: Now,
     ) -> Envelope {
-        let mut id = std::mem::take(&mut self.id_scratch);
-        id.clear();
-        self.write_fresh_id(&mut id);
         let parts = Parts {
             kind,
             type_name,
             data,
-            id: &id,
+            id: self.fresh_ids.make(),
             timestamp_ms: now.unix_ms,
             causation,
             correlation,
             timeout_ms: None,
             extra: "",
         };
-        let message = parts.compose(&mut self.scratch);
-        self.id_scratch = id;
-        message
+        parts.compose(&mut self.scratch)
     }
 
     /// The error by which the loop ends, or refuses, a message.

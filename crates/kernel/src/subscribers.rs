@@ -53,6 +53,12 @@ impl Subscribers {
         }
     }
 
+    /// Whether anyone wants the event.
+    pub(crate) fn wants(&self, type_name: &str) -> bool {
+        self.exact.contains_key(type_name)
+            || self.prefixes.keys().any(|prefix| type_name.starts_with(&**prefix))
+    }
+
     /// Puts everyone who wants the event into `into`, each once.
     pub(crate) fn of(&self, type_name: &str, into: &mut Vec<ConnectionId>) {
         into.clear();

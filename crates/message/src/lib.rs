@@ -26,7 +26,7 @@ pub use kind::Kind;
 pub use parse::{INTEGER_MAX, NAME_BYTES_MAX, Rejection, check_type_name};
 pub use scan::DEPTH_MAX;
 pub use text::Text;
-pub use write::Parts;
+pub use write::{ObjectWriter, Parts};
 
 /// Appends `text` to `out` as a JSON string, quotes included.
 pub fn write_json_string(text: &str, out: &mut String) {

@@ -45,6 +45,30 @@ impl fmt::Display for Rejection {
 
 impl std::error::Error for Rejection {}
 
+/// What a byte can be in a type.
+#[derive(Clone, Copy)]
+enum NamePart {
+    Nothing,
+    Capital,
+    Other,
+    Dot,
+}
+
+const NAME_PARTS: [NamePart; 256] = {
+    let mut parts = [NamePart::Nothing; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        parts[byte] = match byte as u8 {
+            b'A'..=b'Z' => NamePart::Capital,
+            b'a'..=b'z' | b'0'..=b'9' => NamePart::Other,
+            b'.' => NamePart::Dot,
+            _ => NamePart::Nothing,
+        };
+        byte += 1;
+    }
+    parts
+};
+
 /// Checks a type: two or more segments joined by dots, each `[A-Z][a-zA-Z0-9]*`, at most [`NAME_BYTES_MAX`] bytes.
 ///
 /// # Errors
@@ -56,10 +80,10 @@ pub fn check_type_name(name: &str) -> Result<(), &'static str> {
     let mut segments = 1;
     let mut at_start = true;
     for byte in name.bytes() {
-        match byte {
-            b'A'..=b'Z' => at_start = false,
-            b'a'..=b'z' | b'0'..=b'9' if !at_start => {}
-            b'.' if !at_start => {
+        match NAME_PARTS[usize::from(byte)] {
+            NamePart::Capital => at_start = false,
+            NamePart::Other if !at_start => {}
+            NamePart::Dot if !at_start => {
                 segments += 1;
                 at_start = true;
             }

@@ -37,9 +37,13 @@ const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 
 /// Whether `text` can stand between quotes as it is.
 pub(crate) fn is_plain(text: &str) -> bool {
-    let (words, rest) = text.as_bytes().as_chunks::<8>();
-    words.iter().all(|word| specials(u64::from_le_bytes(*word)) == 0)
-        && rest.iter().all(|byte| *byte >= 0x20 && *byte != b'"' && *byte != b'\\')
+    let bytes = text.as_bytes();
+    let Some(last) = bytes.last_chunk::<8>() else {
+        return bytes.iter().all(|byte| *byte >= 0x20 && *byte != b'"' && *byte != b'\\');
+    };
+    // The last word may overlap the one before it.
+    let words = bytes.as_chunks::<8>().0.iter();
+    words.chain([last]).all(|word| specials(u64::from_le_bytes(*word)) == 0)
 }
 
 /// Marks (in the high bit of each byte) the first quote, backslash or control character of eight bytes. Marks above
@@ -346,6 +350,17 @@ mod tests {
             }
         }
         assert_eq!(specials(u64::from_le_bytes([0xff, 0x80, 0x20, b'!', b'#', b'[', b']', 0x7f])), 0);
+    }
+
+    #[test]
+    fn text_is_plain_unless_a_special_stands_anywhere_in_it() {
+        for length in 0..=24 {
+            let plain = "x".repeat(length);
+            assert!(is_plain(&plain));
+            for (place, special) in (0..length).flat_map(|place| ["\"", "\\", "\n"].map(|it| (place, it))) {
+                assert!(!is_plain(&format!("{}{special}{}", &plain[..place], &plain[place + 1..])));
+            }
+        }
     }
 
     fn fragment() -> impl Strategy<Value = String> {

@@ -32,7 +32,9 @@ fn an_actor_that_floods_is_paused_and_then_at_fault() {
     let config = limited(|limits| limits.lane_messages_max = 4);
     let mut flood = manifest("flood", &["command:Flood.Do"]);
     flood.uncaused = true;
-    let mut world = World::booted_with(config, vec![flood]);
+    let mut audit = manifest("audit", &["command:Audit.Read"]);
+    audit.subscribes = vec!["Flood.Drop".into()];
+    let mut world = World::booted_with(config, vec![flood, audit]);
     let actor = ActorRef { capability: 0, incarnation: 1 };
     for _ in 0..9 {
         world.kernel.actor_message(actor, Draft::new(Kind::Event, "Flood.Drop", Json::null()), world.now);

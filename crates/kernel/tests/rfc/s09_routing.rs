@@ -60,6 +60,42 @@ fn s9_4_an_event_that_nobody_wants_is_fine_and_counted() {
 }
 
 #[test]
+fn s9_4_an_event_of_an_actor_that_nobody_wants_takes_no_place_and_is_held_to_the_same_rules() {
+    let mut store = manifest("store", &["command:Store.Put"]);
+    store.outbound = Some(json!({ "properties": {
+        "kind": { "const": "event" }, "type": { "const": "Store.Changed" }, "data": { "type": "integer" },
+    } }));
+    // What it says, and whether that is a fault.
+    let said: [(&str, Json, Option<&str>, Option<&str>, bool); 6] = [
+        ("Store.Changed", Json::from(json!(7)), Some("c-1"), Some("flow"), false),
+        ("Store.Changed", Json::from(json!(7)), Some("c-1"), None, false),
+        ("Store.Changed", Json::from(json!(7)), Some("c-1"), Some("another"), true),
+        ("Store.Changed", Json::from(json!(7)), Some("stranger"), None, true),
+        ("Store.Changed", Json::from(json!("seven")), Some("c-1"), None, true),
+        ("Store.Other", Json::from(json!(7)), Some("c-1"), None, true),
+    ];
+    for (type_name, data, causation, correlation, is_fault) in said {
+        let mut world = World::booted(vec![store.clone()]);
+        let client = world.connect(1);
+        let correlated = json!({ "correlation": "flow" });
+        world.ask(client, &line_with("command", "Store.Put", "c-1", json!(1), correlated));
+        let (actor, _) = world.only_delivered();
+        let draft = Draft {
+            causation: causation.map(Into::into),
+            correlation: correlation.map(Into::into),
+            ..Draft::new(Kind::Event, type_name, data)
+        };
+        world.kernel.actor_message(actor, draft.clone(), world.now);
+        assert_eq!(world.kernel.census().user_lane, 0, "{draft:?}");
+        world.run();
+        let counters = world.kernel.counters();
+        let taken = u64::from(!is_fault);
+        assert_eq!((counters.events_accepted, counters.events_unheard), (taken, taken), "{draft:?}");
+        assert_eq!(counters.actor_faults, u64::from(is_fault), "{draft:?}");
+    }
+}
+
+#[test]
 fn s9_4_an_actor_may_answer_an_event_with_events_and_commands() {
     let mut audit = manifest("audit", &["event:Memory.Changed"]);
     audit.subscribes = vec!["Memory.Changed".into()];

@@ -145,3 +145,22 @@ fn k14_3_an_answer_has_so_many_messages_and_says_how_many_it_leaves_out() {
     assert_eq!((answer["nodes"].as_array().unwrap().len(), &answer["leftOut"]), (1000, &json!(200)));
     assert_eq!(answer["nodes"][999]["id"], "q-1199", "the latest are there");
 }
+
+#[test]
+fn k14_1_an_event_that_nobody_wants_is_remembered_with_its_workflow() {
+    let mut world = World::booted(vec![manifest("shop", &["command:Shop.Buy"])]);
+    let client = world.connect(1);
+    world.ask(client, &line_with("command", "Shop.Buy", "buy", json!(1), json!({ "correlation": "flow" })));
+    let (shop, buy) = world.only_delivered();
+    let sold = Draft {
+        id: Some("sold".into()),
+        correlation: None,
+        ..Draft::caused_by(&buy, Kind::Event, "Shop.Sold", Json::null())
+    };
+    world.says_draft(shop, sold);
+    world.replies(shop, &buy, json!("yours"));
+    let mut nodes = trace(&mut world, client, json!({ "correlation": "flow" }));
+    nodes.sort_by_key(|node| node["id"].to_string());
+    assert_eq!(ids(&nodes), ["buy", "sold"]);
+    assert_eq!(nodes[1]["causation"], "buy");
+}

@@ -1,13 +1,14 @@
 //! The capability `Memory`: values by key, for as long as the daemon runs.
 
 use super::actors::{Native, Port};
-use mainspring_message::{Draft, Envelope, Json, Kind};
+use mainspring_message::{Draft, Envelope, Json, Kind, ObjectWriter};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
+use std::rc::Rc;
 
 /// The name of the capability, as settings and messages know it.
 pub(crate) const NAME: &str = "Memory";
@@ -24,8 +25,12 @@ const LIST_BYTES_MAX: usize = 128 << 10;
 /// The values.
 #[derive(Default)]
 pub(crate) struct Memory {
-    values: BTreeMap<Box<str>, Box<RawValue>>,
+    values: HashMap<Rc<str>, Box<RawValue>, foldhash::fast::RandomState>,
+    /// Its keys, for those who list them.
+    keys: BTreeSet<Rc<str>>,
     bytes: usize,
+    /// Where events are written.
+    scratch: String,
     /// `true` and `false` as the answers to `Set` and `Delete`, which are the same every time.
     answers: Option<Answers>,
 }
@@ -61,12 +66,6 @@ struct ListData<'a> {
 
 fn list_keys_max() -> usize {
     LIST_KEYS_MAX
-}
-
-#[derive(Serialize)]
-struct Changed<'a> {
-    key: &'a str,
-    change: &'static str,
 }
 
 #[derive(Serialize)]
@@ -121,7 +120,9 @@ impl Memory {
                     return Err((507, format!("there are {KEYS_MAX} keys already; delete some first")));
                 }
                 check_bytes(self.bytes + key.len() + text.len())?;
-                self.values.insert(key.into(), data.value.to_owned());
+                let key: Rc<str> = key.into();
+                self.keys.insert(key.clone());
+                self.values.insert(key, data.value.to_owned());
                 None
             }
         };
@@ -129,7 +130,7 @@ impl Memory {
             Some(before) => self.bytes - before + text.len(),
             None => self.bytes + key.len() + text.len(),
         };
-        tell(message, port, key, "set");
+        self.tell(message, port, key, "set");
         Ok(self.answers().created[usize::from(before.is_none())].clone())
     }
 
@@ -137,8 +138,9 @@ impl Memory {
         let data: KeyData<'_> = read(message)?;
         let gone = self.values.remove(&*data.key);
         if let Some(value) = &gone {
+            self.keys.remove(&*data.key);
             self.bytes -= data.key.len() + value.get().len();
-            tell(message, port, &data.key, "deleted");
+            self.tell(message, port, &data.key, "deleted");
         }
         Ok(self.answers().deleted[usize::from(gone.is_some())].clone())
     }
@@ -161,7 +163,7 @@ impl Memory {
         };
         let mut listed = Listed { keys: Vec::new(), more: false };
         let mut bytes = 0;
-        for (key, _) in self.values.range::<str, _>((start, Bound::Unbounded)) {
+        for key in self.keys.range::<str, _>((start, Bound::Unbounded)) {
             if !key.starts_with(prefix) {
                 break;
             }
@@ -175,18 +177,17 @@ impl Memory {
         write(&listed)
     }
 
+    /// Tells that a key changed.
+    fn tell(&mut self, message: &Envelope, port: &Port, key: &str, change: &str) {
+        let data = ObjectWriter::new(&mut self.scratch).string("key", key).string("change", change).finish();
+        port.message(Draft::caused_by(message, Kind::Event, "Memory.Changed", data));
+    }
+
     fn answers(&mut self) -> &Answers {
         self.answers.get_or_insert_with(|| {
             let both = |name: &str| [false, true].map(|flag| Json::from(json!({ name: flag })));
             Answers { created: both("created"), deleted: both("deleted") }
         })
-    }
-}
-
-/// Tells that a key changed.
-fn tell(message: &Envelope, port: &Port, key: &str, change: &'static str) {
-    if let Ok(data) = Json::from_value(&Changed { key, change }) {
-        port.message(Draft::caused_by(message, Kind::Event, "Memory.Changed", data));
     }
 }
 

@@ -15,8 +15,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Bytes read at a time, from whomever it is.
-const READ_BYTES: usize = 64 << 10;
+/// Bytes read at a time. Few enough that a client with many requests under way reads the first answers, and sends more,
+/// while the rest is being worked on: with all of them in one go, client and daemon would take turns.
+const READ_BYTES: usize = 8 << 10;
+/// The same for a client in the middle of a long line.
+const READ_LONG_BYTES: usize = 64 << 10;
 /// No message is shorter than this, so a read brings at most as many as a sender may have waiting.
 const MESSAGE_BYTES_MIN: usize = 64;
 /// Buffers kept for the next writes, and how large each may be.
@@ -70,7 +73,7 @@ impl Clients {
             .lane_messages_max
             .saturating_mul(MESSAGE_BYTES_MIN)
             .min(limits.lane_bytes_max)
-            .clamp(MESSAGE_BYTES_MIN, READ_BYTES);
+            .clamp(MESSAGE_BYTES_MIN, READ_LONG_BYTES);
         let state = State {
             table: Slab::new(),
             serial: 0,

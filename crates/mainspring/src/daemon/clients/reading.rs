@@ -2,7 +2,7 @@
 
 use super::super::lines::Cut;
 use super::client::Client;
-use super::{Clients, PARTIAL_BYTES_MAX, State};
+use super::{Clients, PARTIAL_BYTES_MAX, READ_BYTES, State};
 use mainspring_message::Failure;
 use rustix::io::Errno;
 use std::rc::Rc;
@@ -12,7 +12,9 @@ impl Clients {
     pub(super) fn read(self: &Rc<Clients>, state: &mut State, slot: usize) {
         let State { table, buffer, counters, partial_bytes, at_gates, .. } = state;
         let Some(client) = table.get_mut(slot) else { return };
-        let bytes = match client.wire.read(buffer) {
+        let in_long_line = client.lines.held_bytes() >= READ_BYTES;
+        let room = if in_long_line { buffer.len() } else { buffer.len().min(READ_BYTES) };
+        let bytes = match client.wire.read(&mut buffer[..room]) {
             Ok(0) => return self.input_ended(state, slot),
             Ok(count) => &buffer[..count],
             Err(Errno::AGAIN | Errno::INTR) => return,
