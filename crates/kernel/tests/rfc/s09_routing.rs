@@ -66,7 +66,7 @@ fn s9_4_an_event_of_an_actor_that_nobody_wants_takes_no_place_and_is_held_to_the
         "kind": { "const": "event" }, "type": { "const": "Store.Changed" }, "data": { "type": "integer" },
     } }));
     // What it says, and whether that is a fault.
-    let said: [(&str, Json, Option<&str>, Option<&str>, bool); 6] = [
+    let said = [
         ("Store.Changed", Json::from(json!(7)), Some("c-1"), Some("flow"), false),
         ("Store.Changed", Json::from(json!(7)), Some("c-1"), None, false),
         ("Store.Changed", Json::from(json!(7)), Some("c-1"), Some("another"), true),
