@@ -3,7 +3,7 @@
 use crate::state::GuestState;
 use crate::{Error, Result};
 use std::fmt;
-use wasmtime::{ExternType, InstancePre, Linker, Module, ValType};
+use wasmtime::{ExternType, InstancePre, Linker, Module, ResourcesRequired, ValType};
 
 /// A compiled and linked guest, ready to be started any number of times. Cheap to clone.
 #[derive(Clone)]
@@ -59,6 +59,12 @@ impl Program {
         self.module().serialize().map_err(Error::Compile)
     }
 
+    /// What its largest memory begins with, in bytes. With more than its limit, it would end before its first instruction.
+    #[must_use]
+    pub fn memory_bytes_min(&self) -> u64 {
+        memory_bytes_min(&self.module().resources_required())
+    }
+
     pub(crate) fn instance_pre(&self) -> &InstancePre<GuestState> {
         &self.instance_pre
     }
@@ -76,6 +82,12 @@ impl Program {
     pub(crate) fn imports_wasi(&self) -> bool {
         self.imports_wasi
     }
+}
+
+/// What the largest memory begins with.
+pub(crate) fn memory_bytes_min(resources: &ResourcesRequired) -> u64 {
+    const PAGE_BYTES: u64 = 64 << 10;
+    resources.max_initial_memory_size.unwrap_or(0).saturating_mul(PAGE_BYTES)
 }
 
 fn entry_point(module: &Module) -> Result<EntryPoint> {

@@ -22,11 +22,17 @@ fn write(folder: &Path, name: &str, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-fn check(folder: &Path, arguments: &[&str]) -> Output {
+fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mainspring"));
-    command.arg("check").args(arguments).current_dir(folder);
+    command.args(arguments).current_dir(folder);
     command.env_remove("MAINSPRING_SOCKET").env("XDG_RUNTIME_DIR", "/run/user/test");
-    command.output().unwrap()
+    // Compiled code is not kept for anybody else.
+    command.env("XDG_CACHE_HOME", folder.join("cache"));
+    command
+}
+
+fn check(folder: &Path, arguments: &[&str]) -> Output {
+    command(folder, &[&["check"], arguments].concat()).output().unwrap()
 }
 
 fn stdout(output: &Output) -> String {
@@ -123,7 +129,7 @@ format = "json"
         "capabilities/guest/inbound.json",
         r#"{ "properties": { "kind": { "const": "command" }, "type": { "enum": ["App.Run", "App.Stop"] } } }"#,
     );
-    write(folder.path(), "capabilities/guest/guest.wasm", "\0asm\x01\0\0\0");
+    fs::write(folder.path().join("capabilities/guest/guest.wasm"), trap()).unwrap();
     let output = check(folder.path(), &[]);
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     assert_eq!(
@@ -300,10 +306,13 @@ fn programs_that_cannot_run_are_found() {
         ("L", "{ }"),
         ("M", "{ process = ['sh'], wasm = 'ok.wasm' }"),
         ("N", "{ process = 'sh -c cat' }"),
+        ("O", "{ process = ['./windows.sh'] }"),
     ];
     let text: String = programs.iter().map(|(id, program)| manifest(id, program)).collect();
     write(folder.path(), "mainspring.toml", &text);
     write(folder.path(), "plain.sh", "echo\n");
+    write(folder.path(), "windows.sh", "#!/bin/sh\r\ncat\r\n");
+    fs::set_permissions(folder.path().join("windows.sh"), fs::Permissions::from_mode(0o755)).unwrap();
     write(folder.path(), "ok.wasm", "\0asm\x01\0\0\0");
     let found = problems(folder.path());
     let expected = [
@@ -323,6 +332,7 @@ fn programs_that_cannot_run_are_found() {
         (60, "one of `process`, `wasm` or `native`"),
         (65, "one of `process`, `wasm` or `native`"),
         (70, "expected a list, found the text \"sh -c cat\""),
+        (75, "windows.sh: its first line names \"/bin/sh\\r\", which is not there"),
     ];
     assert_eq!(found.len(), expected.len(), "{found:#?}");
     for (problem, (line, words)) in found.iter().zip(expected) {
@@ -331,6 +341,86 @@ fn programs_that_cannot_run_are_found() {
             "{problem}"
         );
     }
+}
+
+/// A module: a section a byte sequence, each with its number.
+fn module(sections: &[(u8, &[u8])]) -> Vec<u8> {
+    let mut bytes = b"\0asm\x01\0\0\0".to_vec();
+    for (number, section) in sections {
+        bytes.extend([*number, u8::try_from(section.len()).unwrap()]);
+        bytes.extend_from_slice(section);
+    }
+    bytes
+}
+
+/// A module that can be started; whoever runs it finds out, since its first instruction is `unreachable`.
+fn trap() -> Vec<u8> {
+    module(&[(1, b"\x01\x60\0\0"), (3, b"\x01\0"), (7, b"\x01\x06_start\0\0"), (10, b"\x01\x03\0\0\x0b")])
+}
+
+#[test]
+fn guests_that_cannot_start_are_found_and_up_refuses_them_in_the_same_words() {
+    const FUNCTION: &[u8] = b"\x01\x60\0\0";
+    const BODY: &[u8] = b"\x01\x02\0\x0b";
+    let start: &[u8] = b"\x01\x06_start\0\0";
+    let guests = [
+        ("broken", b"\0asm\x01\0\0\0\x01\xff\xff".to_vec(), "cannot compile the guest"),
+        ("empty", module(&[]), "exports neither `_start` nor `main`"),
+        (
+            "typed",
+            module(&[(1, b"\x01\x60\x01\x7f\0"), (3, b"\x01\0"), (7, start), (10, BODY)]),
+            "`_start` has an unexpected type",
+        ),
+        (
+            "foreign",
+            module(&[
+                (1, FUNCTION),
+                (2, b"\x01\x03env\x03foo\0\0"),
+                (3, b"\x01\0"),
+                (7, b"\x01\x06_start\0\x01"),
+                (10, BODY),
+            ]),
+            "unknown import: `env::foo`",
+        ),
+        (
+            "hungry",
+            module(&[(1, FUNCTION), (3, b"\x01\0"), (5, b"\x01\0\xd0\x0f"), (7, start), (10, BODY)]),
+            "the guest needs 125MiB of memory to begin with, and its limit (`limits.memory`) is 64MiB",
+        ),
+    ];
+    for (name, bytes, words) in guests {
+        let folder = folder();
+        fs::write(folder.path().join("it.wasm"), bytes).unwrap();
+        let manifest = GREETER.replace("{ process = [\"sh\", \"-c\", \"cat\"] }", "{ wasm = 'it.wasm' }");
+        write(folder.path(), "greeter.toml", &manifest);
+        write(
+            folder.path(),
+            "mainspring.toml",
+            "manifests = ['greeter.toml']\n[[listen]]\nunix = 'it.sock'\n",
+        );
+        let found = problems(folder.path());
+        let [problem] = &found[..] else { panic!("{name}: {found:#?}") };
+        assert!(
+            problem.starts_with("greeter.toml:5:20: it.wasm: ") && problem.contains(words),
+            "{name}: {problem}"
+        );
+        let complaint = problem.split_once(": ").unwrap().1;
+        let output = command(folder.path(), &["up"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(text.contains(complaint), "{name}: {complaint}: {text}");
+    }
+}
+
+#[test]
+fn a_guest_that_can_start_is_compiled_and_not_run() {
+    let folder = folder();
+    fs::write(folder.path().join("it.wasm"), trap()).unwrap();
+    let manifest = GREETER.replace("{ process = [\"sh\", \"-c\", \"cat\"] }", "{ wasm = 'it.wasm' }");
+    write(folder.path(), "mainspring.toml", &format!("[[capability]]\n{manifest}"));
+    let output = check(folder.path(), &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(stdout(&output).contains("wasm it.wasm"));
 }
 
 #[test]

@@ -65,6 +65,13 @@ impl Component {
     pub fn serialize(&self) -> Result<Vec<u8>> {
         self.command.instance_pre().component().serialize().map_err(Error::Compile)
     }
+
+    /// What its largest memory begins with, in bytes, as far as that can be told: a component may import modules.
+    #[must_use]
+    pub fn memory_bytes_min(&self) -> u64 {
+        let resources = self.command.instance_pre().component().resources_required();
+        resources.map_or(0, |resources| crate::program::memory_bytes_min(&resources))
+    }
 }
 
 impl fmt::Debug for Component {

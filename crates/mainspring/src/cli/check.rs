@@ -18,6 +18,8 @@ Examples:
   mainspring check --reference | less
   mainspring check --reference=protocol
 
+Nothing is run. Guests are compiled, as `up` would, and the code is kept for it.
+
 Exit code: 0 all is well, 1 something is wrong (every problem is shown with its place), 2 the file cannot be read.";
 
 #[derive(Debug, clap::Args)]
@@ -50,7 +52,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         None => {}
     }
     let file = config::file_to_load(arguments.file.as_deref());
-    match config::load(arguments.file.as_deref(), &Overrides::default()) {
+    match config::check(arguments.file.as_deref(), &Overrides::default()) {
         Ok(_) if arguments.quiet => ExitCode::SUCCESS,
         Ok(settings) => {
             let name = file.map_or("the built-in defaults".into(), |path| path.display().to_string());

@@ -7,6 +7,7 @@
 //! - `doors`, `capabilities`, `programs`: from types to settings.
 //! - `bounds`: numbers that make no sense.
 //! - `verify`: what only all capabilities together can get wrong.
+//! - `guests`: what only compiling can show.
 //! - `problem`: what is wrong, and how that is shown.
 //! - `reference`: the documentation.
 
@@ -15,6 +16,7 @@ mod capabilities;
 mod doors;
 mod file;
 mod glob;
+mod guests;
 mod json_text;
 mod problem;
 mod programs;
@@ -69,9 +71,28 @@ pub fn file_to_load(path: Option<&Path>) -> Option<PathBuf> {
 /// # Errors
 /// Everything that is wrong with the file, the manifests that it names and the programs that these name.
 pub fn load(path: Option<&Path>, overrides: &Overrides) -> Result<Settings, ConfigError> {
+    load_with(path, overrides, Guests::AreThere)
+}
+
+/// As [`load`], and compiles the guests too, which a daemon does once it runs.
+///
+/// # Errors
+/// As [`load`], and everything that is wrong with a guest before its first instruction.
+pub fn check(path: Option<&Path>, overrides: &Overrides) -> Result<Settings, ConfigError> {
+    load_with(path, overrides, Guests::CanStart)
+}
+
+/// What must be known of guests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Guests {
+    AreThere,
+    CanStart,
+}
+
+fn load_with(path: Option<&Path>, overrides: &Overrides, guests: Guests) -> Result<Settings, ConfigError> {
     let file = file_to_load(path).filter(|_| path.is_some() || !overrides.no_config);
     let mut settings = match file {
-        Some(path) => load_file(&path)?,
+        Some(path) => load_file(&path, guests)?,
         None => defaults(),
     };
     apply(overrides, &mut settings);
@@ -113,16 +134,16 @@ fn apply(overrides: &Overrides, settings: &mut Settings) {
     settings.log.format = overrides.log_format.unwrap_or(settings.log.format);
 }
 
-fn load_file(path: &Path) -> Result<Settings, ConfigError> {
+fn load_file(path: &Path, guests: Guests) -> Result<Settings, ConfigError> {
     let mut sources = Sources::default();
-    let settings = settings(path, &mut sources);
+    let settings = settings(path, guests, &mut sources);
     match settings {
         Some(settings) if sources.problems.is_empty() => Ok(settings),
         _ => Err(sources.into_error(path)),
     }
 }
 
-fn settings(path: &Path, sources: &mut Sources) -> Option<Settings> {
+fn settings(path: &Path, guests: Guests, sources: &mut Sources) -> Option<Settings> {
     let (source, node) = sources.open(path)?;
     let file: Option<ConfigFile> = read::read(&node, &source, &mut sources.problems);
     let doors = match node.get("listen") {
@@ -137,6 +158,9 @@ fn settings(path: &Path, sources: &mut Sources) -> Option<Settings> {
     loader.files(manifests);
     let found = loader.finish();
     verify::verify(&found, sources);
+    if guests == Guests::CanStart {
+        guests::verify(&found, sources);
+    }
     let file = file?;
     bounds::check(&file, &node, &source, sources);
     Some(Settings {

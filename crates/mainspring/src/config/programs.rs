@@ -12,9 +12,14 @@ use crate::settings::{GuestProgram, ProcessLimits, ProcessProgram, Program};
 use mainspring_host::{Folder, Limits as GuestLimits, NetworkPolicy};
 use rustix::fs::{Access, access};
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+
+/// How much of the first line of a script the operating system looks at.
+const INTERPRETER_BYTES_MAX: u64 = 256;
 
 /// The table `program` of a manifest; what is wrong with it is added to the problems.
 pub(super) fn read(source: &Rc<Source>, manifest: &Node, sources: &mut Sources) -> Option<Program> {
@@ -193,7 +198,7 @@ fn find_program(command: &str, folder: &Path) -> Result<(), String> {
             Ok(_) if access(&path, Access::EXEC_OK).is_err() => {
                 Err(format!("{0} may not be run; `chmod +x {0}`", path.display()))
             }
-            Ok(_) => Ok(()),
+            Ok(_) => find_interpreter(&path, folder),
         };
     }
     let paths = std::env::var_os("PATH").unwrap_or_default();
@@ -209,6 +214,22 @@ fn find_program(command: &str, folder: &Path) -> Result<(), String> {
     match command.split_once(' ') {
         Some(_) => Err(format!("no program {command:?} is in PATH; each argument is an element of the list")),
         None => Err(format!("no program {command:?} is in PATH")),
+    }
+}
+
+/// Whether the program is there that the first line of a script names: what is no script has none.
+fn find_interpreter(path: &Path, folder: &Path) -> Result<(), String> {
+    let mut line = Vec::new();
+    // A program that may be run but not read is none of our business.
+    let Ok(file) = std::fs::File::open(path) else { return Ok(()) };
+    let _ = file.take(INTERPRETER_BYTES_MAX).read_to_end(&mut line);
+    let Some(line) = line.strip_prefix(b"#!") else { return Ok(()) };
+    let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii_start();
+    let name = line.split(|byte| matches!(byte, b' ' | b'\t')).next().unwrap_or_default();
+    let name = OsStr::from_bytes(name);
+    match access(folder.join(name), Access::EXEC_OK) {
+        Ok(()) => Ok(()),
+        Err(_) => Err(format!("{}: its first line names {name:?}, which is not there", path.display())),
     }
 }
 

@@ -113,7 +113,7 @@ fn origin(found: &Found) -> String {
 
 impl Found {
     /// Where the value of a dotted key of the manifest is, as far as the key is there.
-    fn place_of(&self, key: &str) -> Place {
+    pub(super) fn place_of(&self, key: &str) -> Place {
         let mut node = &self.node;
         for step in key.split('.') {
             let Some(below) = node.get(step) else { break };

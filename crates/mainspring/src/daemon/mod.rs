@@ -25,6 +25,7 @@ mod report;
 mod signals;
 mod wire;
 
+pub(crate) use actors::Trial;
 pub use actors::{Actor, Driver, Native, Natives, Port};
 pub use error::Error;
 pub use log::install as install_log;

@@ -1,5 +1,6 @@
 //! The boot, its summary, its failures, and who may have the socket.
 
+use crate::guests::guest;
 use crate::support::{Client, Daemon, LIBRARY, eventually, exists, mainspring, process, signal_process};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
@@ -144,17 +145,12 @@ fn a_program_that_cannot_be_started_fails_the_boot_and_ends_what_was_started_bef
     let folder = TempDir::new().unwrap();
     let mark = "import lib, os\nopen('pid', 'w').write(str(os.getpid()))\nlib.serve(lambda m: 1)\n";
     let config = process("first", &["query:First.Ask"], &["python3", "first.py"], "")
-        + &process("second", &["query:Second.Ask"], &["sh", "-c", "exit 3"], "");
+        // What no look at the file shows: it has the header of a module, and nothing behind it is one.
+        + &guest("second", "query:Second.Ask", "second.wasm", "", "");
     std::fs::write(folder.path().join("mainspring.toml"), config).unwrap();
+    std::fs::write(folder.path().join("second.wasm"), b"\0asm\x01\0\0\0\x01\xff\xff").unwrap();
     std::fs::write(folder.path().join("lib.py"), LIBRARY).unwrap();
     std::fs::write(folder.path().join("first.py"), mark).unwrap();
-    // A program that ends at once may end during the boot or after it: that one is supervised, so remove the program altogether.
-    let missing = folder.path().join("gone.sh");
-    std::fs::write(&missing, "#!/no/such/interpreter\n").unwrap();
-    std::fs::set_permissions(&missing, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let text = std::fs::read_to_string(folder.path().join("mainspring.toml")).unwrap();
-    let text = text.replace(r#"["sh", "-c", "exit 3"]"#, r#"["./gone.sh"]"#);
-    std::fs::write(folder.path().join("mainspring.toml"), text).unwrap();
     let output = mainspring()
         .args(["up", "--json", "--socket", "socket"])
         .current_dir(folder.path())

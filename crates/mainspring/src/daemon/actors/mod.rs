@@ -9,7 +9,7 @@ mod native;
 mod port;
 mod process;
 
-pub(crate) use guest::Foundry;
+pub(crate) use guest::{Foundry, Trial};
 pub use native::{Native, Natives};
 pub use port::Port;
 pub(crate) use process::Nursery;

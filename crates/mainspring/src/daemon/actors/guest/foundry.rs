@@ -2,6 +2,7 @@
 
 use crate::CodeCache;
 use crate::settings::GuestProgram;
+use crate::units::show_bytes;
 use mainspring_host::{Component, GuestConfig, GuestHandle, Host, HostConfig, Program};
 use mainspring_reactor::{Blocking, Handle};
 use std::cell::{OnceCell, RefCell};
@@ -36,6 +37,15 @@ struct Tools {
 pub(super) struct Casting {
     stamp: Stamp,
     code: Code,
+}
+
+impl Casting {
+    fn memory_bytes_min(&self) -> u64 {
+        match &self.code {
+            Code::Module(program) => program.memory_bytes_min(),
+            Code::Component(component) => component.memory_bytes_min(),
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -94,9 +104,22 @@ impl Foundry {
         self.reactor.blocking(job).map_err(|error| error.to_string())
     }
 
+    /// Whether a guest can be compiled, linked and started, as far as that shows before its first instruction.
+    pub(super) fn try_out(&self, name: &str, program: &GuestProgram) -> Result<(), String> {
+        let casting = self.tools.cast(&program.module, None)?;
+        self.start(&casting, configuration(name, program)?).map(|guest| guest.kill())
+    }
+
     /// Starts a guest on the loop.
     pub(super) fn start(&self, casting: &Casting, config: GuestConfig) -> Result<GuestHandle, String> {
         let host = self.tools.host()?;
+        let (needed, limit) = (casting.memory_bytes_min(), config.limits.memory_bytes as u64);
+        if needed > limit {
+            let (path, needed, limit) = (casting.stamp.path.display(), show_bytes(needed), show_bytes(limit));
+            return Err(format!(
+                "{path}: the guest needs {needed} of memory to begin with, and its limit (`limits.memory`) is {limit}"
+            ));
+        }
         let started = match &casting.code {
             Code::Module(program) => host.spawn(&self.reactor, program, config),
             Code::Component(component) => host.spawn_component(&self.reactor, component, config),

@@ -6,9 +6,11 @@
 mod foundry;
 mod life;
 mod stats;
+mod trial;
 mod verdict;
 
 pub(crate) use foundry::Foundry;
+pub(crate) use trial::Trial;
 
 use super::{Actor, Driver, Port};
 use crate::settings::GuestProgram;

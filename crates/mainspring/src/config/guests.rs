@@ -1,0 +1,25 @@
+//! Whether the host will take the guests: this compiles them, which takes its time.
+
+use super::capabilities::Found;
+use super::sources::Sources;
+use crate::daemon::Trial;
+use crate::settings::Program;
+
+/// Adds what a daemon would refuse about the modules and components to the problems.
+pub(super) fn verify(found: &[Found], sources: &mut Sources) {
+    let mut guests = found.iter().filter_map(|one| match &one.capability.program {
+        Program::Guest(program) => Some((one, program)),
+        _ => None,
+    });
+    let Some(first) = guests.next() else { return };
+    let trial = Trial::new();
+    for (one, program) in std::iter::once(first).chain(guests) {
+        let refusal = match &trial {
+            Ok(trial) => trial.refusal(&one.capability.manifest.id, program),
+            Err(reason) => Some(reason.clone()),
+        };
+        if let Some(message) = refusal {
+            sources.problem(&one.place_of("program.wasm"), message);
+        }
+    }
+}
