@@ -83,6 +83,29 @@ fn capabilities_come_and_go_and_change_what_they_take() {
 }
 
 #[test]
+fn what_needs_a_new_start_is_named_key_by_key_and_the_rest_is_applied() {
+    let daemon = two();
+    let mut client = daemon.connect();
+    client.subscribe(&["Sys.CapabilityReloaded"]);
+    let config = std::fs::read_to_string(daemon.path("mainspring.toml")).unwrap();
+    let changed = config.replace("default = \"10m\"", "default = \"9m\"\ndrain = \"1s\"")
+        + "[limits]\ntimers_max = 7\n[log]\nlevel = \"warn\"\n[[listen]]\ntcp = \"127.0.0.1:0\"\ntokens = [{ name = \"ann\", token = \"0123456789abcdef\" }]\n";
+    std::fs::write(daemon.path("mainspring.toml"), changed).unwrap();
+    std::fs::write(daemon.path("first.py"), answering("two")).unwrap();
+    reloaded(&mut client, &daemon);
+    assert_eq!(client.query("First.Ask", json!(1))[0], json!("two"));
+    let log = daemon.log();
+    let told: Vec<&str> = log.lines().filter(|line| line.contains("started anew")).collect();
+    let [line] = &told[..] else { panic!("{log}") };
+    assert!(
+        line.contains("WARN")
+            && line.ends_with(": listen, timeouts.default, timeouts.drain, limits.timers_max"),
+        "{line}"
+    );
+    daemon.end();
+}
+
+#[test]
 fn a_configuration_with_a_fault_changes_nothing() {
     let daemon = two();
     let mut client = daemon.connect();

@@ -1,5 +1,6 @@
 //! The pump: once per turn of the loop it runs the kernel, carries its effects out and writes what is to be written.
 
+mod fixed;
 mod reloading;
 
 use super::actors::{Actors, Foundry, Nursery, Workshop};
@@ -11,10 +12,11 @@ use super::reload;
 use super::report;
 use super::{Options, Report};
 use crate::settings::Settings;
+use fixed::Fixed;
 use mainspring_kernel::{BootPlan, Effect, Kernel, Level, Source, Turn};
 use mainspring_message::Json;
 use mainspring_reactor::{Handle, Instant, Timer};
-use reloading::{Fixed, Reloading};
+use reloading::Reloading;
 use serde_json::json;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -73,7 +75,7 @@ impl Pump {
         };
         let hub = Rc::new(Hub::new(kernel, reactor.clone()));
         let clients = Clients::new(Rc::clone(&hub), reactor.clone());
-        let fixed = Fixed { kernel: settings.kernel, doors: settings.doors.clone() };
+        let fixed = Fixed::of(&settings);
         let doors = Doors::new(reactor.clone(), Rc::clone(&clients), settings.doors);
         let workshop = Workshop {
             reactor: reactor.clone(),

@@ -2,8 +2,7 @@
 
 use super::super::reload::{self, Reader, Stamped};
 use super::Pump;
-use crate::settings::Door;
-use mainspring_kernel::Config;
+use super::fixed::Fixed;
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -18,12 +17,6 @@ impl Reloading {
     pub(super) fn new(reader: Option<Reader>, fixed: Fixed) -> Reloading {
         Reloading { reader, fixed, stage: Cell::new(Stage::No) }
     }
-}
-
-/// What a reload does not change.
-pub(super) struct Fixed {
-    pub(super) kernel: Config,
-    pub(super) doors: Vec<Door>,
 }
 
 /// Whether the settings are being read.
@@ -43,14 +36,13 @@ impl Pump {
             return this.reloading.stage.set(Stage::Again);
         }
         tracing::info!("the configuration is read again");
-        let read = move || {
-            reader().map(|settings| (settings.kernel, settings.doors, reload::stamp(settings.capabilities)))
-        };
+        let read =
+            move || reader().map(|settings| (Fixed::of(&settings), reload::stamp(settings.capabilities)));
         let pump = Rc::clone(this);
         let begun = this.reactor.blocking(read).and_then(|reading| {
             this.reactor.spawn(async move {
                 match reading.await {
-                    Ok((kernel, doors, capabilities)) => pump.adopt(&kernel, &doors, &capabilities),
+                    Ok((fixed, capabilities)) => pump.adopt(&fixed, &capabilities),
                     Err(reason) => tracing::error!("nothing was reloaded: {reason}"),
                 }
                 pump.notifier.ready();
@@ -69,10 +61,12 @@ impl Pump {
     }
 
     /// Takes over the capabilities of new settings.
-    fn adopt(&self, kernel: &Config, doors: &[Door], capabilities: &[Stamped]) {
-        if *kernel != self.reloading.fixed.kernel || *doors != *self.reloading.fixed.doors {
+    fn adopt(&self, fixed: &Fixed, capabilities: &[Stamped]) {
+        let keys = self.reloading.fixed.changed_keys(fixed);
+        if !keys.is_empty() {
             tracing::warn!(
-                "sockets, limits and timeouts have changed: they take effect when the daemon is started anew"
+                "these settings have changed and take effect when the daemon is started anew: {}",
+                keys.join(", ")
             );
         }
         let mut actors = self.actors.borrow_mut();
