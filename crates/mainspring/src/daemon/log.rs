@@ -2,14 +2,31 @@
 
 use super::outlet::Outlet;
 use crate::settings::{LogFormat, LogLevel, LogSettings};
+use mainspring_reactor::Handle;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::cell::Cell;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 use tracing::Level;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
 /// Bytes that wait when nobody reads the log. Beyond: lines are dropped, and counted.
 const WAITING_BYTES_MAX: usize = 256 << 10;
+/// How long lines wait that could not be written, before that is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+/// How long the last lines may take to be read when the daemon ends.
+const LAST_PATIENCE: Duration = Duration::from_millis(500);
+
+/// The log of this process.
+static LOG: OnceLock<Log> = OnceLock::new();
+/// Whether lines wait in it.
+static IS_WAITING: AtomicBool = AtomicBool::new(false);
 
 /// Has everything that is logged in this process written to standard error.
 ///
@@ -17,19 +34,59 @@ const WAITING_BYTES_MAX: usize = 256 << 10;
 /// When there is a log already, or standard error cannot be used.
 pub fn install(settings: LogSettings) -> Result<(), super::Error> {
     let outlet = Outlet::to(io::stderr().as_fd()).map_err(|error| super::Error::Log(error.to_string()))?;
-    let log = Log(Arc::new(Mutex::new(Sink { outlet, waiting: Vec::new(), dropped: 0 })));
+    let log = Log(Arc::new(Mutex::new(Sink::new(outlet, settings.format))));
     let colours =
         io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let builder = tracing_subscriber::fmt()
         .with_max_level(level(settings.level))
         .with_target(false)
         .with_ansi(colours)
-        .with_writer(log);
+        .with_writer(log.clone());
     let installed = match settings.format {
         LogFormat::Human => builder.try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
     };
-    installed.map_err(|error| super::Error::Log(error.to_string()))
+    installed.map_err(|error| super::Error::Log(error.to_string()))?;
+    LOG.get_or_init(|| log);
+    Ok(())
+}
+
+/// Has lines that wait written by and by, also when nothing more is logged. While none wait it does nothing at all.
+pub(super) struct Keeper {
+    reactor: Handle,
+    armed: Rc<Cell<bool>>,
+}
+
+impl Keeper {
+    pub(super) fn new(reactor: &Handle) -> Keeper {
+        Keeper { reactor: reactor.clone(), armed: Rc::default() }
+    }
+
+    /// To be called once per turn.
+    pub(super) fn tend(&self) {
+        if !IS_WAITING.load(Ordering::Relaxed) || self.armed.get() {
+            return;
+        }
+        let armed = Rc::clone(&self.armed);
+        let timer = self.reactor.after(RETRY, move |_| {
+            armed.set(false);
+            with_sink(Sink::retry);
+        });
+        self.armed.set(timer.is_ok());
+    }
+
+    /// Writes what waits at the end, and waits a little for whoever reads.
+    pub(super) fn end(&self) {
+        with_sink(|sink| sink.finish(LAST_PATIENCE));
+    }
+}
+
+fn with_sink(call: impl FnOnce(&mut Sink)) {
+    if let Some(log) = LOG.get() {
+        let mut sink = log.0.lock().unwrap_or_else(PoisonError::into_inner);
+        call(&mut sink);
+        IS_WAITING.store(sink.is_waiting(), Ordering::Relaxed);
+    }
 }
 
 fn level(level: LogLevel) -> Level {
@@ -48,6 +105,7 @@ struct Log(Arc<Mutex<Sink>>);
 
 struct Sink {
     outlet: Outlet,
+    format: LogFormat,
     /// Lines that could not be written yet; the first may have been written in part.
     waiting: Vec<u8>,
     dropped: u64,
@@ -64,7 +122,9 @@ impl<'a> MakeWriter<'a> for Log {
 impl io::Write for Log {
     /// Takes a whole line, as tracing writes it.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take(line);
+        let mut sink = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sink.take(line);
+        IS_WAITING.store(sink.is_waiting(), Ordering::Relaxed);
         Ok(line.len())
     }
 
@@ -74,19 +134,49 @@ impl io::Write for Log {
 }
 
 impl Sink {
+    fn new(outlet: Outlet, format: LogFormat) -> Sink {
+        Sink { outlet, format, waiting: Vec::new(), dropped: 0 }
+    }
+
+    fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty() || self.dropped > 0
+    }
+
     fn take(&mut self, line: &[u8]) {
-        self.drain();
-        if self.dropped > 0 && self.waiting.is_empty() {
-            let notice = format!("({} lines of the log were dropped: nobody read them)\n", self.dropped);
-            self.waiting.extend_from_slice(notice.as_bytes());
-            self.dropped = 0;
-        }
+        self.retry();
         if self.waiting.len() + line.len() > WAITING_BYTES_MAX {
             self.dropped += 1;
             return;
         }
         self.waiting.extend_from_slice(line);
         self.drain();
+    }
+
+    /// Writes what waits, as far as it goes; behind that, how many lines are missing there.
+    fn retry(&mut self) {
+        self.drain();
+        if self.dropped > 0 && self.waiting.is_empty() {
+            let notice = notice(std::mem::take(&mut self.dropped), self.format);
+            self.waiting.extend_from_slice(notice.as_bytes());
+            self.drain();
+        }
+    }
+
+    /// Writes what waits, and gives whoever reads it so much time for that.
+    fn finish(&mut self, patience: Duration) {
+        let deadline = std::time::Instant::now() + patience;
+        self.retry();
+        while self.is_waiting() {
+            let left = deadline.saturating_duration_since(std::time::Instant::now());
+            let timeout = Timespec::try_from(left).ok();
+            let mut room = [PollFd::new(&self.outlet, PollFlags::OUT)];
+            match poll(&mut room, timeout.as_ref()) {
+                Ok(0) => return,
+                Ok(_) | Err(rustix::io::Errno::INTR) if !left.is_zero() => {}
+                _ => return,
+            }
+            self.retry();
+        }
     }
 
     /// Writes what can be written. If there is nobody to read it any more, it is forgotten.
@@ -104,6 +194,19 @@ impl Sink {
     }
 }
 
+/// A line about lines that are missing, in the form of the others.
+fn notice(dropped: u64, format: LogFormat) -> String {
+    let mut time = String::new();
+    let _ = SystemTime.format_time(&mut Writer::new(&mut time));
+    let text = format!("{dropped} lines of the log were dropped: nobody read them");
+    match format {
+        LogFormat::Human => format!("{time}  WARN {text}\n"),
+        LogFormat::Json => {
+            format!("{}\n", serde_json::json!({ "timestamp": time, "level": "WARN", "message": text }))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,30 +214,76 @@ mod tests {
     fn sink() -> (std::os::fd::OwnedFd, Sink) {
         let (reader, writer) = rustix::pipe::pipe().expect("a pipe");
         let outlet = Outlet::to(writer.as_fd()).expect("an outlet");
-        (reader, Sink { outlet, waiting: Vec::new(), dropped: 0 })
+        (reader, Sink::new(outlet, LogFormat::Json))
+    }
+
+    /// Has lines dropped, and then reads everything that is in the pipe and waits.
+    fn overwhelm(reader: &std::os::fd::OwnedFd, sink: &mut Sink) -> Vec<u8> {
+        let line = [&[b'x'; 1023][..], b"\n"].concat();
+        for _ in 0..1024 {
+            sink.take(&line);
+        }
+        assert!(sink.dropped > 0 && sink.waiting.len() <= WAITING_BYTES_MAX);
+        let (mut text, mut buffer) = (Vec::new(), vec![0; 1 << 20]);
+        while !sink.waiting.is_empty() {
+            let count = rustix::io::read(reader, &mut buffer).expect("the log");
+            text.extend_from_slice(&buffer[..count]);
+            sink.drain();
+        }
+        let count = rustix::io::read(reader, &mut buffer).expect("the log");
+        text.extend_from_slice(&buffer[..count]);
+        text
     }
 
     #[test]
     fn a_log_that_nobody_reads_drops_lines_and_says_so_when_it_is_read_again() {
         let (reader, mut sink) = sink();
-        let line = [b'x'; 1024];
-        for _ in 0..1024 {
-            sink.take(&line);
-        }
-        assert!(sink.dropped > 0);
-        assert!(sink.waiting.len() <= WAITING_BYTES_MAX);
-        let mut buffer = vec![0; 1 << 20];
-        let mut read = 0;
-        while !sink.waiting.is_empty() {
-            read += rustix::io::read(&reader, &mut buffer[read..]).expect("the log");
-            sink.drain();
-        }
-        read += rustix::io::read(&reader, &mut buffer[read..]).expect("the log");
+        let mut text = overwhelm(&reader, &mut sink);
         sink.take(b"after\n");
-        read += rustix::io::read(&reader, &mut buffer[read..]).expect("the log");
-        let text = String::from_utf8_lossy(&buffer[..read]);
+        let mut buffer = vec![0; 1 << 20];
+        let count = rustix::io::read(&reader, &mut buffer).expect("the log");
+        text.extend_from_slice(&buffer[..count]);
+        let text = String::from_utf8(text).expect("text");
         assert!(text.contains("lines of the log were dropped"), "{}", &text[text.len() - 200..]);
         assert!(text.ends_with("after\n"));
+        assert!(!sink.is_waiting());
+    }
+
+    #[test]
+    fn lines_that_wait_are_written_without_another_line_and_every_line_has_its_form() {
+        let (reader, mut sink) = sink();
+        let mut text = overwhelm(&reader, &mut sink);
+        assert!(sink.is_waiting(), "nobody was told of what was dropped");
+        sink.retry();
+        assert!(!sink.is_waiting());
+        let mut buffer = vec![0; 1 << 20];
+        let count = rustix::io::read(&reader, &mut buffer).expect("the log");
+        text.extend_from_slice(&buffer[..count]);
+        let text = String::from_utf8(text).expect("text");
+        let last: serde_json::Value =
+            serde_json::from_str(text.lines().last().expect("a line")).expect("JSON");
+        assert_eq!((&last["level"], last["timestamp"].is_string()), (&"WARN".into(), true));
+    }
+
+    #[test]
+    fn the_end_waits_for_whoever_reads_but_not_for_long() {
+        let (reader, mut sink) = sink();
+        let line = [&[b'x'; 1023][..], b"\n"].concat();
+        for _ in 0..128 {
+            sink.take(&line);
+        }
+        sink.finish(Duration::from_millis(1));
+        assert!(sink.is_waiting(), "nobody reads");
+        let reading = std::thread::spawn(move || {
+            let mut file = std::fs::File::from(reader);
+            let mut text = Vec::new();
+            io::Read::read_to_end(&mut file, &mut text).expect("the log");
+            text.len()
+        });
+        sink.finish(Duration::from_secs(60));
+        assert!(!sink.is_waiting());
+        drop(sink);
+        assert_eq!(reading.join().expect("the reader"), 128 * 1024);
     }
 
     #[test]

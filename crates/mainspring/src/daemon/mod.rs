@@ -80,16 +80,19 @@ pub fn run(settings: Settings, options: Options) -> Result<i32, Error> {
     let nursery = Nursery::new(&reactor, descriptors)?;
     let pump = Pump::new(&reactor, kernel, settings, options, &nursery);
     signals::watch(&reactor, &pump)?;
+    let log_keeper = log::Keeper::new(&reactor);
     pump.boot();
     let code = loop {
         if let Some(code) = pump.turn() {
             break code;
         }
+        log_keeper.tend();
         let timeout = pump.has_more().then_some(std::time::Duration::ZERO);
         reactor.poll(timeout)?;
     };
     pump.end();
     nursery.close();
+    log_keeper.end();
     Ok(code)
 }
 

@@ -254,6 +254,22 @@ fn a_process_that_closes_a_stream_and_goes_on_is_ended() {
 }
 
 #[test]
+fn lines_that_are_held_back_are_counted_in_the_log_without_another_line_and_at_the_end() {
+    let flood = "import lib, sys\ndef answer(m):\n    sys.stderr.write('again\\n' * 150)\n    sys.stderr.flush()\n    return 1\nlib.serve(answer)\n";
+    let config = process("flood", &["query:Flood.Ask"], &["python3", "flood.py"], "");
+    let mut daemon = with_programs(&config, &[("flood.py", flood)]);
+    let mut client = daemon.connect();
+    client.query("Flood.Ask", json!(1));
+    eventually("what was left out is told", || daemon.log().contains("(50 more lines on standard error)"));
+    // The second is over: a hundred lines again, and the rest is told before the process is forgotten.
+    client.query("Flood.Ask", json!(2));
+    daemon.signal("TERM");
+    assert!(daemon.wait().success());
+    let log = daemon.log();
+    assert_eq!(log.matches("(50 more lines on standard error)").count(), 2, "{log}");
+}
+
+#[test]
 fn nothing_that_a_process_started_outlives_it() {
     let program = "
 import lib, os, subprocess

@@ -83,7 +83,7 @@ impl Life {
     ) -> Result<Shared, String> {
         let life = Rc::new(RefCell::new(Life {
             line_bytes_max: port.line_bytes_max(),
-            complaints: Complaints::new(port.name()),
+            complaints: Complaints::new(port.name(), reactor),
             port,
             reactor: reactor.clone(),
             program: Rc::clone(program),
