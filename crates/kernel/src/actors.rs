@@ -2,6 +2,7 @@
 
 use crate::candidate::Contract;
 use crate::ids::ActorRef;
+use crate::latency::Latency;
 use crate::manifest::Manifest;
 use crate::requests::RequestKey;
 use crate::routes::Outbound;
@@ -105,6 +106,8 @@ pub(crate) struct Actor {
     pub(crate) probes: u32,
     pub(crate) faults: u64,
     pub(crate) handled: u64,
+    /// How long requests took that it was given.
+    pub(crate) latency: Box<Latency>,
     /// Unfinished requests that are its own to handle, wherever they are.
     pub(crate) pending: usize,
     /// How it passes from one manifest or program to the next.
@@ -138,6 +141,7 @@ impl Actor {
             probes: 0,
             faults: 0,
             handled: 0,
+            latency: Box::default(),
             pending: 0,
             succession: Succession::default(),
         }

@@ -85,7 +85,7 @@ impl Kernel {
             self.requests.remove_live(key)
         };
         let Some(live) = ended else { return };
-        self.release_place(handler, &live);
+        self.release_place(handler, &live, now);
         self.remember_request(handler, &live, &answer, now);
         self.peers.get_mut(peer).requests -= 1;
         match answer.kind() {
@@ -100,7 +100,7 @@ impl Kernel {
     }
 
     /// Cancels the timers of an ended request and corrects the accounts of its handler.
-    fn release_place(&mut self, handler: Handler, live: &Live) {
+    fn release_place(&mut self, handler: Handler, live: &Live, now: Now) {
         if let Some(timer) = live.timer {
             self.wheel.cancel(timer);
         }
@@ -110,6 +110,10 @@ impl Kernel {
         if let Handler::Capability(capability) = handler {
             let actor = &mut self.actors[capability as usize];
             actor.pending -= 1;
+            // What no actor was given says nothing about how fast it is.
+            if live.attempts > 0 {
+                actor.latency.record(now.mono_ns.saturating_sub(live.accepted_ns), now.mono_ns);
+            }
             if live.phase == Phase::Mailbox {
                 actor.mail_len -= 1;
                 actor.mail_bytes -= live.message.line().len();

@@ -79,6 +79,7 @@ mod ingest;
 mod input;
 mod kernel;
 mod lanes;
+mod latency;
 mod manifest;
 mod outputs;
 mod peers;

@@ -79,9 +79,9 @@ pub(crate) const BUILTINS: &[Entry] = &[
         builtin: Builtin::Actors,
         type_name: "Sys.Actors",
         kinds: &[Kind::Query],
-        description: "Lists the actors with their state, mailbox and faults.",
+        description: "Lists the actors with their state, mailbox and faults, and how long (`latencyNs`) requests took that they were given, from acceptance to outcome, over the last 10 to 20 seconds.",
         input: EMPTY,
-        output: r#"{"type":"object","properties":{"actors":{"type":"array","items":{"type":"object"}}}}"#,
+        output: r#"{"type":"object","properties":{"actors":{"type":"array","items":{"type":"object","properties":{"capabilityId":{"type":"string"},"state":{"type":"string"},"blocked":{"type":"boolean"},"incarnation":{"type":"integer"},"mailbox":{"type":"integer"},"mailboxBytes":{"type":"integer"},"inFlight":{"type":"integer"},"overdue":{"type":"integer"},"handled":{"type":"integer"},"faults":{"type":"integer"},"restartsInWindow":{"type":"integer"},"sinceMs":{"type":"integer"},"latencyNs":{"type":["object","null"],"properties":{"requests":{"type":"integer"},"mean":{"type":"integer"},"p50":{"type":"integer"},"p99":{"type":"integer"},"max":{"type":"integer"}}}}}}}}"#,
     },
     Entry {
         builtin: Builtin::ResetActor,
@@ -103,9 +103,9 @@ pub(crate) const BUILTINS: &[Entry] = &[
         builtin: Builtin::Stats,
         type_name: "Sys.Stats",
         kinds: &[Kind::Query],
-        description: "Counters and gauges of the loop and of the floors below.",
+        description: "Counters and gauges of the loop and of the floors below, and how long (`latencyNs`) requests took that actors were given, over the last 10 to 20 seconds.",
         input: EMPTY,
-        output: EMPTY,
+        output: r#"{"type":"object","properties":{"counters":{"type":"object"},"gauges":{"type":"object"},"latencyNs":{"type":["object","null"],"properties":{"requests":{"type":"integer"},"mean":{"type":"integer"},"p50":{"type":"integer"},"p99":{"type":"integer"},"max":{"type":"integer"}}},"floors":{"type":["object","null"]}}}"#,
     },
     Entry {
         builtin: Builtin::Trace,

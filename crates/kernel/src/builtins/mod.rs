@@ -14,6 +14,7 @@ pub(crate) use catalogue::{BUILTINS, Builtin};
 use crate::ids::{ConnectionId, Now};
 use crate::ingest::Refusal;
 use crate::kernel::Kernel;
+use crate::latency::Latency;
 use crate::requests::{Origin, Recipient, RequestKey};
 use crate::routes::{Handler, Route, Routes};
 use mainspring_message::{Envelope, Failure, Kind, Started};
@@ -70,7 +71,7 @@ impl Kernel {
             Builtin::Actors => self.list_actors(now),
             Builtin::ResetActor => self.reset_by_name(&request, now),
             Builtin::DeadLetters => self.serve_dead_letters(&request, caller, now),
-            Builtin::Stats => self.stats_answer(None),
+            Builtin::Stats => self.stats_answer(None, now),
             Builtin::Trace => self.trace(&request, key, now),
             Builtin::TimerSchedule => self.timer_schedule(&request, caller, now),
             Builtin::TimerCancel => self.timer_cancel(&request, caller),
@@ -134,6 +135,7 @@ impl Kernel {
                     "handled": actor.handled,
                     "faults": actor.faults,
                     "restartsInWindow": actor.restarts.len(),
+                    "latencyNs": stats::told(Latency::summary(std::iter::once(&*actor.latency), now.mono_ns)),
                     "sinceMs": now.mono_ns.saturating_sub(actor.since_ns) / crate::kernel::MS,
                 })
             })

@@ -4,6 +4,7 @@ use super::Answer;
 use crate::effect::Effect;
 use crate::ids::Now;
 use crate::kernel::Kernel;
+use crate::latency::{Latency, Summary};
 use crate::requests::{Phase, RequestKey};
 use mainspring_message::Json;
 use serde_json::{Map, Value, json};
@@ -93,12 +94,12 @@ impl Kernel {
         let Some(at) = self.stats_asked.iter().position(|(asked, _)| *asked == ticket) else { return };
         let (_, key) = self.stats_asked.swap_remove(at);
         let Some(request) = self.requests.get(key).map(|live| live.message.clone()) else { return };
-        if let Ok(data) = self.stats_answer(Some(&numbers)) {
+        if let Ok(data) = self.stats_answer(Some(&numbers), now) {
             self.answer_builtin(key, &request, &data, now);
         }
     }
 
-    pub(super) fn stats_answer(&self, floors: Option<&Json>) -> Answer {
+    pub(super) fn stats_answer(&self, floors: Option<&Json>, now: Now) -> Answer {
         let counters: Map<String, Value> =
             self.counters.each().into_iter().map(|(name, count)| (name.to_owned(), count.into())).collect();
         let census = self.census();
@@ -126,8 +127,15 @@ impl Kernel {
                 "peers": census.peers,
                 "egressBytes": census.egress_bytes,
             },
+            "latencyNs": told(Latency::summary(self.actors.iter().map(|actor| &*actor.latency), now.mono_ns)),
             "floors": floors,
         })
         .to_string())
     }
+}
+
+/// How long requests took of late, for `Sys.Stats` and `Sys.Actors`; nothing if none ended.
+pub(super) fn told(latency: Option<Summary>) -> Value {
+    let Some(Summary { requests, mean_ns, p50_ns, p99_ns, max_ns }) = latency else { return Value::Null };
+    json!({ "requests": requests, "mean": mean_ns, "p50": p50_ns, "p99": p99_ns, "max": max_ns })
 }

@@ -172,6 +172,44 @@ fn actors_are_listed_with_their_state() {
 }
 
 #[test]
+fn latencies_are_told_per_actor_and_over_all_from_acceptance_to_outcome() {
+    let mut world = World::booted(vec![manifest("a", &["command:A.Do"]), manifest("b", &["command:B.Do"])]);
+    let client = world.connect(1);
+    let latencies = |world: &mut World| {
+        let actors = data(&world.call(client, "query", "Sys.Actors", json!({})))["actors"].clone();
+        let all = data(&world.call(client, "query", "Sys.Stats", json!({})))["latencyNs"].clone();
+        (actors[0]["latencyNs"].clone(), actors[1]["latencyNs"].clone(), all)
+    };
+    assert_eq!(
+        latencies(&mut world),
+        (json!(null), json!(null), json!(null)),
+        "what the loop answers itself is not told"
+    );
+    // The second waits in the mailbox for the first: that counts.
+    world.ask(client, &line("command", "A.Do", "c-1", json!(1)));
+    world.ask(client, &line("command", "A.Do", "c-2", json!(1)));
+    for _ in 0..2 {
+        let (actor, request) = world.only_delivered();
+        world.pass_ms(3);
+        world.replies(actor, &request, json!(1));
+    }
+    // An error is an outcome, too, but not one that no actor had anything to do with.
+    world.ask(client, &line("command", "B.Do", "c-3", json!(1)));
+    world.pass_ms(1);
+    world.crashes(ActorRef { capability: 1, incarnation: 1 });
+    world.ask(client, &line_with("command", "B.Do", "c-4", json!(1), json!({ "timeout": 2 })));
+    world.pass_ms(2);
+    let (a, b, all) = latencies(&mut world);
+    assert_eq!((&a["requests"], &a["mean"], &a["max"]), (&json!(2), &json!(4_500_000), &json!(6_000_000)));
+    assert_eq!((&b["requests"], &b["max"]), (&json!(1), &json!(1_000_000)));
+    assert_eq!((&all["requests"], &all["max"]), (&json!(3), &json!(6_000_000)));
+    let p50 = all["p50"].as_u64().unwrap();
+    assert!(p50.abs_diff(3_000_000) < 200_000, "{p50}");
+    world.pass_ms(25_000);
+    assert_eq!(latencies(&mut world), (json!(null), json!(null), json!(null)), "that was long ago");
+}
+
+#[test]
 fn stats_come_from_the_loop_and_from_the_floors_below() {
     let mut world = World::booted(vec![]);
     let client = world.connect(1);

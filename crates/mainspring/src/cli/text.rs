@@ -147,6 +147,16 @@ pub(super) fn table(rows: &[Vec<String>]) -> String {
     text
 }
 
+/// Nanoseconds in a few characters.
+pub(super) fn nanoseconds(ns: u64) -> String {
+    match ns {
+        0..10_000 => format!("{}.{:02}us", ns / 1000, ns % 1000 / 10),
+        10_000..1_000_000 => format!("{}us", ns / 1000),
+        1_000_000..1_000_000_000 => format!("{}.{}ms", ns / 1_000_000, ns % 1_000_000 / 100_000),
+        _ => span(ns / 1_000_000),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,5 +212,13 @@ mod tests {
         let rows = [["name", "count"], ["a", "5"], ["longer", "1000"]];
         let rows: Vec<Vec<String>> = rows.iter().map(|row| row.map(String::from).to_vec()).collect();
         assert_eq!(table(&rows), "name    count\na           5\nlonger   1000\n");
+    }
+
+    #[test]
+    fn times_are_short() {
+        assert_eq!(
+            [900, 2050, 12_345, 1_230_000, 2_000_000_000].map(nanoseconds),
+            ["0.90us", "2.05us", "12us", "1.2ms", "2.0s"]
+        );
     }
 }

@@ -8,8 +8,19 @@ use std::process::{Command, Stdio};
 #[test]
 fn top_shows_lanes_rates_and_capabilities_once_where_there_is_no_terminal() {
     let daemon = Real::start("");
+    daemon.ok(&["send", "Memory.Set", r#"{"key":"a","value":1}"#]);
+    daemon.ok(&["send", "Memory.Delete", r#"{"key":"a"}"#]);
     let page = daemon.ok(&["top", "--interval", "50ms"]);
-    for words in ["requests/s ", "user 0", "CAPABILITY", "\nMemory ", "keys=0"] {
+    for words in [
+        "requests/s ",
+        "latency   mean ",
+        "requests 2\n",
+        "P50",
+        "user 0",
+        "CAPABILITY",
+        "\nMemory ",
+        "keys=0",
+    ] {
         assert!(page.contains(words), "{words}: {page}");
     }
     assert!(!page.contains('\x1b'), "{page}");

@@ -50,7 +50,7 @@ pub(super) fn table(outcomes: &[Outcome]) -> String {
     let heading = ["CONNECTIONS", "DEEP", "REQUESTS/S", "P50", "P90", "P99", "P99.9", "MAX", "CPU/REQUEST"];
     let mut rows = vec![heading.map(String::from).to_vec()];
     for outcome in outcomes {
-        let at = |share: f64| nanoseconds(outcome.latency.value_at_quantile(share));
+        let at = |share: f64| text::nanoseconds(outcome.latency.value_at_quantile(share));
         rows.push(vec![
             outcome.case.connections.to_string(),
             outcome.case.depth.to_string(),
@@ -59,8 +59,8 @@ pub(super) fn table(outcomes: &[Outcome]) -> String {
             at(0.9),
             at(0.99),
             at(0.999),
-            nanoseconds(outcome.latency.max()),
-            cpu_ns(outcome).map_or("-".into(), nanoseconds),
+            text::nanoseconds(outcome.latency.max()),
+            cpu_ns(outcome).map_or("-".into(), text::nanoseconds),
         ]);
     }
     let mut page = text::table(&rows);
@@ -100,27 +100,4 @@ pub(super) fn json(outcomes: &[Outcome]) -> String {
         "{}\n",
         json!({ "version": env!("CARGO_PKG_VERSION"), "debug": cfg!(debug_assertions), "cases": rows })
     )
-}
-
-/// Nanoseconds in a few characters.
-fn nanoseconds(ns: u64) -> String {
-    match ns {
-        0..10_000 => format!("{}.{:02}us", ns / 1000, ns % 1000 / 10),
-        10_000..1_000_000 => format!("{}us", ns / 1000),
-        1_000_000..1_000_000_000 => format!("{}.{}ms", ns / 1_000_000, ns % 1_000_000 / 100_000),
-        _ => text::span(ns / 1_000_000),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_short() {
-        assert_eq!(
-            [900, 2050, 12_345, 1_230_000, 2_000_000_000].map(nanoseconds),
-            ["0.90us", "2.05us", "12us", "1.2ms", "2.0s"]
-        );
-    }
 }

@@ -3,15 +3,13 @@
 use super::super::text;
 use serde_json::Value;
 use std::fmt::Write as _;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// How the daemon was at one moment.
 pub(super) struct Sample {
     pub(super) at: Instant,
     pub(super) stats: Value,
     pub(super) actors: Value,
-    /// How long the question took to be answered.
-    pub(super) round_trip: Duration,
 }
 
 impl Sample {
@@ -34,9 +32,8 @@ pub(super) fn page(earlier: Option<&Sample>, now: &Sample, colour: bool) -> Stri
     let title = |name: &str| if colour { format!("{BOLD}{name}{PLAIN}") } else { name.to_owned() };
     let _ = writeln!(
         page,
-        "{}  answers in {:.0}us, {} connections, {} peers",
+        "{}  {} connections, {} peers",
         title("mainspring"),
-        now.round_trip.as_secs_f64() * 1e6,
         now.gauge("connections"),
         now.gauge("peers")
     );
@@ -51,6 +48,7 @@ pub(super) fn page(earlier: Option<&Sample>, now: &Sample, colour: bool) -> Stri
     ];
     let cells = rates.map(|(label, name)| format!("{label} {}", rate(earlier, now, name)));
     let _ = writeln!(page, "{:<8}  {}", title("rates"), cells.join("   "));
+    let _ = writeln!(page, "{:<8}  {}", title("latency"), latency(&now.stats["latencyNs"]));
     for (name, gauges) in [
         (
             "lanes",
@@ -83,6 +81,20 @@ pub(super) fn page(earlier: Option<&Sample>, now: &Sample, colour: bool) -> Stri
     page
 }
 
+/// How long requests took that capabilities were given.
+fn latency(ns: &Value) -> String {
+    if ns.is_null() {
+        return "no request of late".into();
+    }
+    let cells = ["mean", "p50", "p99", "max"].map(|name| format!("{name} {}", time(&ns[name])));
+    format!("{}   requests {}", cells.join("   "), ns["requests"].as_u64().unwrap_or(0))
+}
+
+/// A time in nanoseconds, if there is one.
+fn time(ns: &Value) -> String {
+    ns.as_u64().map_or("-".into(), text::nanoseconds)
+}
+
 /// How often something happens in a second.
 fn rate(earlier: Option<&Sample>, now: &Sample, name: &str) -> String {
     let Some(earlier) = earlier else { return "-".into() };
@@ -92,8 +104,19 @@ fn rate(earlier: Option<&Sample>, now: &Sample, name: &str) -> String {
 }
 
 fn actors(now: &Sample, colour: bool) -> String {
-    let heading =
-        ["CAPABILITY", "STATE", "FOR", "MAILBOX", "IN HAND", "HANDLED", "FAULTS", "RESTARTS", "MORE"];
+    let heading = [
+        "CAPABILITY",
+        "STATE",
+        "FOR",
+        "MAILBOX",
+        "IN HAND",
+        "HANDLED",
+        "P50",
+        "P99",
+        "FAULTS",
+        "RESTARTS",
+        "MORE",
+    ];
     let mut rows = vec![heading.map(String::from).to_vec()];
     let list: Vec<&Value> = now.actors["actors"].as_array().into_iter().flatten().collect();
     for actor in &list {
@@ -106,6 +129,8 @@ fn actors(now: &Sample, colour: bool) -> String {
             number("mailbox"),
             number("inFlight"),
             number("handled"),
+            time(&actor["latencyNs"]["p50"]),
+            time(&actor["latencyNs"]["p99"]),
             number("faults"),
             number("restartsInWindow"),
             more(&now.stats["floors"]["actors"][id]),
@@ -142,6 +167,7 @@ fn more(numbers: &Value) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+    use std::time::Duration;
 
     fn sample(at: Instant, replied: u64) -> Sample {
         Sample {
@@ -149,8 +175,25 @@ mod tests {
             stats: json!({ "counters": { "requestsReplied": replied }, "gauges": { "userLane": 3, "connections": 2 },
                 "floors": { "actors": { "guest": { "wakeups": 9, "kind": "guest", "inner": {} } } } }),
             actors: json!({ "actors": [{ "capabilityId": "guest", "state": "backoff", "sinceMs": 10, "mailbox": 4 }] }),
-            round_trip: Duration::from_micros(150),
         }
+    }
+
+    #[test]
+    fn latencies_are_those_of_the_requests() {
+        let mut now = sample(Instant::now(), 0);
+        let none = page(None, &now, false);
+        assert!(none.contains("latency   no request of late\n"), "{none}");
+        let ns =
+            json!({ "requests": 7, "mean": 12_000, "p50": 3_400, "p99": 1_500_000, "max": 2_000_000_000 });
+        now.stats["latencyNs"] = ns.clone();
+        now.actors["actors"][0]["latencyNs"] = ns;
+        let shown = page(None, &now, false);
+        assert!(
+            shown.contains("latency   mean 12us   p50 3.40us   p99 1.5ms   max 2.0s   requests 7\n"),
+            "{shown}"
+        );
+        let row = shown.lines().find(|line| line.starts_with("guest")).expect("a row");
+        assert!(row.contains("  3.40us  1.5ms "), "{shown}");
     }
 
     #[test]
