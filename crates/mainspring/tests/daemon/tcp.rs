@@ -54,6 +54,32 @@ fn a_token_that_comes_byte_by_byte_is_a_token() {
 }
 
 #[test]
+fn blank_lines_before_the_token_are_none() {
+    let daemon = Daemon::with_config(CONFIG);
+    let (mut stream, mut reader) = connect(&daemon);
+    let ping = line("query", "Syscall.Ping", "q-1", &json!(3));
+    stream.write_all(format!("\r\n \n\n{{\"token\":\"0123456789abcdef\"}}\r\n{ping}").as_bytes()).unwrap();
+    assert_eq!(next(&mut reader).unwrap()["data"], json!(3));
+    daemon.end();
+}
+
+#[test]
+fn a_client_that_sends_no_token_in_time_is_told_and_closed() {
+    let daemon = Daemon::with_config(CONFIG);
+    let mut waiting = [connect(&daemon), connect(&daemon), connect(&daemon)];
+    waiting[1].0.write_all(b"{\"token\":").unwrap();
+    waiting[2].0.write_all(b"\n\n\n").unwrap();
+    for (_, reader) in &mut waiting {
+        let refused = next(reader).expect("an answer");
+        assert_eq!(code(&refused), 403);
+        assert!(refused["data"]["message"].as_str().unwrap().contains("in time"), "{refused}");
+        assert_eq!(next(reader), None);
+    }
+    assert_eq!(daemon.stats()["floors"]["clients"]["open"], json!(1), "nobody but who asks");
+    daemon.end();
+}
+
+#[test]
 fn a_client_without_the_right_token_is_told_and_closed_and_nothing_of_it_is_served() {
     let daemon = Daemon::with_config(CONFIG);
     let set = line("command", "Memory.Set", "c-1", &json!({ "key": "stolen", "value": 1 }));

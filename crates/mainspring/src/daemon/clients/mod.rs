@@ -126,9 +126,18 @@ impl Clients {
         let clients = Rc::clone(self);
         let timer = self.reactor.after(patience, move |_| {
             let mut state = clients.state.borrow_mut();
-            if state.find(id).is_some_and(|client| client.gate.is_some()) {
-                tracing::warn!("{id} sent no token in time");
-                clients.remove(&mut state, slot_of(id));
+            let State { table, dirty, .. } = &mut *state;
+            let slot = slot_of(id);
+            let late = |client: &&mut Client| client.id == id && client.gate.is_some() && !client.closing;
+            let Some(client) = table.get_mut(slot).filter(late) else { return };
+            tracing::warn!("{id} sent no token in time");
+            clients.refuse(
+                client,
+                Failure::Forbidden,
+                "no token came in time; {\"token\": \"...\"} is the first line",
+            );
+            if client.mark_dirty() {
+                dirty.push(slot);
             }
         });
         if timer.is_err() {

@@ -50,34 +50,33 @@ impl Clients {
         });
     }
 
-    /// The first line of a client that has to say who it is; what follows it is ingested as usual.
-    fn read_token(&self, client: &mut Client, bytes: &[u8]) {
-        let (head, rest) = match memchr::memchr(b'\n', bytes) {
-            Some(at) => bytes.split_at(at + 1),
-            None => (bytes, &[][..]),
-        };
-        let mut verdict = None;
+    /// The first line of a client that has to say who it is; what follows it is ingested as usual. Blank lines before it are none.
+    fn read_token(&self, client: &mut Client, mut bytes: &[u8]) {
         let Some(gate) = client.gate.clone() else { return };
-        client.lines.cut(head, gate.line_bytes_max(), |cut| {
-            verdict = Some(match cut {
-                Cut::Line(line) => gate.admit(line).map(str::to_owned),
-                Cut::TooLong => None,
+        while !bytes.is_empty() {
+            let (head, rest) = match memchr::memchr(b'\n', bytes) {
+                Some(at) => bytes.split_at(at + 1),
+                None => (bytes, &[][..]),
+            };
+            let mut verdict = None;
+            client.lines.cut(head, gate.line_bytes_max(), |cut| {
+                verdict = Some(match cut {
+                    Cut::Line(line) => gate.admit(line).map(str::to_owned),
+                    Cut::TooLong => None,
+                });
             });
-        });
-        match verdict {
-            None => {}
-            Some(Some(peer)) => {
-                client.gate = None;
-                self.hub.feed(|kernel, now| kernel.connection_opened(client.id, &peer, now));
-                self.ingest(client, rest);
-            }
-            Some(None) => {
-                tracing::warn!("{} sent a wrong token", client.id);
-                self.refuse(
-                    client,
-                    Failure::Forbidden,
-                    "the first line must be {\"token\": \"...\"} with a valid token",
-                );
+            match verdict {
+                None => bytes = rest,
+                Some(Some(peer)) => {
+                    client.gate = None;
+                    self.hub.feed(|kernel, now| kernel.connection_opened(client.id, &peer, now));
+                    return self.ingest(client, rest);
+                }
+                Some(None) => {
+                    tracing::warn!("{} sent a wrong token", client.id);
+                    let text = "the first line must be {\"token\": \"...\"} with a valid token";
+                    return self.refuse(client, Failure::Forbidden, text);
+                }
             }
         }
     }
