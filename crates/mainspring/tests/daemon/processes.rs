@@ -302,6 +302,27 @@ lib.serve(lambda m: [os.getpid(), same.pid, away.pid])
 }
 
 #[test]
+fn an_orphan_without_its_tag_that_keeps_the_output_open_is_ended() {
+    let program = "
+import lib, os, subprocess
+for m in lib.messages():
+    if m['data'] == 'die':
+        os._exit(3)
+    command = 'echo $$ > orphan; sleep 1000; true'
+    subprocess.Popen(['setsid', 'env', '-i', '/bin/sh', '-c', command], stdin=subprocess.DEVNULL)
+    while not os.path.exists('orphan') or not open('orphan').read().endswith('\\n'):
+        pass
+    lib.reply(m, int(open('orphan').read()))
+";
+    let daemon = beside_echo("parent", &["query:Parent.Ask"], program, QUICK);
+    let mut client = daemon.connect();
+    let orphan = client.query("Parent.Ask", json!("bear")).as_u64().unwrap() as u32;
+    assert_eq!(code(&client.ask("query", "Parent.Ask", json!("die"))), 502);
+    eventually("the orphan is gone", || !is_alive(orphan));
+    daemon.end();
+}
+
+#[test]
 fn children_die_with_a_daemon_that_is_killed() {
     let program = "import lib, os\nlib.serve(lambda m: os.getpid())\n";
     let mut daemon = beside_echo("child", &["query:Child.Ask"], program, "");

@@ -38,6 +38,8 @@ pub(super) struct Life {
     stdin: Option<Stream>,
     stdout: Option<Stream>,
     stderr: Option<Stream>,
+    /// The inodes of its pipes, by which whoever else has them is known.
+    pipes: Vec<u64>,
     out: Vec<u8>,
     out_done: usize,
     /// The pipe is full, and the kernel was told.
@@ -70,6 +72,10 @@ impl Stream {
     }
 }
 
+fn inodes(pipes: &[&OwnedFd]) -> Vec<u64> {
+    pipes.iter().filter_map(|pipe| Some(rustix::fs::fstat(pipe).ok()?.st_ino)).collect()
+}
+
 type Shared = Rc<RefCell<Life>>;
 
 impl Life {
@@ -90,6 +96,7 @@ impl Life {
             nursery: Rc::clone(nursery),
             pid: child.pid,
             exit_watch: None,
+            pipes: inodes(&[&child.stdin, &child.stdout, &child.stderr]),
             stdin: Stream::new(child.stdin),
             stdout: Stream::new(child.stdout),
             stderr: Stream::new(child.stderr),
@@ -359,6 +366,7 @@ impl Life {
     fn ended(this: &Shared) {
         let mut life = this.borrow_mut();
         let Some(status) = life.nursery.reap(life.pid) else { return };
+        life.nursery.end_holders(&life.pipes);
         if let Some(watcher) = life.exit_watch.take() {
             life.reactor.unwatch(watcher);
         }

@@ -1,7 +1,7 @@
 //! The nursery: every child process and whatever those left behind, until they are reaped.
 //!
 //! The daemon is the parent that orphans fall to (a "child subreaper"), so that nothing a capability started can outlive it: what leaves
-//! the process group, too, is found by the tag in its environment.
+//! the process group, too, is found by the tag in its environment, or by the pipes that it was given.
 
 use super::super::Port;
 use super::launch::LIFE_VARIABLE;
@@ -10,6 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Rlimit, Signal, WaitOptions};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -97,6 +98,22 @@ impl Nursery {
         tag.is_some_and(|tag| !self.children.borrow().values().any(|living| living.as_bytes() == tag))
     }
 
+    /// Kills orphans that have one of these pipes as a standard stream: whatever they did to their environment, they come from the child
+    /// that was given it. To be called when that child is gone.
+    pub(super) fn end_holders(&self, pipes: &[u64]) {
+        for pid in own_children() {
+            if self.children.borrow().contains_key(&pid.as_raw_nonzero().get()) || !holds(pid, pipes) {
+                continue;
+            }
+            // Its own children as well, if it is the first of its group. Any other group may be somebody else's.
+            if rustix::process::getpgid(Some(pid)) == Ok(pid) {
+                let _ = rustix::process::kill_process_group(pid, Signal::KILL);
+            } else {
+                let _ = rustix::process::kill_process(pid, Signal::KILL);
+            }
+        }
+    }
+
     /// Kills everything that is left and waits until it is gone.
     pub(crate) fn close(&self) {
         let deadline = Instant::now() + REAP_PATIENCE;
@@ -125,6 +142,15 @@ fn wait_for(pid: Pid, deadline: Instant) {
         let _ = poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&left));
     }
     let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
+}
+
+/// Whether a standard stream of a process is one of these pipes, by their inodes.
+fn holds(pid: Pid, pipes: &[u64]) -> bool {
+    (0..3).any(|stream| {
+        let path = format!("/proc/{}/fd/{stream}", pid.as_raw_nonzero());
+        // Followed to the pipe itself.
+        std::fs::metadata(path).is_ok_and(|about| pipes.contains(&about.ino()) && about.file_type().is_fifo())
+    })
 }
 
 /// The children of this process, whoever started them.
