@@ -53,6 +53,31 @@ fn lines_that_are_no_messages_are_answered_and_the_next_line_is_served() {
 }
 
 #[test]
+fn messages_that_are_almost_right_are_refused_and_the_next_line_is_served() {
+    let daemon = Daemon::start();
+    let mut client = daemon.connect();
+    let whole = ping("whole").trim_end().to_owned();
+    let twice = |key: &str| whole.replacen(&format!("\"{key}\":"), &format!("\"{key}\":0,\"{key}\":"), 1);
+    let number = |text: &str| whole.replacen("\"data\":\"whole\"", &format!("\"data\":{text}"), 1);
+    let timeout = |text: &str| whole.replacen("\"id\":", &format!("\"timeout\":{text},\"id\":"), 1);
+    let broken = ["01", "1.", "1e", "-", "NaN", "Infinity", "0x10"].map(number);
+    let unreadable =
+        ["\0\0".to_owned(), format!("\u{feff}{whole}"), format!("{whole}\0"), format!("{whole}{whole}")];
+    let by_return = format!("{whole}\r{whole}");
+    let doubled = ["kind", "type", "metadata", "id", "timestamp"].map(twice);
+    let beyond = ["-1", "1.5", "1e3", "9007199254740992", "18446744073709551616", "null"].map(timeout);
+    let malformed = broken.into_iter().chain(unreadable).chain([by_return]).map(|line| (line, 400));
+    let wrong = doubled.into_iter().chain(beyond).map(|line| (line, 422));
+    for (line, expected) in malformed.chain(wrong) {
+        client.send(format!("{line}\n{}", ping("between")));
+        let answer = client.receive();
+        assert_eq!(code(&answer), expected, "{line}: {answer}");
+        assert_eq!(client.receive()["data"], json!("between"), "{line}");
+    }
+    daemon.end();
+}
+
+#[test]
 fn a_line_beyond_the_limit_is_413_and_costs_no_memory() {
     let daemon = Daemon::start();
     let mut client = daemon.connect();

@@ -173,6 +173,9 @@ fn faults_of_every_kind_end_the_life_and_not_the_neighbours() {
         ("reserved", "lib.say('event', 'Sys.Fake', 1, m)"),
         ("binary", "os.write(1, bytes(range(128, 256)) + b'\\n')"),
         ("twice", "lib.reply(m, 1); lib.reply(m, 2)"),
+        ("mark", "sys.stdout.write('\\ufeff'); lib.reply(m, 1)"),
+        ("nothing", "sys.stdout.write('\\0'); lib.reply(m, 1)"),
+        ("half", "\nsys.stdout.write('{\"kind\":\"re')\nsys.stdout.flush()\nos._exit(0)"),
     ];
     for (name, deed) in deeds {
         let program = format!(
@@ -249,6 +252,40 @@ fn a_process_that_closes_a_stream_and_goes_on_is_ended() {
         let crash = client.event("Sys.ActorCrash");
         assert!(crash["data"]["message"].as_str().unwrap().contains(expected), "{crash}");
         check_neighbour(&mut client);
+        daemon.end();
+    }
+}
+
+#[test]
+fn a_process_that_closes_a_stream_is_ended_though_nobody_asks_it_anything() {
+    for (streams, expected) in [("1", "standard output"), ("0", "standard input"), ("0, 1", "and went on")] {
+        let program =
+            format!("import lib, os, time\nfor stream in [{streams}]: os.close(stream)\ntime.sleep(1000)\n");
+        let daemon = beside_echo("closer", &["query:Closer.Ask"], &program, QUICK);
+        eventually("that is told", || daemon.log().contains("Sys.ActorCrash"));
+        assert!(daemon.log().contains(expected), "{}", daemon.log());
+        check_neighbour(&mut daemon.connect());
+        daemon.end();
+    }
+}
+
+#[test]
+fn a_process_that_complains_without_end_still_answers_and_is_logged_within_measure() {
+    for (name, deed) in [("lines", "os.write(2, b'no\\n' * 10000)"), ("line", "os.write(2, b'x' * 65536)")] {
+        let program = format!(
+            "import lib, os, threading\ndef complain():\n    while True: {deed}\nthreading.Thread(target=complain, daemon=True).start()\nlib.serve(lambda m: 'fine')\n"
+        );
+        let daemon = beside_echo("loud", &["query:Loud.Ask"], &program, "");
+        let mut client = daemon.connect();
+        for _ in 0..20 {
+            assert_eq!(client.query("Loud.Ask", json!(1)), json!("fine"), "{name}");
+            check_neighbour(&mut client);
+        }
+        eventually("something is logged", || daemon.log().contains("capability=\"loud\""));
+        // As often as a life of this length may, and many times less than it wrote.
+        let lines = daemon.log().lines().filter(|line| line.contains("loud")).count();
+        assert!(lines < 5000, "{name}: {lines}");
+        assert!(daemon.resident_bytes() < 300 << 20);
         daemon.end();
     }
 }

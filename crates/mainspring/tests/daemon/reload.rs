@@ -83,6 +83,25 @@ fn capabilities_come_and_go_and_change_what_they_take() {
 }
 
 #[test]
+fn a_manifest_that_changed_counts_from_the_next_reload_and_not_from_a_restart() {
+    let config =
+        |name: &str| process("first", &[name], &["python3", "first.py"], "restart = { backoff_ms = 10 }");
+    let program = "import lib, os\nlib.serve(lambda m: os._exit(1) if m['data'] == 'die' else os.getpid())\n";
+    let daemon = with_programs(&config("query:First.Ask"), &[("first.py", program)]);
+    let mut client = daemon.connect();
+    client.subscribe(&["Sys.CapabilityReloaded"]);
+    let before = client.query("First.Ask", json!(1));
+    std::fs::write(daemon.path("mainspring.toml"), config("query:First.Other")).unwrap();
+    assert_eq!(code(&client.ask("query", "First.Ask", json!("die"))), 502);
+    assert_ne!(client.query("First.Ask", json!(1)), before, "it was restarted");
+    assert_eq!(code(&client.ask("query", "First.Other", json!(1))), 404);
+    reloaded(&mut client, &daemon);
+    client.query("First.Other", json!(1));
+    assert_eq!(code(&client.ask("query", "First.Ask", json!(1))), 404);
+    daemon.end();
+}
+
+#[test]
 fn what_needs_a_new_start_is_named_key_by_key_and_the_rest_is_applied() {
     let daemon = two();
     let mut client = daemon.connect();
