@@ -1,7 +1,6 @@
 //! `mainspring actors`: who runs, and how it is.
 
-use super::output;
-use super::target::{Failure, Target};
+use super::look::{Look, told};
 use super::text;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -15,19 +14,12 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
-    /// Print the data as JSON.
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    target: Target,
+    look: Look,
 }
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
-    let run = || -> Result<ExitCode, Failure> {
-        let data = arguments.target.ask("Sys.Actors", json!({}))?;
-        Ok(output::print(&if arguments.json { format!("{data}\n") } else { listing(&data) }))
-    };
-    run().unwrap_or_else(|failure| failure.report())
+    told(arguments.look.ask("Sys.Actors", json!({}), |data| Ok(listing(data))))
 }
 
 fn listing(data: &Value) -> String {

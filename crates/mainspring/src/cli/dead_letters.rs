@@ -1,5 +1,6 @@
 //! `mainspring dead-letters`: messages that could not be delivered.
 
+use super::look::{Look, told};
 use super::output;
 use super::target::{Failure, Target};
 use super::text;
@@ -24,11 +25,8 @@ Examples:
 pub(super) struct Arguments {
     #[command(subcommand)]
     action: Option<Action>,
-    /// Print the data as JSON.
-    #[arg(long, global = true)]
-    json: bool,
     #[command(flatten)]
-    target: Target,
+    look: Look,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -57,42 +55,37 @@ enum Action {
 }
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
-    let target = &arguments.target;
-    let run = || -> Result<ExitCode, Failure> {
-        match arguments.action {
-            None | Some(Action::List) => {
-                let data = all_letters(target)?;
-                Ok(output::print(&if arguments.json { format!("{data}\n") } else { listing(&data) }))
-            }
-            Some(Action::Show { number }) => {
-                let reply = target.request(
-                    Kind::Query,
-                    "Sys.DeadLetters",
-                    json!({ "action": "show", "number": number }),
-                )?;
-                // The letter is shown byte for byte, so it is not read into values and written again.
-                let plain = arguments.json || !std::io::stdout().is_terminal();
-                let shown = if plain { reply.data().to_owned() } else { text::pretty(reply.data()) };
-                Ok(output::print(&format!("{shown}\n")))
-            }
-            Some(Action::Requeue { number }) => {
-                let data = command(target, json!({ "action": "requeue", "number": number }))?;
-                let told =
-                    format!("sent again as {}\n", text::visible(data["id"].as_str().unwrap_or_default()));
-                Ok(output::print(&if arguments.json { format!("{data}\n") } else { told }))
-            }
-            Some(Action::Drop { number, .. }) => {
-                let question = match number {
-                    Some(number) => json!({ "action": "drop", "number": number }),
-                    None => json!({ "action": "drop" }),
-                };
-                let data = command(target, question)?;
-                let told = format!("{} dropped\n", data["dropped"]);
-                Ok(output::print(&if arguments.json { format!("{data}\n") } else { told }))
-            }
+    told(act(&arguments.look, arguments.action.as_ref().unwrap_or(&Action::List)))
+}
+
+fn act(look: &Look, action: &Action) -> Result<ExitCode, Failure> {
+    match *action {
+        Action::List => look.print(&all_letters(&look.target)?, |data| Ok(listing(data))),
+        Action::Show { number } => show(look, number),
+        Action::Requeue { number } => {
+            let data = command(&look.target, json!({ "action": "requeue", "number": number }))?;
+            look.print(&data, |data| {
+                Ok(format!("sent again as {}\n", text::visible(data["id"].as_str().unwrap_or_default())))
+            })
         }
-    };
-    run().unwrap_or_else(|failure| failure.report())
+        Action::Drop { number, .. } => {
+            let question = match number {
+                Some(number) => json!({ "action": "drop", "number": number }),
+                None => json!({ "action": "drop" }),
+            };
+            let data = command(&look.target, question)?;
+            look.print(&data, |data| Ok(format!("{} dropped\n", data["dropped"])))
+        }
+    }
+}
+
+/// The letter is shown byte for byte, so it is not read into values and written again.
+fn show(look: &Look, number: u64) -> Result<ExitCode, Failure> {
+    let question = json!({ "action": "show", "number": number });
+    let reply = look.target.request(Kind::Query, "Sys.DeadLetters", question)?;
+    let plain = look.json || !std::io::stdout().is_terminal();
+    let shown = if plain { reply.data().to_owned() } else { text::pretty(reply.data()) };
+    Ok(output::print(&format!("{shown}\n")))
 }
 
 fn command(target: &Target, data: Value) -> Result<Value, Failure> {

@@ -1,7 +1,6 @@
 //! `mainspring describe`: what can be said to the daemon.
 
-use super::output;
-use super::target::{Failure, Target};
+use super::look::{Look, told};
 use super::text;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -23,30 +22,18 @@ pub(super) struct Arguments {
     /// One capability.
     #[arg(long, value_name = "ID", conflicts_with = "type_name")]
     capability: Option<String>,
-    /// Print the data as JSON.
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    target: Target,
+    look: Look,
 }
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
-    let run = || -> Result<ExitCode, Failure> {
-        let question = match (&arguments.type_name, &arguments.capability) {
-            (Some(name), _) => json!({ "type": name }),
-            (None, Some(id)) => json!({ "capability": id }),
-            (None, None) => json!({}),
-        };
-        let data = arguments.target.ask("Syscall.Describe", question)?;
-        let shown = match (arguments.json, &arguments.type_name, &arguments.capability) {
-            (true, ..) => format!("{data}\n"),
-            (false, Some(_), _) => one_type(&data),
-            (false, None, Some(_)) => capability(&data),
-            (false, None, None) => everything(&data),
-        };
-        Ok(output::print(&shown))
+    let (question, view): (Value, fn(&Value) -> String) = match (&arguments.type_name, &arguments.capability)
+    {
+        (Some(name), _) => (json!({ "type": name }), one_type),
+        (None, Some(id)) => (json!({ "capability": id }), capability),
+        (None, None) => (json!({}), everything),
     };
-    run().unwrap_or_else(|failure| failure.report())
+    told(arguments.look.ask("Syscall.Describe", question, |data| Ok(view(data))))
 }
 
 fn words(value: &Value) -> String {

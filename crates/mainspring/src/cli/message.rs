@@ -22,6 +22,7 @@ Examples:
   mainspring query Memory.Get '{\"key\": \"colour\"}'
   mainspring query Memory.List | jq -r '.keys[]'
   mainspring query Syscall.Describe '{\"type\": \"Memory.Set\"}'
+  mainspring query Memory.List --tcp 127.0.0.1:7700 --token-file ~/.mainspring-token
 
 Exit code: 0 there is a reply, 1 an error (on standard error) or no answer, 2 the command line makes no sense, 3 no daemon.";
 

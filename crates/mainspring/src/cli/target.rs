@@ -19,13 +19,13 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Place {
     /// The socket of the daemon [default: $MAINSPRING_SOCKET, that of ./mainspring.toml, or the user's own].
-    #[arg(long, value_name = "PATH", help_heading = "Daemon")]
+    #[arg(long, value_name = "PATH", help_heading = "Daemon", global = true)]
     socket: Option<PathBuf>,
     /// The TCP door of the daemon instead, such as 127.0.0.1:7700 [default: $MAINSPRING_TCP].
-    #[arg(long, value_name = "HOST:PORT", help_heading = "Daemon", conflicts_with = "socket")]
+    #[arg(long, value_name = "HOST:PORT", help_heading = "Daemon", global = true, conflicts_with = "socket")]
     tcp: Option<String>,
     /// A file with the token for it, which only you may read [default: the token in $MAINSPRING_TOKEN, or the file $MAINSPRING_TOKEN_FILE].
-    #[arg(long, value_name = "PATH", help_heading = "Daemon", conflicts_with = "socket")]
+    #[arg(long, value_name = "PATH", help_heading = "Daemon", global = true, conflicts_with = "socket")]
     token_file: Option<PathBuf>,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Target {
     #[command(flatten)]
     place: Place,
     /// How long to wait for the answer [default: as the daemon is set].
-    #[arg(long, value_name = "TIME", value_parser = units::duration, help_heading = "Daemon")]
+    #[arg(long, value_name = "TIME", value_parser = units::duration, help_heading = "Daemon", global = true)]
     timeout: Option<Duration>,
 }
 

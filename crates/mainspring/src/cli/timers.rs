@@ -1,6 +1,6 @@
 //! `mainspring timers`: scheduled messages.
 
-use super::output;
+use super::look::{Look, told};
 use super::target::{Failure, Target};
 use super::text;
 use mainspring_message::Kind;
@@ -22,22 +22,16 @@ pub(super) struct Arguments {
     /// Cancel one instead.
     #[arg(long, value_name = "ID")]
     cancel: Option<String>,
-    /// Print the data as JSON.
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    target: Target,
+    look: Look,
 }
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
-    let run = || match &arguments.cancel {
-        Some(id) => cancel(&arguments.target, id),
-        None => {
-            let data = arguments.target.ask("Timer.List", json!({}))?;
-            Ok(output::print(&if arguments.json { format!("{data}\n") } else { listing(&data) }))
-        }
-    };
-    run().unwrap_or_else(|failure: Failure| failure.report())
+    let look = &arguments.look;
+    told(match &arguments.cancel {
+        Some(id) => cancel(&look.target, id),
+        None => look.ask("Timer.List", json!({}), |data| Ok(listing(data))),
+    })
 }
 
 fn cancel(target: &Target, id: &str) -> Result<ExitCode, Failure> {

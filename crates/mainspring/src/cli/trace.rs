@@ -1,7 +1,7 @@
 //! `mainspring trace`: what a message caused, as a tree with times.
 
-use super::output;
-use super::target::{Failure, Target};
+use super::look::{Look, told};
+use super::target::Failure;
 use super::text;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -27,29 +27,19 @@ pub(super) struct Arguments {
     /// A message of it, if it has no correlation.
     #[arg(long)]
     id: Option<String>,
-    /// Print the data as JSON.
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    target: Target,
+    look: Look,
 }
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
-    let run = || -> Result<ExitCode, Failure> {
-        let question = match (&arguments.correlation, &arguments.id) {
-            (Some(correlation), _) => json!({ "correlation": correlation }),
-            (None, id) => json!({ "id": id }),
-        };
-        let data = arguments.target.ask("Sys.Trace", question)?;
-        if arguments.json {
-            return Ok(output::print(&format!("{data}\n")));
-        }
-        if data["nodes"].as_array().is_none_or(Vec::is_empty) {
-            return Err(Failure::Refused("nothing of it is remembered".into()));
-        }
-        Ok(output::print(&tree(&data)))
+    let question = match (&arguments.correlation, &arguments.id) {
+        (Some(correlation), _) => json!({ "correlation": correlation }),
+        (None, id) => json!({ "id": id }),
     };
-    run().unwrap_or_else(|failure| failure.report())
+    told(arguments.look.ask("Sys.Trace", question, |data| match data["nodes"].as_array() {
+        Some(nodes) if !nodes.is_empty() => Ok(tree(data)),
+        _ => Err(Failure::Refused("nothing of it is remembered".into())),
+    }))
 }
 
 fn tree(data: &Value) -> String {

@@ -61,6 +61,11 @@ fn every_command_works_by_tcp() {
     assert!(run(&["actors"]).contains("Memory"));
     assert_eq!(run(&["timers"]), "no timers\n");
     assert_eq!(run(&["dead-letters"]), "no dead letters\n");
+    assert_eq!(
+        run(&["dead-letters", "drop", "--all"]),
+        "0 dropped\n",
+        "the flags may stand behind the action"
+    );
     assert!(run(&["trace", "w"]).contains("command Memory.Set  client -> Memory  reply"));
     assert!(run(&["top", "--interval", "50ms"]).contains("CAPABILITY"));
     let figures = run(&["bench", "--duration", "20ms", "--connections", "2", "--depth", "8", "--json"]);
