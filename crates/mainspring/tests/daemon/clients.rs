@@ -267,7 +267,7 @@ fn ten_thousand_clients_are_served_at_once() {
 }
 
 /// Lets this process open so many descriptors, if it may.
-fn raise_descriptors(wanted: u64) -> bool {
+pub(crate) fn raise_descriptors(wanted: u64) -> bool {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     if limit.maximum.is_some_and(|maximum| maximum < wanted) {

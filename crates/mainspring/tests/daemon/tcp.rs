@@ -1,6 +1,7 @@
 //! TCP on loopback, with tokens.
 
-use crate::support::{Daemon, PATIENCE, code, line};
+use crate::clients::raise_descriptors;
+use crate::support::{Daemon, PATIENCE, code, eventually, line};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -11,10 +12,14 @@ tcp = "127.0.0.1:0"
 tokens = [{ name = "ann", token = "0123456789abcdef" }, { name = "bob", token = "fedcba9876543210" }]
 "#;
 
+/// Where it listens.
+fn place(daemon: &Daemon) -> String {
+    let mut adapters = daemon.boot["data"]["adapters"].as_array().unwrap().iter();
+    adapters.find_map(|adapter| adapter.as_str()?.strip_prefix("tcp:")).unwrap().to_owned()
+}
+
 fn connect(daemon: &Daemon) -> (TcpStream, BufReader<TcpStream>) {
-    let adapters = daemon.boot["data"]["adapters"].as_array().unwrap().clone();
-    let address = adapters.iter().find_map(|adapter| adapter.as_str()?.strip_prefix("tcp:")).unwrap();
-    let stream = TcpStream::connect(address).unwrap();
+    let stream = TcpStream::connect(place(daemon)).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let reader = BufReader::new(stream.try_clone().unwrap());
     (stream, reader)
@@ -76,6 +81,30 @@ fn a_client_that_sends_no_token_in_time_is_told_and_closed() {
         assert_eq!(next(reader), None);
     }
     assert_eq!(daemon.stats()["floors"]["clients"]["open"], json!(1), "nobody but who asks");
+    daemon.end();
+}
+
+#[test]
+fn beyond_so_many_without_a_token_a_client_is_told_and_the_others_are_served() {
+    const AT_GATES_MAX: usize = 1024;
+    if !raise_descriptors(AT_GATES_MAX as u64 + 200) {
+        println!("skipped: this process may not open so many descriptors");
+        return;
+    }
+    let daemon = Daemon::with_config(CONFIG);
+    let place = place(&daemon);
+    let silent: Vec<TcpStream> = (0..AT_GATES_MAX).map(|_| TcpStream::connect(&place).unwrap()).collect();
+    let (_stream, mut reader) = connect(&daemon);
+    let refused = next(&mut reader).expect("an answer");
+    assert_eq!(code(&refused), 503, "{refused}");
+    assert_eq!(next(&mut reader), None);
+    daemon.connect().query("Syscall.Ping", json!(1));
+    drop(silent);
+    eventually("they are gone", || daemon.stats()["floors"]["clients"]["open"] == json!(1));
+    let (mut stream, mut reader) = connect(&daemon);
+    let ping = line("query", "Syscall.Ping", "q-1", &json!(4));
+    stream.write_all(format!("{{\"token\":\"0123456789abcdef\"}}\n{ping}").as_bytes()).unwrap();
+    assert_eq!(next(&mut reader).unwrap()["data"], json!(4));
     daemon.end();
 }
 

@@ -94,6 +94,10 @@ impl Clients {
         let crowded = matches!(entry, Entry::Gate(_)) && state.at_gates >= AT_GATES_MAX;
         if crowded || slot >= 1 << (u64::BITS - SERIAL_BITS) {
             state.counters.refused += 1;
+            let text = "too many clients have not sent their token yet; try again later";
+            let line = super::refusal::line(Failure::Overloaded, text, self.hub.now().unix_ms);
+            // A new socket has room for that much; if not, it is closed all the same.
+            let _ = wire.write(line.as_bytes());
             return None;
         }
         state.serial += 1;
