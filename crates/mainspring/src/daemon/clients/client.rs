@@ -23,6 +23,8 @@ pub(super) struct Client {
     pub(super) paused: bool,
     /// Its door was closed.
     pub(super) door_closed: bool,
+    /// It stands in the queue of those to be read.
+    pub(super) queued: bool,
     /// The client said that nothing more will come.
     pub(super) input_ended: bool,
     /// The peer does not read any more: what is written to it is thrown away.
@@ -49,6 +51,7 @@ impl Client {
             dirty: false,
             paused: false,
             door_closed: false,
+            queued: false,
             input_ended: false,
             output_failed: false,
             closing: false,

@@ -12,6 +12,7 @@ use mainspring_message::{Envelope, Failure};
 use mainspring_reactor::{Handle, Interest, Readiness};
 use slab::Slab;
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -20,6 +21,8 @@ use std::time::Duration;
 const READ_BYTES: usize = 8 << 10;
 /// The same for a client in the middle of a long line.
 const READ_LONG_BYTES: usize = 64 << 10;
+/// Bytes read from all clients together before the kernel has worked on them: what it works on should stay in the cache.
+const READ_TOGETHER_BYTES: usize = 32 << 10;
 /// No message is shorter than this, so a read brings at most as many as a sender may have waiting.
 const MESSAGE_BYTES_MIN: usize = 64;
 /// Buffers kept for the next writes, and how large each may be.
@@ -50,6 +53,8 @@ struct State {
     spare: Vec<Vec<u8>>,
     /// Those with something to write, or to be closed.
     dirty: Vec<usize>,
+    /// Those who have sent something, in the order in which they are to be read.
+    readable: VecDeque<ConnectionId>,
     partial_bytes: usize,
     /// Clients that have not passed their gate.
     at_gates: usize,
@@ -80,6 +85,7 @@ impl Clients {
             buffer: vec![0; read_bytes].into_boxed_slice(),
             spare: Vec::new(),
             dirty: Vec::new(),
+            readable: VecDeque::new(),
             partial_bytes: 0,
             at_gates: 0,
             counters: ClientCounters::default(),
@@ -178,9 +184,34 @@ impl Clients {
         }
         let Some(client) = state.find(id) else { return };
         if client.interest().contains(Interest::READ) {
-            self.read(state, slot_of(id));
+            if !std::mem::replace(&mut client.queued, true) {
+                state.readable.push_back(id);
+            }
         } else if broken && client.input_ended {
             self.remove(state, slot_of(id));
+        }
+    }
+
+    /// Whether somebody is to be read.
+    pub(crate) fn has_readable(&self) -> bool {
+        !self.state.borrow().readable.is_empty()
+    }
+
+    /// Reads from some of those who have sent something, each once.
+    pub(crate) fn read_some(self: &Rc<Clients>) {
+        let mut state = self.state.borrow_mut();
+        let state = &mut *state;
+        let until = state.counters.bytes_in + READ_TOGETHER_BYTES as u64;
+        for _ in 0..state.readable.len() {
+            if state.counters.bytes_in >= until {
+                return;
+            }
+            let Some(id) = state.readable.pop_front() else { return };
+            let Some(client) = state.find(id) else { continue };
+            client.queued = false;
+            if client.interest().contains(Interest::READ) {
+                self.read(state, slot_of(id));
+            }
         }
     }
 

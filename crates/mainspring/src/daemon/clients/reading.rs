@@ -10,7 +10,7 @@ use std::rc::Rc;
 impl Clients {
     /// Reads once: what came goes to the kernel.
     pub(super) fn read(self: &Rc<Clients>, state: &mut State, slot: usize) {
-        let State { table, buffer, counters, partial_bytes, at_gates, .. } = state;
+        let State { table, buffer, counters, partial_bytes, at_gates, readable, .. } = state;
         let Some(client) = table.get_mut(slot) else { return };
         let in_long_line = client.lines.held_bytes() >= READ_BYTES;
         let room = if in_long_line { buffer.len() } else { buffer.len().min(READ_BYTES) };
@@ -20,6 +20,11 @@ impl Clients {
             Err(Errno::AGAIN | Errno::INTR) => return,
             Err(_) => return self.remove(state, slot),
         };
+        if bytes.len() == room {
+            // There is more, most likely: no need to ask the loop.
+            client.queued = true;
+            readable.push_back(client.id);
+        }
         counters.reads += 1;
         counters.bytes_in += bytes.len() as u64;
         let before = client.lines.held_bytes();

@@ -1,4 +1,5 @@
-//! The pump: once per turn of the loop it runs the kernel, carries its effects out and writes what is to be written.
+//! The pump: in each turn of the loop it reads from clients a little at a time, runs the kernel, carries its effects out and writes
+//! what is to be written.
 
 mod fixed;
 mod reloading;
@@ -125,24 +126,34 @@ impl Pump {
 
     /// Whether [`turn`](Pump::turn) has something to do at once.
     pub(crate) fn has_more(&self) -> bool {
-        self.more.get()
+        self.more.get() || self.clients.has_readable()
     }
 
     /// Does what there is to do after a turn of the loop. Returns the exit code when the daemon has ended.
     pub(crate) fn turn(&self) -> Option<i32> {
-        if self.hub.take_stirred() || self.more.get() {
-            self.run_kernel();
+        let mut turns = 0;
+        while turns < KERNEL_TURNS_MAX && self.exit.get().is_none() {
+            self.clients.read_some();
+            if !self.hub.take_stirred() && !self.more.get() {
+                break;
+            }
+            turns += self.run_kernel(KERNEL_TURNS_MAX - turns);
+        }
+        if turns > 0 {
             self.set_alarm();
         }
         self.hub.forget_now();
         self.exit.get()
     }
 
-    fn run_kernel(&self) {
+    /// Runs the kernel until it has nothing to do, or for so many turns; returns how many it took.
+    fn run_kernel(&self, turns_max: usize) -> usize {
         let mut effects = self.effects.take();
         let began = self.reactor.now();
         let mut idle = false;
-        for _ in 0..KERNEL_TURNS_MAX {
+        let mut turns = 0;
+        while turns < turns_max {
+            turns += 1;
             let turn = self.hub.turn(|kernel, now| {
                 let turn = kernel.turn(now);
                 kernel.drain_effects(&mut effects);
@@ -172,6 +183,7 @@ impl Pump {
         }
         *self.effects.borrow_mut() = effects;
         self.more.set(!idle && self.exit.get().is_none());
+        turns
     }
 
     /// Has guests that were given something answer before anybody is written to, so that many answers leave in one write. True if there is
