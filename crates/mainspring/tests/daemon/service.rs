@@ -2,7 +2,7 @@
 
 use crate::support::{Daemon, PATIENCE, eventually, mainspring, process};
 use serde_json::{Value, json};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::process::Stdio;
 use tempfile::TempDir;
@@ -82,6 +82,40 @@ fn a_log_that_nobody_reads_holds_nobody_up() {
     client.query("Syscall.Ping", json!(1));
     drop(child.stderr.take());
     client.query("Syscall.Ping", json!(2));
+    client.command("Syscall.Shutdown", json!({}));
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_log_that_is_read_again_tells_what_is_missing_though_nothing_more_is_logged() {
+    let folder = TempDir::new().unwrap();
+    let socket = folder.path().join("s");
+    let mut child = mainspring()
+        .args(["up", "--no-config", "--log-json", "--socket"])
+        .arg(&socket)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    eventually("it listens", || UnixStream::connect(&socket).is_ok());
+    let nonsense = b"x\n".repeat(150);
+    for _ in 0..5000 {
+        let _ = UnixStream::connect(&socket).unwrap().write_all(&nonsense);
+    }
+    let mut client = crate::support::Client::new(UnixStream::connect(&socket).unwrap());
+    eventually("all have been heard", || {
+        client.query("Sys.Stats", json!({}))["gauges"]["connections"] == json!(1)
+    });
+    // Nobody sends anything from here on: what is told is told by itself.
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let (tell, heard) = std::sync::mpsc::channel();
+    std::thread::spawn(move || tell.send(lines.find(|line| line.contains("lines of the log were dropped"))));
+    let told = heard.recv_timeout(PATIENCE);
+    if told.is_err() {
+        let _ = child.kill();
+    }
+    let told: Value = serde_json::from_str(&told.unwrap().unwrap()).unwrap();
+    assert_eq!(told["level"], json!("WARN"));
     client.command("Syscall.Shutdown", json!({}));
     assert!(child.wait().unwrap().success());
 }
