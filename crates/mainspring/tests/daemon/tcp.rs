@@ -1,7 +1,7 @@
 //! TCP on loopback, with tokens.
 
 use crate::clients::raise_descriptors;
-use crate::support::{Daemon, PATIENCE, code, eventually, line};
+use crate::support::{Client, Daemon, PATIENCE, code, eventually, line};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -84,6 +84,20 @@ fn a_client_that_sends_no_token_in_time_is_told_and_closed() {
     daemon.end();
 }
 
+/// So many clients that say nothing.
+fn crowd(daemon: &Daemon, number: usize, client: &mut Client) -> Vec<TcpStream> {
+    let place = place(daemon);
+    let mut crowd = Vec::with_capacity(number);
+    while crowd.len() < number {
+        crowd.push(TcpStream::connect(&place).unwrap());
+        // Whoever knocks faster than the daemon opens has to knock again, which takes a second.
+        if crowd.len() % 64 == 0 {
+            client.query("Syscall.Ping", json!(crowd.len()));
+        }
+    }
+    crowd
+}
+
 #[test]
 fn beyond_so_many_without_a_token_a_client_is_told_and_the_others_are_served() {
     const AT_GATES_MAX: usize = 1024;
@@ -92,14 +106,18 @@ fn beyond_so_many_without_a_token_a_client_is_told_and_the_others_are_served() {
         return;
     }
     let daemon = Daemon::with_config(CONFIG);
-    let place = place(&daemon);
-    let silent: Vec<TcpStream> = (0..AT_GATES_MAX).map(|_| TcpStream::connect(&place).unwrap()).collect();
-    let (_stream, mut reader) = connect(&daemon);
-    let refused = next(&mut reader).expect("an answer");
-    assert_eq!(code(&refused), 503, "{refused}");
+    let mut client = daemon.connect();
+    // They have to be there together before the first is closed for saying nothing: a machine with other things to do is given a few tries.
+    let crowded = (0..5).find_map(|_| {
+        let silent = crowd(&daemon, AT_GATES_MAX, &mut client);
+        let (_stream, mut reader) = connect(&daemon);
+        let refused = next(&mut reader).expect("an answer");
+        (code(&refused) == 503).then_some((silent, reader))
+    });
+    let (silent, mut reader) = crowded.expect("one too many is told so");
     assert_eq!(next(&mut reader), None);
-    daemon.connect().query("Syscall.Ping", json!(1));
-    drop(silent);
+    client.query("Syscall.Ping", json!(1));
+    drop((silent, client));
     eventually("they are gone", || daemon.stats()["floors"]["clients"]["open"] == json!(1));
     let (mut stream, mut reader) = connect(&daemon);
     let ping = line("query", "Syscall.Ping", "q-1", &json!(4));
