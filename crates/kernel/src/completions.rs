@@ -80,7 +80,7 @@ impl Kernel {
         let fits = remember && bytes <= limits.window_peer_bytes_max && bytes <= limits.window_bytes_max;
         let ended = if fits {
             let window = &mut self.peers.get_mut(peer).window;
-            self.requests.finish(key, answer.clone(), now.mono_ns, window)
+            self.requests.finish(key, answer.shared_line(), now.mono_ns, window)
         } else {
             self.requests.remove_live(key)
         };
@@ -121,7 +121,7 @@ impl Kernel {
         }
     }
 
-    fn deliver_outcome(&mut self, peer: u32, live: Live, answer: Envelope, now: Now) {
+    fn deliver_outcome(&mut self, peer: u32, live: Box<Live>, answer: Envelope, now: Now) {
         for waiter in live.waiters {
             self.settle_debt(waiter);
             if let Err(answer) = self.write(waiter, answer.clone(), now) {

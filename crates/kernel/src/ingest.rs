@@ -6,7 +6,7 @@ use crate::effect::{CloseReason, Effect};
 use crate::ids::{ConnectionId, Now, Source};
 use crate::kernel::{Job, Kernel, ns};
 use crate::lanes::{Item, Sender};
-use crate::requests::{Live, Origin, Phase, RequestKey, State};
+use crate::requests::{Live, Origin, Phase, RequestKey};
 use crate::routes::Handler;
 use crate::wheel::deadline_after;
 use mainspring_message::{Envelope, ErrorData, Failure, Kind, Rejection, Started};
@@ -249,8 +249,8 @@ impl Kernel {
             return Err(Refusal::new(Failure::Conflict, text));
         }
         self.counters.duplicates += 1;
-        if let State::Finished { answer, .. } = &entry.state {
-            return Ok(Some(Admission::Answered(answer.clone())));
+        if let Some(answer) = entry.answer() {
+            return Ok(Some(Admission::Answered(answer)));
         }
         let duplicates_max = self.config.limits.duplicates_max;
         let Some(live) = self.requests.get_mut(key) else { return Ok(Some(Admission::Joined)) };

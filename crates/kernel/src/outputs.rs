@@ -8,7 +8,7 @@ use crate::ids::{ActorRef, Now};
 use crate::ingest::{Admission, Applicant, Refusal, is_reserved};
 use crate::kernel::{Kernel, Life};
 use crate::lanes::{Completion, Item};
-use crate::requests::{Origin, Phase, RequestKey, State};
+use crate::requests::{Origin, Phase, RequestKey};
 use crate::shared::with_verbatim;
 use mainspring_message::{Draft, Envelope, Failure, Kind, Started, Text};
 
@@ -353,11 +353,7 @@ impl Kernel {
     }
 
     fn caused_by_request(&self, slot: u32) -> Cause {
-        let correlation = match &self.requests.entry(slot).state {
-            State::Live(live) => live.message.correlation_text(),
-            State::Finished { answer, .. } => answer.correlation_text(),
-            State::Free { .. } => None,
-        };
+        let correlation = self.requests.entry(slot).correlation();
         Cause::Request { key: self.requests.key(slot), correlation }
     }
 

@@ -2,8 +2,8 @@
 //!
 //! Two indexes answer two questions: "did this peer send this id before?", and "which request has this capability, or
 //! had it last, under this id?". Either is by both halves of its question, so that thousands of peers may use the same
-//! ids. A finished entry stays in the window as its answer, whose causation *is* the request's id; the request itself is
-//! let go.
+//! ids. A finished entry stays in the window as the line of its answer, whose causation *is* the request's id; the request
+//! itself is let go. There are thousands of those, and each is looked at again when it is forgotten, so they are kept small.
 
 use crate::ids::{ActorRef, ConnectionId};
 use crate::routes::Handler;
@@ -11,6 +11,8 @@ use crate::wheel::TimerKey;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as HashEntry;
 use mainspring_message::{Envelope, Text};
+use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Names one request for as long as it is unfinished or remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,8 +94,8 @@ pub(crate) struct Live {
 #[derive(Debug)]
 pub(crate) enum State {
     Free { next: u32 },
-    Live(Live),
-    Finished { answer: Envelope, finished_ns: i64 },
+    Live(Box<Live>),
+    Finished { answer: Arc<str>, finished_ns: i64 },
 }
 
 #[derive(Debug)]
@@ -142,11 +144,31 @@ impl Default for Window {
 
 impl Entry {
     /// The request's id.
-    pub(crate) fn id(&self) -> &str {
+    fn id(&self) -> Cow<'_, str> {
         match &self.state {
-            State::Live(live) => live.message.id(),
-            State::Finished { answer, .. } => answer.causation().unwrap_or(""),
-            State::Free { .. } => "",
+            State::Live(live) => live.message.id().into(),
+            _ => self
+                .answer()
+                .and_then(|answer| answer.causation().map(str::to_owned))
+                .unwrap_or_default()
+                .into(),
+        }
+    }
+
+    /// The answer of a finished request.
+    pub(crate) fn answer(&self) -> Option<Envelope> {
+        match &self.state {
+            // It was a message, so it is one.
+            State::Finished { answer, .. } => Envelope::parse(answer.as_bytes()).ok(),
+            _ => None,
+        }
+    }
+
+    /// The workflow of the request.
+    pub(crate) fn correlation(&self) -> Option<Text> {
+        match &self.state {
+            State::Live(live) => live.message.correlation_text(),
+            _ => self.answer()?.correlation_text(),
         }
     }
 
@@ -239,7 +261,7 @@ impl Requests {
     pub(crate) fn find_by_peer(&self, hash: u64, peer: u32, id: &str) -> Option<u32> {
         let fits = |slot: &u32| {
             let entry = &self.entries[*slot as usize];
-            entry.hash == hash && entry.peer == peer && entry.id() == id
+            entry.hash == hash && entry.peer == peer && *entry.id() == *id
         };
         self.by_peer.find(combined(hash, peer), fits).copied()
     }
@@ -256,7 +278,7 @@ impl Requests {
     /// Nothing is kept for this: it looks at every request. That is rare, and mostly the last thing before a fault.
     pub(crate) fn find_handled_earlier(&self, hash: u64, capability: u32, id: &str) -> Option<u32> {
         let fits = |entry: &Entry| {
-            entry.hash == hash && entry.is_with(capability) && entry.delivered && entry.id() == id
+            entry.hash == hash && entry.is_with(capability) && entry.delivered && *entry.id() == *id
         };
         self.entries.iter().position(fits).map(|slot| slot as u32)
     }
@@ -268,7 +290,7 @@ impl Requests {
         }
         let fits = |slot: &u32| {
             let entry = &self.entries[*slot as usize];
-            entry.hash == hash && entry.is_with(capability) && entry.id() == id
+            entry.hash == hash && entry.is_with(capability) && *entry.id() == *id
         };
         self.by_capability.find(combined(hash, capability), fits).copied()
     }
@@ -291,7 +313,7 @@ impl Requests {
         }
         let same = |slot: &u32| {
             let entry = &entries[*slot as usize];
-            entry.hash == own.hash && entry.is_with(capability) && entry.id() == own.id()
+            entry.hash == own.hash && entry.is_with(capability) && *entry.id() == *own.id()
         };
         let rehash = |slot: &u32| entries[*slot as usize].hash_by_capability();
         match self.by_capability.entry(combined(own.hash, capability), same, rehash) {
@@ -329,7 +351,7 @@ impl Requests {
         entry.handler = handler;
         entry.hash = hash;
         entry.fingerprint = fingerprint;
-        entry.state = State::Live(live);
+        entry.state = State::Live(Box::new(live));
         let generation = entry.generation;
         let entries = &self.entries;
         let rehash = |slot: &u32| {
@@ -366,7 +388,7 @@ impl Requests {
     }
 
     /// Ends an unfinished request and forgets it.
-    pub(crate) fn remove_live(&mut self, key: RequestKey) -> Option<Live> {
+    pub(crate) fn remove_live(&mut self, key: RequestKey) -> Option<Box<Live>> {
         self.get(key)?;
         let state = self.release(key.slot);
         self.live -= 1;
@@ -380,12 +402,12 @@ impl Requests {
     pub(crate) fn finish(
         &mut self,
         key: RequestKey,
-        answer: Envelope,
+        answer: Arc<str>,
         now_ns: i64,
         own: &mut Window,
-    ) -> Option<Live> {
+    ) -> Option<Box<Live>> {
         self.get(key)?;
-        let bytes = answer.line().len();
+        let bytes = answer.len();
         let finished = State::Finished { answer, finished_ns: now_ns };
         let state = std::mem::replace(&mut self.entries[key.slot as usize].state, finished);
         self.live -= 1;
@@ -441,7 +463,7 @@ impl Requests {
     /// Forgets a remembered answer; `own` is the window of its peer.
     pub(crate) fn forget(&mut self, slot: u32, own: &mut Window) {
         let State::Finished { answer, .. } = &self.entries[slot as usize].state else { return };
-        let bytes = answer.line().len();
+        let bytes = answer.len();
         let mut all = self.window;
         self.unlink(&mut all, slot, bytes, |entry| &mut entry.all);
         self.window = all;

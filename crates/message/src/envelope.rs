@@ -139,6 +139,12 @@ impl Envelope {
         &self.line
     }
 
+    /// The same line, shared: the least that is worth keeping of a message.
+    #[inline]
+    pub fn shared_line(&self) -> Arc<str> {
+        Arc::clone(&self.line)
+    }
+
     /// The kind.
     #[inline]
     pub fn kind(&self) -> Kind {
