@@ -25,6 +25,8 @@ use std::time::Duration;
 
 /// Turns of the kernel per turn of the loop: about a millisecond, so that nobody's bytes wait for long.
 const KERNEL_TURNS_MAX: usize = 1024;
+/// How often some clients are read per turn of the loop, for the same reason: bytes that make no messages cost time as well.
+const READS_MAX: usize = 16;
 /// How long guests may answer in one turn of the loop; the rest of their answers comes in the next one.
 const GUESTS_TIME_MAX: Duration = Duration::from_millis(1);
 
@@ -132,12 +134,15 @@ impl Pump {
     /// Does what there is to do after a turn of the loop. Returns the exit code when the daemon has ended.
     pub(crate) fn turn(&self) -> Option<i32> {
         let mut turns = 0;
-        while turns < KERNEL_TURNS_MAX && self.exit.get().is_none() {
+        for _ in 0..READS_MAX {
             self.clients.read_some();
             if !self.hub.take_stirred() && !self.more.get() {
                 break;
             }
             turns += self.run_kernel(KERNEL_TURNS_MAX - turns);
+            if turns >= KERNEL_TURNS_MAX || self.exit.get().is_some() {
+                break;
+            }
         }
         if turns > 0 {
             self.set_alarm();
@@ -154,27 +159,27 @@ impl Pump {
         let mut turns = 0;
         while turns < turns_max {
             turns += 1;
+            self.hub.take_stirred();
             let turn = self.hub.turn(|kernel, now| {
                 let turn = kernel.turn(now);
                 kernel.drain_effects(&mut effects);
                 turn
             });
-            let quiet = effects.is_empty();
             for effect in effects.drain(..) {
                 self.carry_out(effect);
             }
-            if quiet && turn != Turn::More {
-                // What is written, and what actors are given, is told to the kernel: it may have something to do then.
-                self.hub.take_stirred();
-                self.actors.borrow_mut().flush_dirty();
-                if self.let_guests_answer(began) {
-                    continue;
-                }
-                self.clients.flush_dirty();
-                if !self.hub.take_stirred() {
-                    idle = true;
-                    break;
-                }
+            if turn == Turn::More || self.hub.take_stirred() {
+                continue;
+            }
+            // What is written, and what actors are given, is told to the kernel: it may have something to do then.
+            self.actors.borrow_mut().flush_dirty();
+            if self.let_guests_answer(began) {
+                continue;
+            }
+            self.clients.flush_dirty();
+            if !self.hub.take_stirred() {
+                idle = true;
+                break;
             }
         }
         if !idle {
