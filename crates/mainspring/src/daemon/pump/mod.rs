@@ -1,5 +1,5 @@
-//! The pump: in each turn of the loop it reads from clients a little at a time, runs the kernel, carries its effects out and writes
-//! what is to be written.
+//! The pump: once per turn of the loop it reads from some clients, runs the kernel, carries its effects out and writes what is to be
+//! written.
 
 mod fixed;
 mod reloading;
@@ -25,8 +25,6 @@ use std::time::Duration;
 
 /// Turns of the kernel per turn of the loop: about a millisecond, so that nobody's bytes wait for long.
 const KERNEL_TURNS_MAX: usize = 1024;
-/// How often some clients are read per turn of the loop, for the same reason: bytes that make no messages cost time as well.
-const READS_MAX: usize = 16;
 /// How long guests may answer in one turn of the loop; the rest of their answers comes in the next one.
 const GUESTS_TIME_MAX: Duration = Duration::from_millis(1);
 
@@ -133,32 +131,21 @@ impl Pump {
 
     /// Does what there is to do after a turn of the loop. Returns the exit code when the daemon has ended.
     pub(crate) fn turn(&self) -> Option<i32> {
-        let mut turns = 0;
-        for _ in 0..READS_MAX {
-            self.clients.read_some();
-            if !self.hub.take_stirred() && !self.more.get() {
-                break;
-            }
-            turns += self.run_kernel(KERNEL_TURNS_MAX - turns);
-            if turns >= KERNEL_TURNS_MAX || self.exit.get().is_some() {
-                break;
-            }
-        }
-        if turns > 0 {
+        self.clients.read_some();
+        if self.hub.take_stirred() || self.more.get() {
+            self.run_kernel();
             self.set_alarm();
         }
         self.hub.forget_now();
         self.exit.get()
     }
 
-    /// Runs the kernel until it has nothing to do, or for so many turns; returns how many it took.
-    fn run_kernel(&self, turns_max: usize) -> usize {
+    /// Runs the kernel until it has nothing to do, or for its share of the turn.
+    fn run_kernel(&self) {
         let mut effects = self.effects.take();
         let began = self.reactor.now();
         let mut idle = false;
-        let mut turns = 0;
-        while turns < turns_max {
-            turns += 1;
+        for _ in 0..KERNEL_TURNS_MAX {
             self.hub.take_stirred();
             let turn = self.hub.turn(|kernel, now| {
                 let turn = kernel.turn(now);
@@ -188,7 +175,6 @@ impl Pump {
         }
         *self.effects.borrow_mut() = effects;
         self.more.set(!idle && self.exit.get().is_none());
-        turns
     }
 
     /// Has guests that were given something answer before anybody is written to, so that many answers leave in one write. True if there is
