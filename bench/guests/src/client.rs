@@ -2,7 +2,8 @@
 //! the server's.
 //!
 //! `guests-bench client PORT CONNECTIONS ACTIVE ROUND_TRIPS BATCHES` opens the connections, then makes batches of round trips: each sends a
-//! message on ACTIVE of them and waits for the echoes. Prints `ready`, then the nanoseconds of each batch.
+//! message on ACTIVE of them and waits for the echoes. Prints `ready`, then the nanoseconds of each batch, and goes on after each line when it is
+//! told to: the server reads its own clock in between.
 //!
 //! Those that talk take turns, but they are few, and as many whatever the number of connections: the question is what it costs to wait for the
 //! others, not what it costs the kernel to touch ten thousand sockets that no cache holds.
@@ -61,4 +62,5 @@ fn round_trip(streams: &mut [TcpStream], active: usize, turn: &mut usize) {
 fn say(line: &str) {
     let mut output = std::io::stdout().lock();
     writeln!(output, "{line}").and_then(|()| output.flush()).expect("the server listens to its client");
+    std::io::stdin().read_line(&mut String::new()).expect("the server answers its client");
 }

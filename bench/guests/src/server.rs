@@ -2,7 +2,7 @@
 
 use bench_support::process_cpu_ns;
 use mainspring_reactor::Remote;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write as _};
 use std::process::{Command, Stdio};
 
 /// How much the client does.
@@ -31,14 +31,18 @@ pub(crate) fn measure_client(port: u16, load: Load, remote: Remote) {
     let mut client = Command::new(this)
         .arg("client")
         .args(numbers.map(|number| number.to_string()))
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .expect("this program can be started again");
     let output = client.stdout.take().expect("it is piped");
+    let mut go_on = client.stdin.take().expect("it is piped");
     std::thread::spawn(move || {
         let mut batches = Batches { cpu_before: 0, figures: Vec::new() };
         for line in BufReader::new(output).lines() {
             batches.line(&line.expect("the client's output is text"), load);
+            // The client may be gone after its last line.
+            let _ = go_on.write_all(b"\n");
         }
         let ended = client.wait().expect("the client ends");
         assert!(ended.success(), "the client failed");
