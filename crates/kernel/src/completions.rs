@@ -80,7 +80,7 @@ impl Kernel {
         let fits = remember && bytes <= limits.window_peer_bytes_max && bytes <= limits.window_bytes_max;
         let ended = if fits {
             let window = &mut self.peers.get_mut(peer).window;
-            self.requests.finish(key, answer.shared_line(), now.mono_ns, window)
+            self.requests.finish(key, &answer, now.mono_ns, window)
         } else {
             self.requests.remove_live(key)
         };

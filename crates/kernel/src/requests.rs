@@ -11,7 +11,6 @@ use crate::wheel::TimerKey;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as HashEntry;
 use mainspring_message::{Envelope, Text};
-use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Names one request for as long as it is unfinished or remembered.
@@ -95,7 +94,27 @@ pub(crate) struct Live {
 pub(crate) enum State {
     Free { next: u32 },
     Live(Box<Live>),
-    Finished { answer: Arc<str>, finished_ns: i64 },
+    Finished { answer: Arc<str>, id: IdPlace, finished_ns: i64 },
+}
+
+/// The id of a finished request.
+///
+/// Whoever repeats an id is compared with it, so it must be there without reading the answer, which may be long.
+#[derive(Debug)]
+pub(crate) enum IdPlace {
+    /// On the line of the answer.
+    Line { start: u32, end: u32 },
+    /// The line has it with escapes.
+    Apart(Box<str>),
+}
+
+impl IdPlace {
+    fn of(answer: &Envelope) -> IdPlace {
+        match answer.causation_place() {
+            Some((start, end)) => IdPlace::Line { start, end },
+            None => IdPlace::Apart(answer.causation().unwrap_or_default().into()),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -144,14 +163,14 @@ impl Default for Window {
 
 impl Entry {
     /// The request's id.
-    fn id(&self) -> Cow<'_, str> {
+    fn id(&self) -> &str {
         match &self.state {
-            State::Live(live) => live.message.id().into(),
-            _ => self
-                .answer()
-                .and_then(|answer| answer.causation().map(str::to_owned))
-                .unwrap_or_default()
-                .into(),
+            State::Live(live) => live.message.id(),
+            State::Finished { answer, id: IdPlace::Line { start, end }, .. } => {
+                &answer[*start as usize..*end as usize]
+            }
+            State::Finished { id: IdPlace::Apart(id), .. } => id,
+            State::Free { .. } => "",
         }
     }
 
@@ -261,7 +280,7 @@ impl Requests {
     pub(crate) fn find_by_peer(&self, hash: u64, peer: u32, id: &str) -> Option<u32> {
         let fits = |slot: &u32| {
             let entry = &self.entries[*slot as usize];
-            entry.hash == hash && entry.peer == peer && *entry.id() == *id
+            entry.hash == hash && entry.peer == peer && entry.id() == id
         };
         self.by_peer.find(combined(hash, peer), fits).copied()
     }
@@ -278,7 +297,7 @@ impl Requests {
     /// Nothing is kept for this: it looks at every request. That is rare, and mostly the last thing before a fault.
     pub(crate) fn find_handled_earlier(&self, hash: u64, capability: u32, id: &str) -> Option<u32> {
         let fits = |entry: &Entry| {
-            entry.hash == hash && entry.is_with(capability) && entry.delivered && *entry.id() == *id
+            entry.hash == hash && entry.is_with(capability) && entry.delivered && entry.id() == id
         };
         self.entries.iter().position(fits).map(|slot| slot as u32)
     }
@@ -290,7 +309,7 @@ impl Requests {
         }
         let fits = |slot: &u32| {
             let entry = &self.entries[*slot as usize];
-            entry.hash == hash && entry.is_with(capability) && *entry.id() == *id
+            entry.hash == hash && entry.is_with(capability) && entry.id() == id
         };
         self.by_capability.find(combined(hash, capability), fits).copied()
     }
@@ -313,7 +332,7 @@ impl Requests {
         }
         let same = |slot: &u32| {
             let entry = &entries[*slot as usize];
-            entry.hash == own.hash && entry.is_with(capability) && *entry.id() == *own.id()
+            entry.hash == own.hash && entry.is_with(capability) && entry.id() == own.id()
         };
         let rehash = |slot: &u32| entries[*slot as usize].hash_by_capability();
         match self.by_capability.entry(combined(own.hash, capability), same, rehash) {
@@ -402,13 +421,14 @@ impl Requests {
     pub(crate) fn finish(
         &mut self,
         key: RequestKey,
-        answer: Arc<str>,
+        answer: &Envelope,
         now_ns: i64,
         own: &mut Window,
     ) -> Option<Box<Live>> {
         self.get(key)?;
-        let bytes = answer.len();
-        let finished = State::Finished { answer, finished_ns: now_ns };
+        let bytes = answer.line().len();
+        let finished =
+            State::Finished { answer: answer.shared_line(), id: IdPlace::of(answer), finished_ns: now_ns };
         let state = std::mem::replace(&mut self.entries[key.slot as usize].state, finished);
         self.live -= 1;
         let mut all = self.window;

@@ -145,6 +145,13 @@ impl Envelope {
         Arc::clone(&self.line)
     }
 
+    /// Where on the line the causation stands; nothing if there is none, or if it is written with escapes.
+    #[inline]
+    pub fn causation_place(&self) -> Option<(u32, u32)> {
+        let span = self.layout.causation;
+        (!span.is_absent() && span.end & DECODED_BIT == 0).then_some((span.start, span.end))
+    }
+
     /// The kind.
     #[inline]
     pub fn kind(&self) -> Kind {

@@ -74,6 +74,20 @@ fn s18_2_the_same_id_with_another_body_is_a_conflict() {
 }
 
 #[test]
+fn s18_2_an_id_with_escapes_is_remembered_like_any_other() {
+    let mut world = echo();
+    let client = world.connect(1);
+    let id = "c \"1\"\n\\";
+    world.ask(client, &line("command", "Echo.Say", id, json!(1)));
+    let (actor, request) = world.only_delivered();
+    world.replies(actor, &request, json!("one"));
+    let first = world.only_written(client);
+    assert_eq!(first.causation(), Some(id));
+    assert_eq!(world.ask(client, &line("command", "Echo.Say", id, json!(1))), [first]);
+    assert_eq!(code(&world.ask(client, &line("command", "Echo.Say", id, json!(2)))[0]), 409);
+}
+
+#[test]
 fn s18_2_an_error_for_what_never_started_is_not_remembered() {
     let mut echo = manifest("echo", &["command:Echo.Say"]);
     echo.limits.mailbox_messages = 1;
