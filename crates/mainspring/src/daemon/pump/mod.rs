@@ -1,5 +1,5 @@
-//! The pump: in each turn of the loop it reads from some clients, runs the kernel, carries its effects out and writes what is to be
-//! written, a few times if there is enough to do.
+//! The pump: once per turn of the loop it reads from some clients, runs the kernel, carries its effects out and writes what is to be
+//! written.
 
 mod fixed;
 mod reloading;
@@ -25,8 +25,6 @@ use std::time::Duration;
 
 /// Turns of the kernel per turn of the loop: about a millisecond, so that nobody's bytes wait for long.
 const KERNEL_TURNS_MAX: usize = 1024;
-/// How often clients are read per turn of the loop, for the same reason.
-const READS_MAX: usize = 4;
 /// How long guests may answer in one turn of the loop; the rest of their answers comes in the next one.
 const GUESTS_TIME_MAX: Duration = Duration::from_millis(1);
 
@@ -133,15 +131,10 @@ impl Pump {
 
     /// Does what there is to do after a turn of the loop. Returns the exit code when the daemon has ended.
     pub(crate) fn turn(&self) -> Option<i32> {
-        for _ in 0..READS_MAX {
-            self.clients.read_some();
-            if self.hub.take_stirred() || self.more.get() {
-                self.run_kernel();
-                self.set_alarm();
-            }
-            if self.more.get() || !self.clients.has_readable() {
-                break;
-            }
+        self.clients.read_some();
+        if self.hub.take_stirred() || self.more.get() {
+            self.run_kernel();
+            self.set_alarm();
         }
         self.hub.forget_now();
         self.exit.get()
