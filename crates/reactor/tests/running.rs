@@ -10,15 +10,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use support::callbacks::noting_call;
 use support::descriptors::{drain, readable_socket, sockets, write_byte};
 use support::processes::thread_cpu_time;
 use support::{Log, NOW, NoteOnDrop, PATIENCE, on_each_backend, panic_of, reactor, settle, virtual_reactor};
-
-/// A callback that notes a word.
-fn noting<T: 'static>(log: &Log<T>, entry: T) -> impl FnOnce(&Handle) + 'static {
-    let log = log.clone();
-    move |_| log.note(entry)
-}
 
 on_each_backend! {
     fn spec_creare_a_new_reactor_is_stopped_and_empty(backend: Backend) {
@@ -107,8 +102,8 @@ on_each_backend! {
             .start()
             .unwrap();
         let now = reactor.now();
-        reactor.at(now, noting(&log, "timer")).unwrap();
-        reactor.defer(noting(&log, "deferred")).unwrap();
+        reactor.at(now, noting_call(&log, "timer")).unwrap();
+        reactor.defer(noting_call(&log, "deferred")).unwrap();
         reactor.run().unwrap();
         assert_eq!(log.take(), ["read", "timer", "deferred"]);
     }
@@ -129,8 +124,8 @@ on_each_backend! {
         let calls = log.clone();
         reactor.watch(left).on_read(move |_, _| calls.note("read")).start().unwrap();
         let now = reactor.now();
-        reactor.at(now, noting(&log, "timer")).unwrap();
-        reactor.defer(noting(&log, "deferred")).unwrap();
+        reactor.at(now, noting_call(&log, "timer")).unwrap();
+        reactor.defer(noting_call(&log, "deferred")).unwrap();
         reactor.stop();
         reactor.run().unwrap();
         assert_eq!(log.take(), ["read", "timer", "deferred"]);
@@ -186,9 +181,9 @@ on_each_backend! {
             })
             .start()
             .unwrap();
-        reactor.after(Duration::from_secs(5), noting(&log, "timer")).unwrap();
+        reactor.after(Duration::from_secs(5), noting_call(&log, "timer")).unwrap();
         let calls = log.clone();
-        reactor.defer(move |handle| handle.defer(noting(&calls, "deferred twice")).unwrap()).unwrap();
+        reactor.defer(move |handle| handle.defer(noting_call(&calls, "deferred twice")).unwrap()).unwrap();
         let (calls, handle) = (log.clone(), reactor.handle());
         reactor
             .spawn(async move {
@@ -277,7 +272,7 @@ on_each_backend! {
             let calls = log.clone();
             let call = move |handle: &Handle| {
                 calls.note(number);
-                handle.defer(noting(&calls, number + 10)).unwrap();
+                handle.defer(noting_call(&calls, number + 10)).unwrap();
             };
             reactor.defer(call).unwrap();
         }
@@ -292,7 +287,7 @@ on_each_backend! {
         let mut reactor = reactor(backend);
         let log = Log::new();
         for number in 0..DEFERRED_PER_TURN_MAX + 10 {
-            reactor.defer(noting(&log, number)).unwrap();
+            reactor.defer(noting_call(&log, number)).unwrap();
         }
         assert_eq!(reactor.poll(PATIENCE).unwrap(), 1024);
         assert_eq!(reactor.poll(PATIENCE).unwrap(), 10);
@@ -387,7 +382,7 @@ on_each_backend! {
             calls.note("slow");
         };
         reactor.after(Duration::from_secs(1), slow).unwrap();
-        reactor.after(Duration::from_secs(2), noting(&log, "late")).unwrap();
+        reactor.after(Duration::from_secs(2), noting_call(&log, "late")).unwrap();
         for _ in 0..2 {
             reactor.poll(PATIENCE).unwrap();
         }

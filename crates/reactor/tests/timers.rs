@@ -7,18 +7,13 @@ use proptest::prelude::*;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
+use support::callbacks::noting_call;
 use support::descriptors::{drain, many_descriptors, readable_socket};
 use support::{
     Log, NOW, NoteOnDrop, PATIENCE, frozen_reactor, on_each_backend, reactor, settle, virtual_reactor,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
-
-/// A callback that notes a word.
-fn noting<T: 'static>(log: &Log<T>, entry: T) -> impl FnOnce(&Handle) + 'static {
-    let log = log.clone();
-    move |_| log.note(entry)
-}
 
 /// The real monotonic clock.
 fn monotonic_nanos() -> i64 {
@@ -69,10 +64,10 @@ on_each_backend! {
     fn h8_the_earliest_instant_is_due_at_once_and_the_latest_never(backend: Backend) {
         let mut reactor = reactor(backend);
         let log = Log::new();
-        reactor.at(Instant::MAX, noting(&log, "latest")).unwrap();
-        reactor.at(Instant::MIN, noting(&log, "earliest")).unwrap();
-        reactor.at(Instant::from_nanos(0), noting(&log, "origin")).unwrap();
-        reactor.at(Instant::from_nanos(-1), noting(&log, "before the origin")).unwrap();
+        reactor.at(Instant::MAX, noting_call(&log, "latest")).unwrap();
+        reactor.at(Instant::MIN, noting_call(&log, "earliest")).unwrap();
+        reactor.at(Instant::from_nanos(0), noting_call(&log, "origin")).unwrap();
+        reactor.at(Instant::from_nanos(-1), noting_call(&log, "before the origin")).unwrap();
         assert_eq!(reactor.poll(PATIENCE).unwrap(), 3);
         assert_eq!(log.take(), ["earliest", "before the origin", "origin"]);
         assert_eq!(reactor.poll(Some(Duration::from_millis(2))).unwrap(), 0);
@@ -82,7 +77,7 @@ on_each_backend! {
     fn h8_the_last_instant_of_the_clock_is_reached_without_a_wrap(backend: Backend) {
         let (mut reactor, clock) = virtual_reactor(backend);
         let log = Log::new();
-        reactor.at(Instant::MAX, noting(&log, "last")).unwrap();
+        reactor.at(Instant::MAX, noting_call(&log, "last")).unwrap();
         clock.advance(Duration::MAX);
         assert_eq!(clock.now(), Instant::MAX);
         reactor.run_until_idle().unwrap();
@@ -116,7 +111,7 @@ on_each_backend! {
     fn m1_4_3_a_duration_becomes_an_absolute_deadline_at_once(backend: Backend) {
         let (mut reactor, clock) = frozen_reactor(backend);
         let log = Log::new();
-        reactor.after(10 * SECOND, noting(&log, "ten")).unwrap();
+        reactor.after(10 * SECOND, noting_call(&log, "ten")).unwrap();
         clock.advance(4 * SECOND);
         assert_eq!(reactor.next_deadline(), Some(Instant::from_nanos(10_000_000_000)));
         assert_eq!(reactor.poll(NOW).unwrap(), 0);
@@ -178,8 +173,8 @@ on_each_backend! {
         let log = Log::new();
         let late = clock.clone();
         reactor.after(SECOND, move |_| late.advance(5 * SECOND)).unwrap();
-        reactor.after(2 * SECOND, noting(&log, "two")).unwrap();
-        reactor.after(9 * SECOND, noting(&log, "nine")).unwrap();
+        reactor.after(2 * SECOND, noting_call(&log, "two")).unwrap();
+        reactor.after(9 * SECOND, noting_call(&log, "nine")).unwrap();
         clock.advance(SECOND);
         assert_eq!(reactor.poll(NOW).unwrap(), 1);
         assert_eq!(reactor.poll(NOW).unwrap(), 1, "overdue, so at once");
@@ -229,8 +224,8 @@ on_each_backend! {
             assert!(handle.cancel(target.get().unwrap()));
         };
         reactor.after(SECOND, strike).unwrap();
-        victim.set(Some(reactor.after(SECOND, noting(&log, "victim")).unwrap()));
-        reactor.after(SECOND, noting(&log, "third")).unwrap();
+        victim.set(Some(reactor.after(SECOND, noting_call(&log, "victim")).unwrap()));
+        reactor.after(SECOND, noting_call(&log, "third")).unwrap();
         assert_eq!(reactor.poll(PATIENCE).unwrap(), 2);
         assert_eq!(log.take(), ["first", "third"]);
     }
@@ -265,7 +260,7 @@ on_each_backend! {
         let (mut reactor, _clock) = virtual_reactor(backend);
         let log = Log::new();
         for (number, seconds) in [(0, 3), (1, 1), (2, 2), (3, 1), (4, 3), (5, 1), (6, 2)] {
-            reactor.after(seconds * SECOND, noting(&log, number)).unwrap();
+            reactor.after(seconds * SECOND, noting_call(&log, number)).unwrap();
         }
         reactor.run_until_idle().unwrap();
         assert_eq!(log.take(), [1, 3, 5, 2, 6, 0, 4]);
@@ -276,7 +271,7 @@ on_each_backend! {
         let log = Log::new();
         let mut cancelled = Vec::new();
         for number in 0..3000 {
-            let timer = reactor.after(SECOND, noting(&log, number)).unwrap();
+            let timer = reactor.after(SECOND, noting_call(&log, number)).unwrap();
             if number % 3 == 0 {
                 cancelled.push(timer);
             }
@@ -289,9 +284,9 @@ on_each_backend! {
     fn reschedule_moves_a_timer_in_place_behind_those_that_have_the_deadline(backend: Backend) {
         let (mut reactor, clock) = virtual_reactor(backend);
         let log = Log::new();
-        let moved_back = reactor.after(SECOND, noting(&log, "moved back")).unwrap();
-        let moved_up = reactor.after(9 * SECOND, noting(&log, "moved up")).unwrap();
-        reactor.after(2 * SECOND, noting(&log, "stays")).unwrap();
+        let moved_back = reactor.after(SECOND, noting_call(&log, "moved back")).unwrap();
+        let moved_up = reactor.after(9 * SECOND, noting_call(&log, "moved up")).unwrap();
+        reactor.after(2 * SECOND, noting_call(&log, "stays")).unwrap();
         assert!(reactor.reschedule_after(moved_back, 2 * SECOND).unwrap());
         assert!(reactor.reschedule_at(moved_up, Instant::from_nanos(1_500_000_000)));
         assert_eq!(reactor.timer_count(), 3);
@@ -310,7 +305,7 @@ on_each_backend! {
             assert!(handle.reschedule_after(target.get().unwrap(), 5 * SECOND).unwrap());
         };
         reactor.after(SECOND, push).unwrap();
-        victim.set(Some(reactor.after(SECOND, noting(&log, "moved")).unwrap()));
+        victim.set(Some(reactor.after(SECOND, noting_call(&log, "moved")).unwrap()));
         assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
         assert_eq!(log.len(), 0);
         assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
@@ -350,8 +345,8 @@ on_each_backend! {
         let calls = log.clone();
         let again = move |handle: &Handle| {
             calls.note("first");
-            handle.after(Duration::ZERO, noting(&calls, "zero")).unwrap();
-            handle.at(Instant::MIN, noting(&calls, "past")).unwrap();
+            handle.after(Duration::ZERO, noting_call(&calls, "zero")).unwrap();
+            handle.at(Instant::MIN, noting_call(&calls, "past")).unwrap();
         };
         reactor.after(Duration::ZERO, again).unwrap();
         assert_eq!(reactor.poll(NOW).unwrap(), 1);
@@ -369,12 +364,12 @@ on_each_backend! {
             .watch(left)
             .on_read(move |stream, event| {
                 drain(&*stream);
-                event.reactor().after(Duration::ZERO, noting(&calls, "zero")).unwrap();
-                event.reactor().at(Instant::MIN, noting(&calls, "past")).unwrap();
+                event.reactor().after(Duration::ZERO, noting_call(&calls, "zero")).unwrap();
+                event.reactor().at(Instant::MIN, noting_call(&calls, "past")).unwrap();
             })
             .start()
             .unwrap();
-        reactor.at(Instant::MIN, noting(&log, "due before")).unwrap();
+        reactor.at(Instant::MIN, noting_call(&log, "due before")).unwrap();
         assert_eq!(reactor.poll(PATIENCE).unwrap(), 2);
         assert_eq!(log.take(), ["due before"]);
         assert_eq!(reactor.poll(PATIENCE).unwrap(), 2);
@@ -384,7 +379,7 @@ on_each_backend! {
     fn r5_a_timer_moved_up_in_a_descriptor_callback_waits_for_the_next_turn(backend: Backend) {
         let mut reactor = reactor(backend);
         let log = Log::new();
-        let timer = reactor.after(Duration::from_secs(3600), noting(&log, "moved up")).unwrap();
+        let timer = reactor.after(Duration::from_secs(3600), noting_call(&log, "moved up")).unwrap();
         let (left, _right) = readable_socket();
         reactor
             .watch(left)
@@ -406,8 +401,8 @@ on_each_backend! {
         let calls = log.clone();
         let task = async move { calls.note("task") };
         reactor.spawn(task).unwrap();
-        reactor.defer(noting(&log, "deferred")).unwrap();
-        reactor.after(Duration::ZERO, noting(&log, "timer")).unwrap();
+        reactor.defer(noting_call(&log, "deferred")).unwrap();
+        reactor.after(Duration::ZERO, noting_call(&log, "timer")).unwrap();
         let calls = log.clone();
         let wakeup = reactor.wakeup(move |_| calls.note("wake-up")).unwrap();
         wakeup.signal();
@@ -430,7 +425,7 @@ on_each_backend! {
         let (mut reactor, _clock) = frozen_reactor(backend);
         let log = Log::new();
         for number in 0..TIMERS_PER_TURN_MAX + 26 {
-            reactor.after(Duration::ZERO, noting(&log, number)).unwrap();
+            reactor.after(Duration::ZERO, noting_call(&log, number)).unwrap();
         }
         assert_eq!(TIMERS_PER_TURN_MAX, 1024);
         assert_eq!(reactor.poll(PATIENCE).unwrap(), 1024);
@@ -512,9 +507,9 @@ on_each_backend! {
     fn outside_8_a_zero_delay_fires_and_does_not_disarm_the_next(backend: Backend) {
         let mut reactor = reactor(backend);
         let log = Log::new();
-        reactor.after(Duration::ZERO, noting(&log, 1)).unwrap();
-        reactor.after(Duration::from_millis(1), noting(&log, 3)).unwrap();
-        reactor.after(Duration::ZERO, noting(&log, 2)).unwrap();
+        reactor.after(Duration::ZERO, noting_call(&log, 1)).unwrap();
+        reactor.after(Duration::from_millis(1), noting_call(&log, 3)).unwrap();
+        reactor.after(Duration::ZERO, noting_call(&log, 2)).unwrap();
         reactor.run_until_idle().unwrap();
         assert_eq!(log.take(), [1, 2, 3]);
     }
@@ -550,12 +545,12 @@ on_each_backend! {
     fn alarm_an_earlier_timer_added_later_comes_first(backend: Backend) {
         let mut reactor = reactor(backend);
         let log = Log::new();
-        reactor.after(Duration::from_secs(3600), noting(&log, "hour")).unwrap();
+        reactor.after(Duration::from_secs(3600), noting_call(&log, "hour")).unwrap();
         assert_eq!(reactor.poll(Some(Duration::from_micros(100))).unwrap(), 0);
-        reactor.after(Duration::from_millis(1), noting(&log, "soon")).unwrap();
+        reactor.after(Duration::from_millis(1), noting_call(&log, "soon")).unwrap();
         assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
         assert_eq!(log.take(), ["soon"]);
-        reactor.after(Duration::from_millis(1), noting(&log, "again")).unwrap();
+        reactor.after(Duration::from_millis(1), noting_call(&log, "again")).unwrap();
         assert_eq!(reactor.poll(PATIENCE).unwrap(), 1, "an alarm that has rung is set again");
     }
 
@@ -643,7 +638,7 @@ fn r5_a_due_timer_fires_in_its_turn_beside_three_thousand_ready_descriptors() {
     for _ in 0..5 {
         let log = Log::new();
         let deadline = reactor.now().checked_add(Duration::from_micros(300)).unwrap();
-        reactor.at(deadline, noting(&log, "fired")).unwrap();
+        reactor.at(deadline, noting_call(&log, "fired")).unwrap();
         // The loop has not seen the time: it has to find out by itself.
         while monotonic_nanos() < deadline.as_nanos() {}
         reactor.poll(None).unwrap();
@@ -665,7 +660,7 @@ proptest! {
             let delay = Duration::from_millis(millis);
             match step {
                 0..4 => {
-                    let timer = reactor.after(delay, noting(&log, arrival)).unwrap();
+                    let timer = reactor.after(delay, noting_call(&log, arrival)).unwrap();
                     timers.push((timer, arrival));
                     model.push((now + millis, arrival, arrival));
                 }

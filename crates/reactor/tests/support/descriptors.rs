@@ -38,6 +38,14 @@ pub(crate) fn readable_socket() -> (UnixStream, UnixStream) {
     (left, right)
 }
 
+/// A socket with an error to report: its peer was closed before it had read everything.
+pub(crate) fn broken_socket() -> UnixStream {
+    let (left, right) = sockets();
+    write_byte(&left);
+    drop(right);
+    left
+}
+
 /// Makes the other end readable.
 pub(crate) fn write_byte(mut stream: &UnixStream) {
     stream.write_all(b"x").expect("room for a byte");

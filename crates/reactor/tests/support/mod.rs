@@ -3,10 +3,11 @@
 // Each file of tests is a crate of its own and uses a part of this.
 #![allow(dead_code, unused_macros, unused_imports)]
 
+pub(crate) mod callbacks;
 pub(crate) mod descriptors;
 pub(crate) mod processes;
 
-use mainspring_reactor::{Backend, Builder, Reactor, VirtualClock};
+use mainspring_reactor::{Backend, Builder, Mode, Reactor, VirtualClock};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -33,6 +34,14 @@ macro_rules! on_each_backend {
     };
 }
 pub(crate) use on_each_backend;
+
+/// The modes that a backend has.
+pub(crate) fn modes(backend: Backend) -> &'static [Mode] {
+    match backend {
+        Backend::Epoll => &[Mode::Level, Mode::Edge, Mode::Oneshot, Mode::EdgeOneshot],
+        _ => &[Mode::Level, Mode::Oneshot],
+    }
+}
 
 /// A reactor on the real clock.
 pub(crate) fn reactor(backend: Backend) -> Reactor {
