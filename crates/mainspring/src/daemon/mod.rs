@@ -23,6 +23,7 @@ mod refusal;
 mod reload;
 mod report;
 mod signals;
+mod throttle;
 mod wire;
 
 pub(crate) use actors::Trial;

@@ -5,6 +5,7 @@ use crate::support::{Client, Daemon, PATIENCE, code, eventually, line};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
+use std::time::Instant;
 
 const CONFIG: &str = r#"
 [[listen]]
@@ -141,6 +142,41 @@ fn a_client_without_the_right_token_is_told_and_closed_and_nothing_of_it_is_serv
     let mut client = daemon.connect();
     assert_eq!(client.query("Memory.List", json!({}))["keys"], json!([]));
     daemon.end();
+}
+
+/// How many wrong tokens the log tells of: line by line, and by the number of those left out.
+fn wrong_tokens_told(log: &str) -> (usize, usize) {
+    let left_out = log.lines().filter_map(|line| {
+        line.split_once(" more clients without a valid token")?.0.rsplit_once('(')?.1.parse::<usize>().ok()
+    });
+    (log.matches("sent a wrong token").count(), left_out.sum())
+}
+
+#[test]
+fn wrong_tokens_without_end_are_ten_lines_of_the_log_a_second_and_the_rest_is_counted() {
+    const STRANGERS: usize = 300;
+    let mut daemon = Daemon::with_config(CONFIG);
+    let began = Instant::now();
+    let knock = || {
+        for _ in 0..STRANGERS {
+            let (mut stream, mut reader) = connect(&daemon);
+            stream.write_all(b"{\"token\":\"wrong-wrong-wrong\"}\n").unwrap();
+            assert_eq!(code(&next(&mut reader).expect("an answer")), 403);
+        }
+    };
+    knock();
+    eventually("all are told of, though nobody knocks any more", || {
+        let (lines, left_out) = wrong_tokens_told(&daemon.log());
+        lines + left_out == STRANGERS
+    });
+    knock();
+    daemon.signal("TERM");
+    assert!(daemon.wait().success());
+    let log = daemon.log();
+    let (lines, left_out) = wrong_tokens_told(&log);
+    assert_eq!(lines + left_out, 2 * STRANGERS, "what was left out is told before the end\n{log}");
+    let seconds = began.elapsed().as_secs() as usize + 1;
+    assert!(lines <= 10 * seconds, "{lines} lines in {seconds} seconds");
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod reading;
 
 use super::gate::Gate;
 use super::hub::Hub;
+use super::throttle::Throttle;
 use super::wire::Wire;
 use client::Client;
 use mainspring_kernel::{CloseReason, ConnectionId};
@@ -13,6 +14,7 @@ use mainspring_reactor::{Handle, Interest, Readiness};
 use slab::Slab;
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -34,6 +36,9 @@ const LINGER: Duration = Duration::from_secs(5);
 const PARTIAL_BYTES_MAX: usize = 256 << 20;
 /// Clients that have not said who they are yet. Beyond: the new one is closed.
 const AT_GATES_MAX: usize = 1024;
+/// Warnings per second about those clients, and about all others: nobody fills the log, and no stranger hides what is said about
+/// the others. Beyond: they are left out, and counted.
+const WARNINGS_PER_SECOND_MAX: u32 = 10;
 /// Bits of a connection's number that count; the rest is its place in the table.
 const SERIAL_BITS: u32 = 40;
 
@@ -43,6 +48,10 @@ pub(crate) struct Clients {
     reactor: Handle,
     line_bytes_max: usize,
     state: RefCell<State>,
+    /// What is logged about clients that have not said who they are.
+    stranger_warnings: Throttle,
+    /// What is logged about all others.
+    client_warnings: Throttle,
 }
 
 struct State {
@@ -90,7 +99,18 @@ impl Clients {
             at_gates: 0,
             counters: ClientCounters::default(),
         };
-        Rc::new(Clients { hub, reactor, line_bytes_max: limits.line_bytes_max, state: RefCell::new(state) })
+        Rc::new(Clients {
+            stranger_warnings: Throttle::new(&reactor, WARNINGS_PER_SECOND_MAX, |count| {
+                tracing::warn!("({count} more clients without a valid token)");
+            }),
+            client_warnings: Throttle::new(&reactor, WARNINGS_PER_SECOND_MAX, |count| {
+                tracing::warn!("({count} more warnings about clients)");
+            }),
+            hub,
+            reactor,
+            line_bytes_max: limits.line_bytes_max,
+            state: RefCell::new(state),
+        })
     }
 
     /// Lets a client in whose peer is known, or one that has to pass a gate first.
@@ -115,7 +135,7 @@ impl Clients {
         };
         let mut client = Client::new(id, wire, door, gate);
         if let Err(error) = self.watch(&mut client) {
-            tracing::warn!("a client cannot be watched: {error}");
+            self.warn(format_args!("a client cannot be watched: {error}"));
             state.counters.refused += 1;
             client.wire.unwatch(&self.reactor);
             return None;
@@ -140,7 +160,7 @@ impl Clients {
             let slot = slot_of(id);
             let late = |client: &&mut Client| client.id == id && client.gate.is_some() && !client.closing;
             let Some(client) = table.get_mut(slot).filter(late) else { return };
-            tracing::warn!("{id} sent no token in time");
+            clients.warn_of_stranger(format_args!("{id} sent no token in time"));
             clients.refuse(
                 client,
                 Failure::Forbidden,
@@ -167,7 +187,7 @@ impl Clients {
     fn update_interest(self: &Rc<Clients>, state: &mut State, slot: usize) {
         let Some(client) = state.table.get_mut(slot) else { return };
         if let Err(error) = self.watch(client) {
-            tracing::warn!("{}: {error}", client.id);
+            self.warn(format_args!("{}: {error}", client.id));
             self.remove(state, slot);
         }
     }
@@ -356,6 +376,23 @@ impl Clients {
         if !client.wire.tells_hangups() {
             self.hub.feed(|kernel, now| kernel.adapter_ended(client.door, now));
         }
+    }
+
+    /// Logs something about a client.
+    fn warn(&self, text: fmt::Arguments<'_>) {
+        self.client_warnings.line(self.reactor.now(), || tracing::warn!("{text}"));
+    }
+
+    /// Logs something about a client that has not said who it is.
+    fn warn_of_stranger(&self, text: fmt::Arguments<'_>) {
+        self.stranger_warnings.line(self.reactor.now(), || tracing::warn!("{text}"));
+    }
+
+    /// Writes what can still be written, and tells which warnings were left out.
+    pub(crate) fn end(self: &Rc<Clients>) {
+        self.flush_dirty();
+        self.stranger_warnings.finish();
+        self.client_warnings.finish();
     }
 
     /// How many there are, and what they did.

@@ -37,7 +37,8 @@ impl Clients {
         let held = client.lines.held_bytes();
         *partial_bytes = *partial_bytes + held - before;
         if *partial_bytes > PARTIAL_BYTES_MAX && held > before {
-            tracing::warn!("{} closed: all clients together have begun too many long lines", client.id);
+            let id = client.id;
+            self.warn(format_args!("{id} closed: all clients together have begun too many long lines"));
             self.refuse(client, Failure::Overloaded, "too many long lines have been begun");
         }
         if client.closing && client.mark_dirty() {
@@ -78,7 +79,7 @@ impl Clients {
                     return self.ingest(client, rest);
                 }
                 Some(None) => {
-                    tracing::warn!("{} sent a wrong token", client.id);
+                    self.warn_of_stranger(format_args!("{} sent a wrong token", client.id));
                     let text = "the first line must be {\"token\": \"...\"} with a valid token";
                     return self.refuse(client, Failure::Forbidden, text);
                 }

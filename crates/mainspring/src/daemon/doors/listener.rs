@@ -1,8 +1,9 @@
 //! A listening socket, and what to do when there is no room for whoever knocks.
 
 use super::super::refusal;
+use super::super::throttle::Throttle;
 use mainspring_message::Failure;
-use mainspring_reactor::{Handle, Interest, Watcher};
+use mainspring_reactor::{Handle, Instant, Interest, Watcher};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, SocketFlags};
 use std::cell::Cell;
@@ -13,6 +14,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Connections accepted per turn of the loop.
 const ACCEPTS_PER_TURN_MAX: usize = 256;
+/// Lines of the log per second about clients that are turned away. Beyond: they are left out, and counted.
+const WARNINGS_PER_SECOND_MAX: u32 = 10;
 /// How long a door rests when not even a refusal is possible.
 const REST: Duration = Duration::from_millis(100);
 
@@ -30,6 +33,7 @@ struct Hall {
     reserve: Option<File>,
     welcome: Box<dyn FnMut(OwnedFd)>,
     resting: Rc<Cell<bool>>,
+    warnings: Throttle,
 }
 
 impl Listener {
@@ -41,13 +45,22 @@ impl Listener {
         welcome: impl FnMut(OwnedFd) + 'static,
     ) -> Result<Listener, String> {
         let fd = socket.as_raw_fd();
-        let mut hall =
-            Hall { socket, name, reserve: reserve(), welcome: Box::new(welcome), resting: Rc::default() };
+        let warnings = Throttle::new(reactor, WARNINGS_PER_SECOND_MAX, move |count| {
+            tracing::warn!("{name}: ({count} more clients turned away)");
+        });
+        let mut hall = Hall {
+            socket,
+            name,
+            reserve: reserve(),
+            welcome: Box::new(welcome),
+            resting: Rc::default(),
+            warnings,
+        };
         let watcher = reactor
             .watch_raw(fd, ())
             .label(name)
             .start_with(Interest::READ, move |(), event| {
-                if hall.accept_all().is_err() {
+                if hall.accept_all(event.reactor().now()).is_err() {
                     hall.rest(event.reactor(), event.watcher());
                 }
             })
@@ -71,14 +84,14 @@ impl Drop for Listener {
 
 impl Hall {
     /// Accepts whoever waits, up to a bound. Fails when nobody can be accepted for now.
-    fn accept_all(&mut self) -> Result<(), Errno> {
+    fn accept_all(&mut self, now: Instant) -> Result<(), Errno> {
         for _ in 0..ACCEPTS_PER_TURN_MAX {
             match rustix::net::accept_with(&self.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
                 Ok(socket) => (self.welcome)(socket),
                 Err(Errno::AGAIN) => return Ok(()),
                 // Whoever knocked has left again, or the network had something to say about it.
                 Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO | Errno::PERM) => {}
-                Err(Errno::MFILE | Errno::NFILE) => self.turn_away()?,
+                Err(Errno::MFILE | Errno::NFILE) => self.turn_away(now)?,
                 Err(error) => {
                     tracing::error!("{}: cannot accept: {error}", self.name);
                     return Err(error);
@@ -89,7 +102,7 @@ impl Hall {
     }
 
     /// Accepts somebody with the descriptor in reserve, says why it cannot stay, and closes.
-    fn turn_away(&mut self) -> Result<(), Errno> {
+    fn turn_away(&mut self, now: Instant) -> Result<(), Errno> {
         self.reserve = None;
         let outcome = rustix::net::accept_with(&self.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC);
         if let Ok(socket) = &outcome {
@@ -97,7 +110,9 @@ impl Hall {
             let text = "the daemon has no descriptors left; try again later";
             let line = refusal::line(Failure::Overloaded, text, u64::try_from(unix_ms).unwrap_or(0));
             let _ = rustix::net::send(socket, line.as_bytes(), SendFlags::NOSIGNAL);
-            tracing::warn!("{}: out of descriptors, a client was turned away", self.name);
+            let name = self.name;
+            self.warnings
+                .line(now, || tracing::warn!("{name}: out of descriptors, a client was turned away"));
         }
         drop(outcome);
         self.reserve = reserve();

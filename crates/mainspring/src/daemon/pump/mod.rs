@@ -279,6 +279,6 @@ impl Pump {
 
     /// The last moments: what was closed is flushed as far as it goes, and the doors are taken away.
     pub(crate) fn end(&self) {
-        self.clients.flush_dirty();
+        self.clients.end();
     }
 }
