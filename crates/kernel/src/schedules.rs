@@ -1,6 +1,6 @@
 //! Messages for later: `Timer.Schedule`, `Timer.Cancel`, `Timer.List`.
 
-use crate::builtins::{Answer, Caller};
+use crate::builtins::{Answer, Caller, Whole};
 use crate::ids::Now;
 use crate::ingest::{Applicant, Refusal, is_reserved};
 use crate::kernel::{Job, Kernel, MS, ns};
@@ -57,10 +57,10 @@ impl Schedules {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ScheduleData<'a> {
-    delay: Option<u64>,
-    at: Option<u64>,
-    repeat: Option<u64>,
-    count: Option<u64>,
+    delay: Option<Whole>,
+    at: Option<Whole>,
+    repeat: Option<Whole>,
+    count: Option<Whole>,
     timer_id: Option<String>,
     #[serde(borrow)]
     message: Inner<'a>,
@@ -81,7 +81,7 @@ struct Inner<'a> {
 #[derive(Default, Deserialize)]
 struct InnerMetadata {
     correlation: Option<String>,
-    timeout: Option<u64>,
+    timeout: Option<Whole>,
 }
 
 #[derive(Deserialize)]
@@ -100,17 +100,18 @@ impl Kernel {
             return Err(Refusal::new(Failure::ShuttingDown, "the loop is shutting down"));
         }
         let data: ScheduleData<'_> = request.data_as().map_err(|error| wrong(format!("data: {error}")))?;
+        let (repeat_ms, count) = (data.repeat.map(|Whole(ms)| ms), data.count.map(|Whole(count)| count));
         let delay_ms = match (data.delay, data.at) {
-            (Some(delay), None) => delay,
-            (None, Some(at)) => at.saturating_sub(now.unix_ms),
+            (Some(Whole(delay)), None) => delay,
+            (None, Some(Whole(at))) => at.saturating_sub(now.unix_ms),
             // A schedule that only repeats starts one period from now.
-            (None, None) => data.repeat.ok_or_else(|| wrong("data: needs delay, at or repeat"))?,
+            (None, None) => repeat_ms.ok_or_else(|| wrong("data: needs delay, at or repeat"))?,
             (Some(_), Some(_)) => return Err(wrong("data: delay and at exclude each other")),
         };
-        if data.repeat == Some(0) || data.count == Some(0) {
+        if repeat_ms == Some(0) || count == Some(0) {
             return Err(wrong("data: repeat and count must be at least 1"));
         }
-        if data.count.is_some() && data.repeat.is_none() {
+        if count.is_some() && repeat_ms.is_none() {
             return Err(wrong("data.count: says how often to repeat, so it needs data.repeat"));
         }
         let draft = self.inner_draft(request, &data.message, now)?;
@@ -142,8 +143,8 @@ impl Kernel {
             to: caller.recipient,
             timer,
             deadline_ns,
-            repeat_ms: data.repeat,
-            left: data.count.or(if data.repeat.is_none() { Some(1) } else { None }),
+            repeat_ms,
+            left: count.or(if repeat_ms.is_none() { Some(1) } else { None }),
             fired: 0,
             bytes,
         });
@@ -183,7 +184,7 @@ impl Kernel {
         if let Some(correlation) = &inner.metadata.correlation {
             draft.correlation = Some(correlation.as_str().into());
         }
-        draft.timeout_ms = inner.metadata.timeout;
+        draft.timeout_ms = inner.metadata.timeout.map(|Whole(ms)| ms);
         draft.check().map_err(|(field, reason)| wrong(format!("data.message.{field}: {reason}")))?;
         if is_reserved(&inner.type_name) {
             return Err(Refusal::new(

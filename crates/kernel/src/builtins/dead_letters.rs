@@ -1,6 +1,6 @@
 //! `Sys.DeadLetters`: list, show, requeue, drop.
 
-use super::{Answer, Caller, read};
+use super::{Answer, Caller, Whole, read};
 use crate::dead_letters::DeadLetter;
 use crate::ids::Now;
 use crate::ingest::Refusal;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 /// Letters in one answer unless the request says otherwise.
 const LIST_LIMIT: usize = 100;
 /// Letters in one answer at most.
-const LIST_LIMIT_MAX: usize = 1000;
+const LIST_LIMIT_MAX: u64 = 1000;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -31,10 +31,10 @@ enum Action {
 struct DeadLettersData {
     #[serde(default)]
     action: Action,
-    number: Option<u64>,
+    number: Option<Whole>,
     #[serde(default)]
-    after: u64,
-    limit: Option<usize>,
+    after: Whole,
+    limit: Option<Whole>,
 }
 
 fn headline(letter: &DeadLetter) -> Value {
@@ -60,7 +60,7 @@ impl Kernel {
             (Action::List, _) => Ok(self.list_dead_letters(&data)),
             (Action::Drop, None) => Ok(json!({ "dropped": self.dead.clear() }).to_string()),
             (_, None) => Err(Refusal::new(Failure::Schema, "data.number: is missing")),
-            (action, Some(number)) => {
+            (action, Some(Whole(number))) => {
                 let Some(letter) = self.dead.get(number).cloned() else {
                     let text = format!("data.number: there is no dead letter {number}");
                     return Err(Refusal::new(Failure::Routing, text));
@@ -78,12 +78,12 @@ impl Kernel {
     }
 
     fn list_dead_letters(&self, data: &DeadLettersData) -> String {
-        let limit = data.limit.unwrap_or(LIST_LIMIT).clamp(1, LIST_LIMIT_MAX);
+        let limit = data.limit.map_or(LIST_LIMIT, |Whole(limit)| limit.clamp(1, LIST_LIMIT_MAX) as usize);
         let letters: Vec<Value> = self
             .dead
             .in_order()
             .into_iter()
-            .filter(|letter| letter.number > data.after)
+            .filter(|letter| letter.number > data.after.0)
             .take(limit)
             .map(headline)
             .collect();

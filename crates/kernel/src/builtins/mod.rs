@@ -6,10 +6,12 @@ mod describe;
 mod stats;
 mod subscribe;
 mod trace;
+mod whole;
 
 pub use stats::Census;
 
 pub(crate) use catalogue::{BUILTINS, Builtin};
+pub(crate) use whole::Whole;
 
 use crate::ids::{ConnectionId, Now};
 use crate::ingest::Refusal;

@@ -131,6 +131,15 @@ fn a_dead_letter_is_listed_and_shown_whole() {
 }
 
 #[test]
+fn a_dead_letter_is_found_by_its_number_however_that_is_written() {
+    let (mut world, client) = with_a_dead_letter();
+    let mut ask = |data| world.call(client, "query", "Sys.DeadLetters", data);
+    assert_eq!(data(&ask(json!({ "action": "show", "number": 1.0 })))["number"], 1);
+    assert_eq!(data(&ask(json!({ "after": 0.0, "limit": 1.0 })))["letters"].as_array().unwrap().len(), 1);
+    assert_eq!(code(&ask(json!({ "action": "show", "number": 1.5 }))), 422);
+}
+
+#[test]
 fn a_dead_letter_is_put_back_under_a_fresh_id_and_its_outcome_comes_to_who_asked() {
     let (mut world, client) = with_a_dead_letter();
     let ask = json!({ "action": "requeue", "number": 1 });

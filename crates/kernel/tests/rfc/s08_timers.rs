@@ -73,6 +73,27 @@ fn s8_3_1_an_absolute_time_and_a_repetition_are_kept() {
 }
 
 #[test]
+fn s8_3_1_whole_numbers_may_be_written_with_a_point_or_an_exponent() {
+    let mut world = World::booted(vec![]);
+    let client = world.connect(1);
+    world.call(client, "command", "Sys.Subscribe", json!({ "types": ["Test.Tick"] }));
+    let event = json!({ "kind": "event", "type": "Test.Tick", "data": 1, "metadata": { "timeout": 10.0 } });
+    let schedule = json!({ "delay": 10.0, "repeat": 5.0, "count": 2.0, "message": event });
+    let text = line("command", "Timer.Schedule", "c-1", schedule).replace("10.0", "1e1");
+    assert!(data(&world.ask(client, &text)[0])["timerId"].is_string());
+    for (ms, expected) in [(9, 0), (1, 1), (4, 0), (1, 1), (50, 0)] {
+        world.pass_ms(ms);
+        assert_eq!(world.take_written(client).len(), expected, "after {ms} more");
+    }
+    for delay in [json!(0.5), json!(-1), json!(-1.0), json!(1e300), json!("1")] {
+        let answer =
+            world.call(client, "command", "Timer.Schedule", json!({ "delay": delay, "message": event }));
+        assert_eq!(code(&answer), 422);
+        assert!(answer.data().contains("expected a whole number that is not negative"), "{}", answer.data());
+    }
+}
+
+#[test]
 fn s8_3_1_late_ticks_fold_into_one_at_a_fixed_rate() {
     let mut world = World::booted(vec![]);
     let client = world.connect(1);

@@ -60,12 +60,13 @@ struct ListData<'a> {
     prefix: Cow<'a, str>,
     #[serde(borrow, default)]
     after: Cow<'a, str>,
+    /// A whole number within its bounds, as the schema says. For a schema `1.0` is one, too.
     #[serde(default = "list_keys_max")]
-    limit: usize,
+    limit: f64,
 }
 
-fn list_keys_max() -> usize {
-    LIST_KEYS_MAX
+fn list_keys_max() -> f64 {
+    LIST_KEYS_MAX as f64
 }
 
 #[derive(Serialize)]
@@ -155,7 +156,7 @@ impl Memory {
 
     fn list(&self, message: &Envelope) -> Outcome {
         let data: ListData<'_> = read(message)?;
-        let (prefix, after) = (&*data.prefix, &*data.after);
+        let (prefix, after, limit) = (&*data.prefix, &*data.after, data.limit as usize);
         let start = if after >= prefix && !after.is_empty() {
             Bound::Excluded(after)
         } else {
@@ -167,7 +168,7 @@ impl Memory {
             if !key.starts_with(prefix) {
                 break;
             }
-            if listed.keys.len() >= data.limit || bytes > LIST_BYTES_MAX {
+            if listed.keys.len() >= limit || bytes > LIST_BYTES_MAX {
                 listed.more = true;
                 break;
             }

@@ -36,8 +36,13 @@ fn s16_2_a_query_leads_to_a_reply() {
     for key in ["b", "a/2", "a/1", "a/3"] {
         client.command("Memory.Set", json!({ "key": key, "value": 1 }));
     }
-    let listed = client.query("Memory.List", json!({ "prefix": "a/", "limit": 2 }));
-    assert_eq!(listed, json!({ "keys": ["a/1", "a/2"], "more": true }));
+    // For a JSON Schema, all of these are the same integer.
+    for limit in ["2", "2.0", "0.2e1"] {
+        let limit: serde_json::Number = limit.parse().unwrap();
+        let listed = client.query("Memory.List", json!({ "prefix": "a/", "limit": limit }));
+        assert_eq!(listed, json!({ "keys": ["a/1", "a/2"], "more": true }));
+    }
+    assert_eq!(code(&client.ask("query", "Memory.List", json!({ "limit": 1.5 }))), 422);
     let rest = client.query("Memory.List", json!({ "prefix": "a/", "after": "a/2" }));
     assert_eq!(rest, json!({ "keys": ["a/3"], "more": false }));
     daemon.end();
