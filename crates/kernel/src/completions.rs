@@ -96,7 +96,7 @@ impl Kernel {
             self.bound_window(peer);
         }
         self.peers.release(peer);
-        self.deliver_outcome(peer, live, answer, now);
+        self.deliver_outcome(peer, *live, answer, now);
     }
 
     /// Cancels the timers of an ended request and corrects the accounts of its handler.
@@ -121,7 +121,7 @@ impl Kernel {
         }
     }
 
-    fn deliver_outcome(&mut self, peer: u32, live: Box<Live>, answer: Envelope, now: Now) {
+    fn deliver_outcome(&mut self, peer: u32, live: Live, answer: Envelope, now: Now) {
         for waiter in live.waiters {
             self.settle_debt(waiter);
             if let Err(answer) = self.write(waiter, answer.clone(), now) {
@@ -217,7 +217,9 @@ impl Kernel {
         }
         loop {
             let (limits, all) = (&self.config.limits, &self.requests.window);
-            let over = all.answers > limits.window_answers_max || all.bytes > limits.window_bytes_max;
+            let over = all.answers > limits.window_answers_max
+                || all.bytes > limits.window_bytes_max
+                || self.requests.wasted_bytes() > limits.window_bytes_max;
             let Some((slot, owner, _)) = self.requests.oldest().filter(|_| over) else { return };
             self.counters.window_evictions += 1;
             self.forget(slot, owner);

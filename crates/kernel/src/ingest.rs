@@ -249,7 +249,7 @@ impl Kernel {
             return Err(Refusal::new(Failure::Conflict, text));
         }
         self.counters.duplicates += 1;
-        if let Some(answer) = entry.answer() {
+        if let Some(answer) = self.requests.answer(slot) {
             return Ok(Some(Admission::Answered(answer)));
         }
         let duplicates_max = self.config.limits.duplicates_max;

@@ -62,6 +62,7 @@
 //! ```
 
 mod actors;
+mod answers;
 mod audit;
 mod boot;
 mod builtins;

@@ -353,7 +353,7 @@ impl Kernel {
     }
 
     fn caused_by_request(&self, slot: u32) -> Cause {
-        let correlation = self.requests.entry(slot).correlation();
+        let correlation = self.requests.correlation(slot);
         Cause::Request { key: self.requests.key(slot), correlation }
     }
 

@@ -5,13 +5,13 @@
 //! ids. A finished entry stays in the window as the line of its answer, whose causation *is* the request's id; the request
 //! itself is let go. There are thousands of those, and each is looked at again when it is forgotten, so they are kept small.
 
+use crate::answers::{AnswerPlace, Answers};
 use crate::ids::{ActorRef, ConnectionId};
 use crate::routes::Handler;
 use crate::wheel::TimerKey;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as HashEntry;
 use mainspring_message::{Envelope, Text};
-use std::sync::Arc;
 
 /// Names one request for as long as it is unfinished or remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,27 +94,7 @@ pub(crate) struct Live {
 pub(crate) enum State {
     Free { next: u32 },
     Live(Box<Live>),
-    Finished { answer: Arc<str>, id: IdPlace, finished_ns: i64 },
-}
-
-/// The id of a finished request.
-///
-/// Whoever repeats an id is compared with it, so it must be there without reading the answer, which may be long.
-#[derive(Debug)]
-pub(crate) enum IdPlace {
-    /// On the line of the answer.
-    Line { start: u32, end: u32 },
-    /// The line has it with escapes.
-    Apart(Box<str>),
-}
-
-impl IdPlace {
-    fn of(answer: &Envelope) -> IdPlace {
-        match answer.causation_place() {
-            Some((start, end)) => IdPlace::Line { start, end },
-            None => IdPlace::Apart(answer.causation().unwrap_or_default().into()),
-        }
-    }
+    Finished { answer: AnswerPlace, finished_ns: i64 },
 }
 
 #[derive(Debug)]
@@ -163,31 +143,11 @@ impl Default for Window {
 
 impl Entry {
     /// The request's id.
-    fn id(&self) -> &str {
+    fn id<'a>(&'a self, answers: &'a Answers) -> &'a str {
         match &self.state {
             State::Live(live) => live.message.id(),
-            State::Finished { answer, id: IdPlace::Line { start, end }, .. } => {
-                &answer[*start as usize..*end as usize]
-            }
-            State::Finished { id: IdPlace::Apart(id), .. } => id,
+            State::Finished { answer, .. } => answers.id(*answer),
             State::Free { .. } => "",
-        }
-    }
-
-    /// The answer of a finished request.
-    pub(crate) fn answer(&self) -> Option<Envelope> {
-        match &self.state {
-            // It was a message, so it is one.
-            State::Finished { answer, .. } => Envelope::parse(answer.as_bytes()).ok(),
-            _ => None,
-        }
-    }
-
-    /// The workflow of the request.
-    pub(crate) fn correlation(&self) -> Option<Text> {
-        match &self.state {
-            State::Live(live) => live.message.correlation_text(),
-            _ => self.answer()?.correlation_text(),
         }
     }
 
@@ -223,6 +183,7 @@ pub(crate) struct Requests {
     is_indexed: bool,
     live: usize,
     pub(crate) window: Window,
+    answers: Answers,
 }
 
 impl Requests {
@@ -235,6 +196,7 @@ impl Requests {
             is_indexed: false,
             live: 0,
             window: Window::default(),
+            answers: Answers::default(),
         }
     }
 
@@ -249,6 +211,28 @@ impl Requests {
 
     pub(crate) fn entry(&self, slot: u32) -> &Entry {
         &self.entries[slot as usize]
+    }
+
+    /// The answer of a finished request.
+    pub(crate) fn answer(&self, slot: u32) -> Option<Envelope> {
+        match self.entries[slot as usize].state {
+            // It was a message, so it is one.
+            State::Finished { answer, .. } => Envelope::parse(self.answers.line(answer).as_bytes()).ok(),
+            _ => None,
+        }
+    }
+
+    /// The workflow of a request.
+    pub(crate) fn correlation(&self, slot: u32) -> Option<Text> {
+        match &self.entries[slot as usize].state {
+            State::Live(live) => live.message.correlation_text(),
+            _ => self.answer(slot)?.correlation_text(),
+        }
+    }
+
+    /// Bytes of memory that answers hold beyond their own.
+    pub(crate) fn wasted_bytes(&self) -> usize {
+        self.answers.wasted_bytes()
     }
 
     /// Makes another capability the handler of an unfinished request that no actor has in its hands.
@@ -280,7 +264,7 @@ impl Requests {
     pub(crate) fn find_by_peer(&self, hash: u64, peer: u32, id: &str) -> Option<u32> {
         let fits = |slot: &u32| {
             let entry = &self.entries[*slot as usize];
-            entry.hash == hash && entry.peer == peer && entry.id() == id
+            entry.hash == hash && entry.peer == peer && entry.id(&self.answers) == id
         };
         self.by_peer.find(combined(hash, peer), fits).copied()
     }
@@ -297,7 +281,10 @@ impl Requests {
     /// Nothing is kept for this: it looks at every request. That is rare, and mostly the last thing before a fault.
     pub(crate) fn find_handled_earlier(&self, hash: u64, capability: u32, id: &str) -> Option<u32> {
         let fits = |entry: &Entry| {
-            entry.hash == hash && entry.is_with(capability) && entry.delivered && entry.id() == id
+            entry.hash == hash
+                && entry.is_with(capability)
+                && entry.delivered
+                && entry.id(&self.answers) == id
         };
         self.entries.iter().position(fits).map(|slot| slot as u32)
     }
@@ -309,7 +296,7 @@ impl Requests {
         }
         let fits = |slot: &u32| {
             let entry = &self.entries[*slot as usize];
-            entry.hash == hash && entry.is_with(capability) && entry.id() == id
+            entry.hash == hash && entry.is_with(capability) && entry.id(&self.answers) == id
         };
         self.by_capability.find(combined(hash, capability), fits).copied()
     }
@@ -324,7 +311,7 @@ impl Requests {
 
     /// Enters a request into the index by capability, in place of an earlier one of the same id.
     fn index(&mut self, slot: u32) {
-        let entries = &self.entries;
+        let (entries, answers) = (&self.entries, &self.answers);
         let own = &entries[slot as usize];
         let Handler::Capability(capability) = own.handler else { return };
         if !own.delivered {
@@ -332,7 +319,7 @@ impl Requests {
         }
         let same = |slot: &u32| {
             let entry = &entries[*slot as usize];
-            entry.hash == own.hash && entry.is_with(capability) && entry.id() == own.id()
+            entry.hash == own.hash && entry.is_with(capability) && entry.id(answers) == own.id(answers)
         };
         let rehash = |slot: &u32| entries[*slot as usize].hash_by_capability();
         match self.by_capability.entry(combined(own.hash, capability), same, rehash) {
@@ -427,8 +414,9 @@ impl Requests {
     ) -> Option<Box<Live>> {
         self.get(key)?;
         let bytes = answer.line().len();
-        let finished =
-            State::Finished { answer: answer.shared_line(), id: IdPlace::of(answer), finished_ns: now_ns };
+        let id = answer.causation().unwrap_or_default();
+        let answer = self.answers.keep(answer.line(), id, answer.causation_place());
+        let finished = State::Finished { answer, finished_ns: now_ns };
         let state = std::mem::replace(&mut self.entries[key.slot as usize].state, finished);
         self.live -= 1;
         let mut all = self.window;
@@ -482,8 +470,9 @@ impl Requests {
 
     /// Forgets a remembered answer; `own` is the window of its peer.
     pub(crate) fn forget(&mut self, slot: u32, own: &mut Window) {
-        let State::Finished { answer, .. } = &self.entries[slot as usize].state else { return };
+        let State::Finished { answer, .. } = self.entries[slot as usize].state else { return };
         let bytes = answer.len();
+        self.answers.forget(answer);
         let mut all = self.window;
         self.unlink(&mut all, slot, bytes, |entry| &mut entry.all);
         self.window = all;

@@ -4,13 +4,13 @@ use crate::kind::Kind;
 use crate::text::Text;
 use crate::write::write_string;
 use std::fmt;
-use std::sync::Arc;
+use triomphe::{Arc, HeaderSlice};
 
-/// Where a field lies: in the line, or (when it was written with escapes) in the text of decoded strings.
+/// Where a field lies in the text of its message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
-    start: u32,
-    /// The end; the highest bit says that the span lies in the decoded text.
+    pub(crate) start: u32,
+    /// The end; the highest bit says that the span lies in decoded text that stands apart, see [`Span::decoded`].
     end: u32,
 }
 
@@ -23,6 +23,7 @@ impl Span {
         Span { start: start as u32, end: end as u32 }
     }
 
+    /// A field that was written with escapes: its place in the text of decoded strings, while that stands apart.
     pub(crate) fn decoded(start: usize, end: usize) -> Span {
         Span { start: start as u32, end: end as u32 | DECODED_BIT }
     }
@@ -36,6 +37,22 @@ impl Span {
         let (text, end) =
             if self.end & DECODED_BIT == 0 { (line, self.end) } else { (decoded, self.end & !DECODED_BIT) };
         &text[self.start as usize..end as usize]
+    }
+
+    /// The same place when the decoded text is put behind a line of so many bytes.
+    fn behind(self, line_len: u32) -> Span {
+        if self.is_absent() || self.end & DECODED_BIT == 0 {
+            return self;
+        }
+        Span { start: self.start + line_len, end: (self.end & !DECODED_BIT) + line_len }
+    }
+
+    /// The same place with so many bytes added at `at`.
+    fn shifted(self, at: u32, added: u32) -> Span {
+        if self.is_absent() || self.start < at {
+            return self;
+        }
+        Span { start: self.start + added, end: self.end + added }
     }
 }
 
@@ -59,25 +76,28 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// The layout of the same line with so many bytes added at `at`, inside the metadata.
-    fn shifted(self, at: usize, added: usize) -> Layout {
-        let (at, added) = (at as u32, added as u32);
-        let shift = |span: Span| match span {
-            span if span.is_absent() || span.end & DECODED_BIT != 0 => span,
-            Span { start, end } if start >= at => Span { start: start + added, end: end + added },
-            span => span,
-        };
+    /// The layout with every name moved. `data` and the metadata always stand on the line.
+    fn map_names(self, moved: impl Fn(Span) -> Span) -> Layout {
         Layout {
-            type_name: shift(self.type_name),
-            data: shift(self.data),
-            id: shift(self.id),
-            causation: shift(self.causation),
-            correlation: shift(self.correlation),
-            metadata: Span { start: self.metadata.start, end: self.metadata.end + added },
+            type_name: moved(self.type_name),
+            id: moved(self.id),
+            causation: moved(self.causation),
+            correlation: moved(self.correlation),
             ..self
         }
     }
 }
+
+/// What is known of a message, in front of its text.
+#[derive(Debug)]
+pub(crate) struct Header {
+    layout: Layout,
+    /// Where the line ends. Behind it stand the names that it has with escapes, decoded.
+    line_len: u32,
+}
+
+/// A message's fields and text, in one piece of memory.
+pub(crate) type Buffer = Arc<HeaderSlice<Header, str>>;
 
 /// A message: one JSON object on one line, checked once, with its fields found.
 ///
@@ -97,35 +117,31 @@ impl Layout {
 /// # Ok::<(), mainspring_message::Rejection>(())
 /// ```
 #[derive(Clone)]
-pub struct Envelope {
-    line: Arc<str>,
-    decoded: Option<Arc<str>>,
-    layout: Layout,
-}
+pub struct Envelope(Buffer);
 
 impl Envelope {
-    pub(crate) fn assemble(line: Arc<str>, decoded: Option<Arc<str>>, layout: Layout) -> Envelope {
-        Envelope { line, decoded, layout }
+    pub(crate) fn assemble(line: &str, decoded: &str, layout: Layout) -> Envelope {
+        let line_len = line.len() as u32;
+        if decoded.is_empty() {
+            return Envelope(Arc::from_header_and_str(Header { layout, line_len }, line));
+        }
+        let layout = layout.map_names(|name| name.behind(line_len));
+        Envelope(Arc::from_header_and_str(Header { layout, line_len }, &[line, decoded].concat()))
+    }
+
+    #[inline]
+    fn layout(&self) -> &Layout {
+        &self.0.header.layout
     }
 
     #[inline]
     fn text(&self, span: Span) -> &str {
-        let (buffer, end) = self.place(span);
-        &buffer[span.start as usize..end as usize]
-    }
-
-    #[inline]
-    fn place(&self, span: Span) -> (&Arc<str>, u32) {
-        match &self.decoded {
-            Some(decoded) if span.end & DECODED_BIT != 0 => (decoded, span.end & !DECODED_BIT),
-            _ => (&self.line, span.end),
-        }
+        &self.0.slice[span.start as usize..span.end as usize]
     }
 
     #[inline]
     fn share(&self, span: Span) -> Text {
-        let (buffer, end) = self.place(span);
-        Text::slice(buffer, span.start, end)
+        Text::slice(&self.0, span.start, span.end)
     }
 
     #[inline]
@@ -136,38 +152,33 @@ impl Envelope {
     /// The whole message as one line of JSON, without the line break.
     #[inline]
     pub fn line(&self) -> &str {
-        &self.line
-    }
-
-    /// The same line, shared: the least that is worth keeping of a message.
-    #[inline]
-    pub fn shared_line(&self) -> Arc<str> {
-        Arc::clone(&self.line)
+        &self.0.slice[..self.0.header.line_len as usize]
     }
 
     /// Where on the line the causation stands; nothing if there is none, or if it is written with escapes.
     #[inline]
     pub fn causation_place(&self) -> Option<(u32, u32)> {
-        let span = self.layout.causation;
-        (!span.is_absent() && span.end & DECODED_BIT == 0).then_some((span.start, span.end))
+        let span = self.layout().causation;
+        // What is absent stands behind every line.
+        (span.start < self.0.header.line_len).then_some((span.start, span.end))
     }
 
     /// The kind.
     #[inline]
     pub fn kind(&self) -> Kind {
-        self.layout.kind
+        self.layout().kind
     }
 
     /// The type, such as `Memory.Set`.
     #[inline]
     pub fn type_name(&self) -> &str {
-        self.text(self.layout.type_name)
+        self.text(self.layout().type_name)
     }
 
     /// The data, as raw JSON.
     #[inline]
     pub fn data(&self) -> &str {
-        self.text(self.layout.data)
+        self.text(self.layout().data)
     }
 
     /// The data, read as a value of type `T`.
@@ -181,57 +192,57 @@ impl Envelope {
     /// The metadata, as raw JSON.
     #[inline]
     pub fn metadata(&self) -> &str {
-        self.text(self.layout.metadata)
+        self.text(self.layout().metadata)
     }
 
     /// The id (`metadata.id`).
     #[inline]
     pub fn id(&self) -> &str {
-        self.text(self.layout.id)
+        self.text(self.layout().id)
     }
 
     /// When it was made, in milliseconds since the Unix epoch (`metadata.timestamp`).
     #[inline]
     pub fn timestamp_ms(&self) -> u64 {
-        self.layout.timestamp_ms
+        self.layout().timestamp_ms
     }
 
     /// The id of the message that directly caused this one (`metadata.causation`).
     #[inline]
     pub fn causation(&self) -> Option<&str> {
-        self.optional(self.layout.causation)
+        self.optional(self.layout().causation)
     }
 
     /// The workflow that it belongs to (`metadata.correlation`).
     #[inline]
     pub fn correlation(&self) -> Option<&str> {
-        self.optional(self.layout.correlation)
+        self.optional(self.layout().correlation)
     }
 
     /// How long the sender waits for the outcome (`metadata.timeout`).
     #[inline]
     pub fn timeout_ms(&self) -> Option<u64> {
-        (self.layout.timeout_ms != 0).then_some(self.layout.timeout_ms)
+        (self.layout().timeout_ms != 0).then_some(self.layout().timeout_ms)
     }
 
     /// The type as shared text.
     pub fn type_text(&self) -> Text {
-        self.share(self.layout.type_name)
+        self.share(self.layout().type_name)
     }
 
     /// The id as shared text.
     pub fn id_text(&self) -> Text {
-        self.share(self.layout.id)
+        self.share(self.layout().id)
     }
 
     /// The correlation as shared text.
     pub fn correlation_text(&self) -> Option<Text> {
-        (!self.layout.correlation.is_absent()).then(|| self.share(self.layout.correlation))
+        (!self.layout().correlation.is_absent()).then(|| self.share(self.layout().correlation))
     }
 
     /// The data as shared JSON, ready for another message.
     pub fn data_json(&self) -> crate::Json {
-        crate::Json::from_checked(self.share(self.layout.data))
+        crate::Json::from_checked(self.share(self.layout().data))
     }
 
     /// The same message with one more string member in its metadata. The caller vouches that it has none of that name.
@@ -241,21 +252,23 @@ impl Envelope {
     /// # Panics
     /// When the line would grow beyond [`LINE_BYTES_CEILING`].
     pub fn with_metadata_member(&self, name: &str, value: &str) -> Envelope {
-        let at = self.layout.metadata.start as usize + 1;
-        let (head, tail) = self.line.split_at(at);
-        let mut line = String::with_capacity(self.line.len() + name.len() + value.len() + 8);
-        line.push_str(head);
-        write_string(name, &mut line);
-        line.push(':');
-        let value_start = line.len();
-        write_string(value, &mut line);
-        let value_end = line.len();
-        line.push(',');
-        let added = line.len() - at;
-        line.push_str(tail);
-        assert!(line.len() <= LINE_BYTES_CEILING, "a line is at most {LINE_BYTES_CEILING} bytes long");
-        let mut layout = self.layout.shifted(at, added);
-        let mut decoded = self.decoded.clone();
+        let at = self.layout().metadata.start as usize + 1;
+        let (head, tail) = self.0.slice.split_at(at);
+        let mut text = String::with_capacity(self.0.slice.len() + 2 * value.len() + name.len() + 8);
+        text.push_str(head);
+        write_string(name, &mut text);
+        text.push(':');
+        let value_start = text.len();
+        write_string(value, &mut text);
+        let value_end = text.len();
+        text.push(',');
+        let added = (text.len() - at) as u32;
+        text.push_str(tail);
+        let line_len = self.0.header.line_len as usize + added as usize;
+        assert!(line_len <= LINE_BYTES_CEILING, "a line is at most {LINE_BYTES_CEILING} bytes long");
+        let mut layout = self.layout().map_names(|name| name.shifted(at as u32, added));
+        layout.data = layout.data.shifted(at as u32, added);
+        layout.metadata.end += added;
         let place = match name {
             "correlation" => Some(&mut layout.correlation),
             "causation" => Some(&mut layout.causation),
@@ -265,20 +278,18 @@ impl Envelope {
             // Without its quotes; a value that had to be escaped is kept as plain text too.
             *place = Span::plain(value_start + 1, value_end - 1);
             if value_end - value_start - 2 != value.len() {
-                let mut plain = decoded.as_deref().unwrap_or("").to_owned();
-                let start = plain.len();
-                plain.push_str(value);
-                *place = Span::decoded(start, plain.len());
-                decoded = Some(Arc::from(plain.as_str()));
+                let start = text.len();
+                text.push_str(value);
+                *place = Span::plain(start, text.len());
             }
         }
-        Envelope { line: Arc::from(line.as_str()), decoded, layout }
+        Envelope(Arc::from_header_and_str(Header { layout, line_len: line_len as u32 }, &text))
     }
 }
 
 impl PartialEq for Envelope {
     fn eq(&self, other: &Envelope) -> bool {
-        self.line == other.line
+        self.line() == other.line()
     }
 }
 
@@ -286,6 +297,6 @@ impl Eq for Envelope {}
 
 impl fmt::Debug for Envelope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.line)
+        f.write_str(self.line())
     }
 }

@@ -6,7 +6,6 @@ use crate::kind::Kind;
 use crate::scan::{Scanner, StringSpan, Syntax};
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
 
 /// The longest id, causation, correlation or type, in bytes.
 pub const NAME_BYTES_MAX: usize = 256;
@@ -114,14 +113,12 @@ impl Envelope {
         let mut scanner = Scanner::new(text);
         match found.read(text, &mut scanner).and_then(|()| found.layout()) {
             Ok(layout) => {
-                let line: Arc<str> = if scanner.saw_line_break {
-                    // Line breaks between tokens are only whitespace; inside strings they cannot be.
-                    Arc::from(text.replace(['\n', '\r'], " ").as_str())
-                } else {
-                    Arc::from(text)
+                // Line breaks between tokens are only whitespace; inside strings they cannot be.
+                let line = match scanner.saw_line_break {
+                    true => Cow::Owned(text.replace(['\n', '\r'], " ")),
+                    false => Cow::Borrowed(text),
                 };
-                let decoded = (!found.decoded.is_empty()).then(|| Arc::from(found.decoded.as_str()));
-                Ok(Envelope::assemble(line, decoded, layout))
+                Ok(Envelope::assemble(&line, &found.decoded, layout))
             }
             Err((field, fault)) => Err(found.reject(field, fault, text)),
         }

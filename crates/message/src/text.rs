@@ -1,8 +1,9 @@
 //! A piece of text that is cheap to hand on.
 
+use crate::envelope::Buffer;
 use std::fmt;
 use std::ops::Deref;
-use std::sync::Arc;
+use triomphe::Arc;
 
 /// The longest text that is kept in place, in bytes. Ids and types are usually shorter.
 const INLINE_BYTES_MAX: usize = 30;
@@ -23,15 +24,16 @@ pub struct Text(Repr);
 #[derive(Clone)]
 enum Repr {
     Inline { len: u8, bytes: [u8; INLINE_BYTES_MAX] },
-    Shared { buffer: Arc<str>, start: u32, end: u32 },
+    Slice { buffer: Buffer, start: u32, end: u32 },
+    Whole(Arc<str>),
 }
 
 impl Text {
     /// A slice of `buffer`; the caller vouches that the range lies on character boundaries within 4 GiB.
-    pub(crate) fn slice(buffer: &Arc<str>, start: u32, end: u32) -> Text {
-        match Text::inline(&buffer[start as usize..end as usize]) {
+    pub(crate) fn slice(buffer: &Buffer, start: u32, end: u32) -> Text {
+        match Text::inline(&buffer.slice[start as usize..end as usize]) {
             Some(text) => text,
-            None => Text(Repr::Shared { buffer: Arc::clone(buffer), start, end }),
+            None => Text(Repr::Slice { buffer: Arc::clone(buffer), start, end }),
         }
     }
 
@@ -47,7 +49,8 @@ impl Text {
         match &self.0 {
             // SAFETY: `inline` is the only place that makes this variant, and it copies a whole `&str` of `len` bytes.
             Repr::Inline { len, bytes } => unsafe { str::from_utf8_unchecked(&bytes[..usize::from(*len)]) },
-            Repr::Shared { buffer, start, end } => &buffer[*start as usize..*end as usize],
+            Repr::Slice { buffer, start, end } => &buffer.slice[*start as usize..*end as usize],
+            Repr::Whole(text) => text,
         }
     }
 }
@@ -68,14 +71,8 @@ impl AsRef<str> for Text {
 
 impl From<&str> for Text {
     /// Copies the characters.
-    ///
-    /// # Panics
-    /// When the text is 4 GiB or longer.
     fn from(text: &str) -> Text {
-        Text::inline(text).unwrap_or_else(|| {
-            let end = u32::try_from(text.len()).expect("a text is shorter than 4 GiB");
-            Text(Repr::Shared { buffer: Arc::from(text), start: 0, end })
-        })
+        Text::inline(text).unwrap_or_else(|| Text(Repr::Whole(Arc::from(text))))
     }
 }
 
@@ -108,14 +105,18 @@ impl fmt::Display for Text {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Envelope;
 
     #[test]
     fn short_and_long_texts_come_back_as_they_were() {
         for len in [0, 1, INLINE_BYTES_MAX - 1, INLINE_BYTES_MAX, INLINE_BYTES_MAX + 1, 1000] {
             let text = "x".repeat(len);
             assert_eq!(Text::from(text.as_str()).as_str(), text);
-            let buffer: Arc<str> = Arc::from(format!("a{text}b"));
-            assert_eq!(Text::slice(&buffer, 1, 1 + len as u32).as_str(), text);
+            let line = format!(
+                r#"{{"kind":"event","type":"A.B","data":"{text}","metadata":{{"id":"e","timestamp":1}}}}"#
+            );
+            let data = Envelope::parse(line.as_bytes()).unwrap().data_json();
+            assert_eq!(data.as_str(), format!("\"{text}\""));
         }
     }
 }

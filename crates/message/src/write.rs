@@ -5,7 +5,6 @@ use crate::envelope::{Envelope, Layout, Span};
 use crate::kind::Kind;
 use crate::scan::is_plain;
 use crate::text::Text;
-use std::sync::Arc;
 
 /// Appends `text` as a JSON string.
 pub(crate) fn write_string(text: &str, out: &mut String) {
@@ -103,8 +102,7 @@ impl Parts<'_> {
         let mut writer = LineWriter { line: scratch, decoded: String::new() };
         let layout = self.write(&mut writer);
         assert!(writer.line.len() < u32::MAX as usize, "a line is shorter than 4 GiB");
-        let decoded = (!writer.decoded.is_empty()).then(|| Arc::from(writer.decoded.as_str()));
-        Envelope::assemble(Arc::from(writer.line.as_str()), decoded, layout)
+        Envelope::assemble(writer.line, &writer.decoded, layout)
     }
 
     /// Appends the message to `out` as a line, without its line break, for whoever wants the text alone.

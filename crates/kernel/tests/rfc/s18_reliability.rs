@@ -137,6 +137,26 @@ fn s18_2_the_window_is_bounded_in_bytes() {
 }
 
 #[test]
+fn s18_2_the_memory_between_remembered_answers_is_bounded_too() {
+    let mut config = Config::default();
+    config.limits.window_peer_answers_max = 1;
+    config.limits.window_bytes_max = 1 << 20;
+    let mut world = World::booted_with(config, vec![]);
+    let (body, flood) = ("x".repeat(7000), world.connect(0));
+    // Each quiet peer keeps one answer among many that are forgotten at once.
+    for number in 1..=40 {
+        let quiet = world.connect(number);
+        world.ask(quiet, &line("query", "Syscall.Ping", "kept", json!(1)));
+        for other in 0..10 {
+            let id = format!("p-{number}-{other}");
+            world.ask(flood, &line("query", "Syscall.Ping", &id, json!(body)));
+        }
+    }
+    let census = world.kernel.census();
+    assert!((10..=25).contains(&census.window_answers), "{census:?}");
+}
+
+#[test]
 fn s18_2_an_idle_peer_is_forgotten_when_nothing_refers_to_it() {
     let mut world = echo();
     let before = world.kernel.census().peers;
