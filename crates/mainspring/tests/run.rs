@@ -173,3 +173,67 @@ fn the_wait_of_a_component_that_wakes_itself_can_be_set() {
     assert_eq!(text(&output.stdout).lines().last(), Some("would-block after 10000 calls"));
     assert!(started.elapsed() < Duration::from_secs(50));
 }
+
+#[test]
+fn a_variable_that_makes_no_sense_is_told_and_the_default_holds() {
+    let Some(guest) = guest("info") else { return };
+    let output =
+        mainspring().env("MAINSPRING_SOCKET_WAIT_MS", "long").arg("run").arg(guest).output().unwrap();
+    expect(&output, 0);
+    let said = text(&output.stderr);
+    assert!(said.starts_with("mainspring: warning: MAINSPRING_SOCKET_WAIT_MS: "), "{said}");
+    assert!(said.ends_with("; the default holds\n") && said.lines().count() == 1, "{said}");
+}
+
+/// Has the system refuse a program every change of what it watches, as if it had no memory left. Additions are not refused.
+#[cfg(all(target_os = "linux", target_endian = "little"))]
+fn refuse_changes_of_watches(command: &mut Command) {
+    use std::os::unix::process::CommandExt;
+    /// Where a filter finds the low half of the second argument of a system call.
+    const SECOND_ARGUMENT: u32 = 24;
+    let line = |code: u32, value, skip| libc::sock_filter { code: code as u16, jt: 0, jf: skip, k: value };
+    let load = |offset| line(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset, 0);
+    let unless = |value, skip| line(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, value, skip);
+    let end = |verdict| line(libc::BPF_RET | libc::BPF_K, verdict, 0);
+    let mut filter = [
+        load(0),
+        unless(libc::SYS_epoll_ctl as u32, 3),
+        load(SECOND_ARGUMENT),
+        unless(libc::EPOLL_CTL_MOD as u32, 1),
+        end(libc::SECCOMP_RET_ERRNO | libc::ENOMEM as u32),
+        end(libc::SECCOMP_RET_ALLOW),
+    ];
+    let install = move || {
+        let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+        // SAFETY: both calls take plain numbers and, the second one, a live program of as many lines as it says.
+        let refused = unsafe {
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
+                || libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) != 0
+        };
+        if refused { Err(std::io::Error::last_os_error()) } else { Ok(()) }
+    };
+    // SAFETY: between fork and exec it makes two system calls, and allocates nothing.
+    unsafe { command.pre_exec(install) };
+}
+
+#[test]
+#[cfg(all(target_os = "linux", target_endian = "little"))]
+fn a_wait_for_sockets_that_the_system_refuses_is_told_once_and_the_guest_goes_on() {
+    let Some(guest) = guest("wasi-socket.component") else { return };
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let mut command = mainspring();
+    command.args(["run", "--allow-connect", "127.0.0.1:*"]).arg(guest);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    refuse_changes_of_watches(&mut command);
+    let mut child = command.spawn().unwrap();
+    // A connection is watched for data from its beginning; to watch it for room is a change.
+    let orders = format!("connect 127.0.0.1 {port}\npoll 1 write 60000\npoll 1 write 60000\nwrite 1 hello\n");
+    child.stdin.take().unwrap().write_all(orders.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    expect(&output, 0);
+    assert_eq!(text(&output.stdout), "connected 1\nready\nready\nwritten 5\n");
+    let said = text(&output.stderr);
+    assert!(said.starts_with("mainspring: warning: cannot wait for a guest's sockets"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+}

@@ -37,6 +37,8 @@ pub(crate) struct Sockets {
     /// Numbers are never used again: a guest that uses a closed one is told so.
     last: Cell<u64>,
     pace: Pace,
+    /// Whether it was logged that a wait is impossible: the next one will be too, and a guest can try as often as it likes.
+    told_of_failure: Cell<bool>,
 }
 
 struct Opened {
@@ -71,6 +73,7 @@ impl Sockets {
             open: RefCell::default(),
             last: Cell::new(0),
             pace: Pace::new(wait),
+            told_of_failure: Cell::new(false),
         })
     }
 
@@ -242,7 +245,9 @@ impl Sockets {
     async fn wait(&self, socket: &Socket, direction: Readiness, deadline: Option<Instant>) -> News {
         if let Err(code) = socket.watch(direction) {
             // The next call on the socket tells what is wrong with it.
-            tracing::warn!("cannot wait for a guest's socket: {code}");
+            if !self.told_of_failure.replace(true) {
+                tracing::warn!("cannot wait for a guest's sockets, so its calls do not: {code}");
+            }
             return News::Here;
         }
         if !self.has_news() {

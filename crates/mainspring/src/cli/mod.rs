@@ -18,6 +18,7 @@ mod timers;
 mod top;
 mod trace;
 mod up;
+mod warnings;
 mod watch;
 
 use crate::{folder, units};

@@ -1,6 +1,6 @@
 //! `mainspring run`: one guest, in the foreground.
 
-use super::{folder, units};
+use super::{folder, units, warnings};
 use crate::CodeCache;
 use mainspring_host::{
     Component, Exit, Folder, GuestConfig, GuestHandle, GuestStats, HostConfig, Limit, SocketWait, Stdin,
@@ -113,6 +113,7 @@ pub(super) enum Error {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Error> {
+    warnings::show();
     let bytes = read(arguments)?;
     let mut reactor = Reactor::new()?;
     let signals = Signals::watch(&reactor)?;
