@@ -2,7 +2,7 @@
 
 use crate::ids::{ActorRef, ConnectionId, Now};
 use crate::{Change, Kernel, Manifest};
-use mainspring_message::{Draft, Json};
+use mainspring_message::{Draft, Envelope, Json};
 
 /// What the loop is to run: the boot phases LOAD to READY work on this.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -51,6 +51,17 @@ pub enum Input {
     ActorLineTooLong(ActorRef),
     /// See [`Kernel::actor_message`].
     ActorMessage(ActorRef, Box<Draft>),
+    /// See [`Kernel::actor_event`].
+    ActorEvent {
+        /// Who tells it.
+        actor: ActorRef,
+        /// What made it tell it.
+        cause: Envelope,
+        /// The event's type.
+        type_name: String,
+        /// Its data.
+        data: Json,
+    },
     /// See [`Kernel::actor_exited`].
     ActorExited(ActorRef, ActorExit),
     /// See [`Kernel::actor_blocked`].
@@ -86,6 +97,9 @@ impl Kernel {
             Input::ActorLine(actor, line) => self.actor_line(actor, &line, now),
             Input::ActorLineTooLong(actor) => self.actor_line_too_long(actor, now),
             Input::ActorMessage(actor, draft) => self.actor_message(actor, *draft, now),
+            Input::ActorEvent { actor, cause, type_name, data } => {
+                self.actor_event(actor, &cause, &type_name, || data, now);
+            }
             Input::ActorExited(actor, exit) => self.actor_exited(actor, exit, now),
             Input::ActorBlocked(actor) => self.actor_blocked(actor, now),
             Input::ActorReady(actor) => self.actor_ready(actor, now),

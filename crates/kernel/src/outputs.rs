@@ -10,7 +10,7 @@ use crate::kernel::{Kernel, Life};
 use crate::lanes::{Completion, Item};
 use crate::requests::{Origin, Phase, RequestKey};
 use crate::shared::with_verbatim;
-use mainspring_message::{Draft, Envelope, Failure, Kind, Started, Text};
+use mainspring_message::{Draft, Envelope, Failure, Json, Kind, Started, Text};
 
 /// What made an actor speak.
 enum Cause {
@@ -95,14 +95,31 @@ impl Kernel {
             return self.fault(actor, text);
         }
         self.spoke(actor);
-        if draft.kind == Kind::Event
-            && !self.is_wanted(&draft.type_name)
-            && let Some(said) = self.said_unwanted_event(actor, &draft, now)
-        {
-            return self.blame(actor, said);
-        }
         let message = self.compose(&draft, now);
         self.output(actor, message, now);
+    }
+
+    /// A native actor tells an event that `cause` made it tell. If nobody wants it, it is checked and remembered like any
+    /// other, but its data is not even made.
+    pub fn actor_event(
+        &mut self,
+        actor: ActorRef,
+        cause: &Envelope,
+        type_name: &str,
+        data: impl FnOnce() -> Json,
+        now: Now,
+    ) {
+        if !self.listens_to(actor) {
+            return;
+        }
+        let outbound = &self.actors[actor.capability as usize].outbound;
+        if self.is_wanted(type_name) || outbound.needs_data() {
+            let draft = Draft::caused_by(cause, Kind::Event, type_name, data());
+            return self.actor_message(actor, draft, now);
+        }
+        self.spoke(actor);
+        let said = self.said_unwanted_event(actor, cause, type_name, now);
+        self.blame(actor, said);
     }
 
     /// Whether this is the living incarnation; what others say is ignored.
@@ -206,36 +223,31 @@ impl Kernel {
         !self.routes.subscribers(type_name).is_empty() || self.subscribers.wants(type_name)
     }
 
-    /// An event that nobody wants: checked and remembered like any other, and otherwise left unwritten. Nothing if it has to be written to be checked.
     fn said_unwanted_event(
         &mut self,
         actor: ActorRef,
-        draft: &Draft,
+        cause: &Envelope,
+        type_name: &str,
         now: Now,
-    ) -> Option<Result<(), String>> {
-        let verdict = self.actors[actor.capability as usize].outbound.check_draft(draft)?;
-        let (kind, type_name) = (draft.kind, &*draft.type_name);
-        let (causation, correlation) = (draft.causation.as_deref(), draft.correlation.as_deref());
+    ) -> Result<(), String> {
+        let (kind, causation, correlation) = (Kind::Event, Some(cause.id()), cause.correlation());
         let lineage = Lineage { kind, type_name, causation, correlation };
-        let restored = match self.check_lineage(actor, lineage) {
-            Ok((restored, _)) => restored,
-            Err(reason) => return Some(Err(reason)),
-        };
+        self.check_lineage(actor, lineage)?;
+        self.actors[actor.capability as usize]
+            .outbound
+            .check_pair(kind, type_name)
+            .map_err(|violation| format!("{lineage}: {violation}"))?;
         if is_reserved(type_name) {
-            return Some(Err(format!("the {lineage}, whose type is reserved for the loop")));
-        }
-        if let Err(violation) = verdict {
-            return Some(Err(format!("{lineage}: {violation}")));
+            return Err(format!("the {lineage}, whose type is reserved for the loop"));
         }
         self.counters.events_accepted += 1;
         self.counters.events_unheard += 1;
-        let id = if draft.id.is_none() { self.fresh_ids.make() } else { "" };
         self.history.push(&Record {
             kind,
             type_name,
-            id: draft.id.as_deref().unwrap_or(id),
+            id: self.fresh_ids.make(),
             causation,
-            correlation: restored.as_deref().or(correlation),
+            correlation,
             from: Author::Capability(actor.capability),
             to: Audience::Subscribers { capabilities: 0, clients: 0 },
             accepted_ns: now.mono_ns,
@@ -243,7 +255,7 @@ impl Kernel {
             attempts: 0,
             end: None,
         });
-        Some(Ok(()))
+        Ok(())
     }
 
     fn said_request(&mut self, actor: ActorRef, message: &Envelope, now: Now) -> Result<(), String> {

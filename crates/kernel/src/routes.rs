@@ -3,7 +3,7 @@
 use crate::builtins::Builtin;
 use crate::schema::{EnvelopeValidator, Validator, Violation};
 use hashbrown::HashMap;
-use mainspring_message::{Draft, Envelope, Kind};
+use mainspring_message::{Envelope, Kind};
 
 /// Who handles a command or query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,16 +142,18 @@ pub(crate) enum Outbound {
 }
 
 impl Outbound {
-    /// Checks an event that is not written yet; nothing if the schema asks for something of its metadata.
-    pub(crate) fn check_draft(&self, event: &Draft) -> Option<Result<(), Violation>> {
+    /// Whether a message's data decides if its kind and type may leave.
+    pub(crate) fn needs_data(&self) -> bool {
+        matches!(self, Outbound::Whole(_))
+    }
+
+    /// Checks the kind and type of a message that has no data yet.
+    pub(crate) fn check_pair(&self, kind: Kind, type_name: &str) -> Result<(), Violation> {
         match self {
-            Outbound::Anything => Some(Ok(())),
-            Outbound::Pairs(pairs) => match pairs.get(&PairRef(event.kind, &event.type_name)) {
-                Some(validator) if validator.needs_metadata() => None,
-                Some(validator) => Some(validator.check(event.data.as_str(), "")),
-                None => Some(Err(not_in_schema(event.kind, &event.type_name))),
-            },
-            Outbound::Whole(_) => None,
+            Outbound::Pairs(pairs) if pairs.contains_key(&PairRef(kind, type_name)) => Ok(()),
+            Outbound::Pairs(_) => Err(not_in_schema(kind, type_name)),
+            Outbound::Anything | Outbound::Whole(_) => mainspring_message::check_type_name(type_name)
+                .map_err(|reason| Violation { path: "type".into(), reason: reason.into() }),
         }
     }
 

@@ -57,6 +57,7 @@ impl Json {
     }
 
     /// Whether a message around it would nest beyond [`DEPTH_MAX`](crate::DEPTH_MAX).
+    #[inline]
     pub fn is_too_deep(&self) -> bool {
         self.too_deep
     }
@@ -70,6 +71,7 @@ impl Json {
         Json { text: Text::from(text), too_deep }
     }
 
+    #[inline]
     pub(crate) fn from_checked(text: Text) -> Json {
         Json { text, too_deep: false }
     }
@@ -80,6 +82,7 @@ impl Json {
     }
 
     /// The text.
+    #[inline]
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -130,6 +133,7 @@ pub struct Draft {
 
 impl Draft {
     /// A message of this kind and type that nothing caused.
+    #[inline]
     pub fn new(kind: Kind, type_name: impl Into<Text>, data: Json) -> Draft {
         Draft {
             kind,
@@ -143,6 +147,7 @@ impl Draft {
     }
 
     /// A message of this kind and type that `cause` caused, in its workflow.
+    #[inline]
     pub fn caused_by(cause: &Envelope, kind: Kind, type_name: impl Into<Text>, data: Json) -> Draft {
         Draft {
             causation: Some(cause.id_text()),
@@ -152,6 +157,7 @@ impl Draft {
     }
 
     /// The reply to `request`.
+    #[inline]
     pub fn reply(request: &Envelope, data: Json) -> Draft {
         Draft::caused_by(request, Kind::Reply, request.type_text(), data)
     }
@@ -182,6 +188,7 @@ impl Draft {
     }
 
     /// The parts of that line.
+    #[inline]
     pub fn parts<'a>(&'a self, id: &'a str, timestamp_ms: u64) -> crate::Parts<'a> {
         crate::Parts {
             kind: self.kind,

@@ -226,21 +226,25 @@ impl Envelope {
     }
 
     /// The type as shared text.
+    #[inline]
     pub fn type_text(&self) -> Text {
         self.share(self.layout().type_name)
     }
 
     /// The id as shared text.
+    #[inline]
     pub fn id_text(&self) -> Text {
         self.share(self.layout().id)
     }
 
     /// The correlation as shared text.
+    #[inline]
     pub fn correlation_text(&self) -> Option<Text> {
         (!self.layout().correlation.is_absent()).then(|| self.share(self.layout().correlation))
     }
 
     /// The data as shared JSON, ready for another message.
+    #[inline]
     pub fn data_json(&self) -> crate::Json {
         crate::Json::from_checked(self.share(self.layout().data))
     }

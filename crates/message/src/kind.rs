@@ -22,6 +22,7 @@ impl Kind {
     pub const ALL: [Kind; 5] = [Kind::Command, Kind::Query, Kind::Event, Kind::Reply, Kind::Error];
 
     /// The name on the wire.
+    #[inline]
     pub const fn as_str(self) -> &'static str {
         match self {
             Kind::Command => "command",
@@ -38,11 +39,13 @@ impl Kind {
     }
 
     /// Whether this kind asks for an outcome (a command or a query).
+    #[inline]
     pub const fn is_request(self) -> bool {
         matches!(self, Kind::Command | Kind::Query)
     }
 
     /// Whether this kind is an outcome (a reply or an error).
+    #[inline]
     pub const fn is_outcome(self) -> bool {
         matches!(self, Kind::Reply | Kind::Error)
     }

@@ -44,24 +44,20 @@ impl fmt::Display for Rejection {
 
 impl std::error::Error for Rejection {}
 
-/// What a byte can be in a type.
-#[derive(Clone, Copy)]
-enum NamePart {
-    Nothing,
-    Capital,
-    Other,
-    Dot,
-}
+/// What a byte can be in a type: one bit for each.
+const CAPITAL: u8 = 1;
+const OTHER: u8 = 2;
+const DOT: u8 = 4;
 
-const NAME_PARTS: [NamePart; 256] = {
-    let mut parts = [NamePart::Nothing; 256];
+const NAME_PARTS: [u8; 256] = {
+    let mut parts = [0; 256];
     let mut byte = 0;
     while byte < 256 {
         parts[byte] = match byte as u8 {
-            b'A'..=b'Z' => NamePart::Capital,
-            b'a'..=b'z' | b'0'..=b'9' => NamePart::Other,
-            b'.' => NamePart::Dot,
-            _ => NamePart::Nothing,
+            b'A'..=b'Z' => CAPITAL,
+            b'a'..=b'z' | b'0'..=b'9' => OTHER,
+            b'.' => DOT,
+            _ => 0,
         };
         byte += 1;
     }
@@ -76,20 +72,16 @@ pub fn check_type_name(name: &str) -> Result<(), &'static str> {
     if name.len() > NAME_BYTES_MAX {
         return Err("must be at most 256 bytes long");
     }
-    let mut segments = 1;
-    let mut at_start = true;
+    let (mut seen, mut last) = (0, DOT);
     for byte in name.bytes() {
-        match NAME_PARTS[usize::from(byte)] {
-            NamePart::Capital => at_start = false,
-            NamePart::Other if !at_start => {}
-            NamePart::Dot if !at_start => {
-                segments += 1;
-                at_start = true;
-            }
-            _ => return Err("each segment must be a capital letter followed by letters and digits"),
+        let part = NAME_PARTS[usize::from(byte)];
+        // A capital may stand anywhere, anything else not at the start of a segment.
+        if part == 0 || (last == DOT && part != CAPITAL) {
+            return Err("each segment must be a capital letter followed by letters and digits");
         }
+        (seen, last) = (seen | part, part);
     }
-    if at_start || segments < 2 {
+    if last == DOT || seen & DOT == 0 {
         return Err("must have two or more segments joined by dots, such as Memory.Set");
     }
     Ok(())
@@ -416,7 +408,7 @@ fn field_name<'a>(text: &'a str, scanner: &mut Scanner<'_>) -> Step<Cow<'a, str>
 }
 
 /// After a member: whether the object ends here; if not, moves to the next name.
-#[inline]
+#[inline(always)]
 fn ends(scanner: &mut Scanner<'_>) -> Step<bool> {
     scanner.skip_whitespace();
     if scanner.take(b",") {
@@ -445,6 +437,7 @@ fn once(field: &'static str, again: bool) -> Step<()> {
     if again { Err((field, Fault::schema("is there twice"))) } else { Ok(()) }
 }
 
+#[inline]
 fn string(scanner: &mut Scanner<'_>, field: &'static str, again: bool) -> Step<StringSpan> {
     once(field, again)?;
     if scanner.peek() != Some(b'"') {
@@ -454,6 +447,7 @@ fn string(scanner: &mut Scanner<'_>, field: &'static str, again: bool) -> Step<S
     scanner.string().map_err(syntax)
 }
 
+#[inline]
 fn integer(text: &str, scanner: &mut Scanner<'_>, field: &'static str, again: bool) -> Step<u64> {
     once(field, again)?;
     if let Some(number) = scanner.take_integer() {

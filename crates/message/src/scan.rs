@@ -39,11 +39,20 @@ const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 pub(crate) fn is_plain(text: &str) -> bool {
     let bytes = text.as_bytes();
     let Some(last) = bytes.last_chunk::<8>() else {
-        return bytes.iter().all(|byte| *byte >= 0x20 && *byte != b'"' && *byte != b'\\');
+        return specials(short_word(bytes)) == 0;
     };
     // The last word may overlap the one before it.
     let words = bytes.as_chunks::<8>().0.iter();
     words.chain([last]).all(|word| specials(u64::from_le_bytes(*word)) == 0)
+}
+
+/// Fewer than eight bytes as one word: each of them somewhere in it, and nothing else but spaces.
+#[inline]
+fn short_word(bytes: &[u8]) -> u64 {
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        return u64::from(u32::from_le_bytes(*first)) << 32 | u64::from(u32::from_le_bytes(*last));
+    }
+    bytes.iter().fold(u64::from_le_bytes(*b"        "), |word, byte| word << 8 | u64::from(*byte))
 }
 
 /// Marks (in the high bit of each byte) the first quote, backslash or control character of eight bytes. Marks above

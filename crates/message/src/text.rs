@@ -30,6 +30,7 @@ enum Repr {
 
 impl Text {
     /// A slice of `buffer`; the caller vouches that the range lies on character boundaries within 4 GiB.
+    #[inline]
     pub(crate) fn slice(buffer: &Buffer, start: u32, end: u32) -> Text {
         match Text::inline(&buffer.slice[start as usize..end as usize]) {
             Some(text) => text,
@@ -37,6 +38,7 @@ impl Text {
         }
     }
 
+    #[inline]
     fn inline(text: &str) -> Option<Text> {
         let mut bytes = [0; INLINE_BYTES_MAX];
         bytes.get_mut(..text.len())?.copy_from_slice(text.as_bytes());
@@ -58,12 +60,14 @@ impl Text {
 impl Deref for Text {
     type Target = str;
 
+    #[inline]
     fn deref(&self) -> &str {
         self.as_str()
     }
 }
 
 impl AsRef<str> for Text {
+    #[inline]
     fn as_ref(&self) -> &str {
         self.as_str()
     }
@@ -71,6 +75,7 @@ impl AsRef<str> for Text {
 
 impl From<&str> for Text {
     /// Copies the characters.
+    #[inline]
     fn from(text: &str) -> Text {
         Text::inline(text).unwrap_or_else(|| Text(Repr::Whole(Arc::from(text))))
     }

@@ -1,7 +1,7 @@
 //! Section 9: the routing laws.
 
 use super::support::*;
-use mainspring_message::{Draft, Json, Kind};
+use mainspring_message::{Draft, Envelope, Json, Kind};
 use serde_json::json;
 
 #[test]
@@ -60,39 +60,51 @@ fn s9_4_an_event_that_nobody_wants_is_fine_and_counted() {
 }
 
 #[test]
-fn s9_4_an_event_of_an_actor_that_nobody_wants_takes_no_place_and_is_held_to_the_same_rules() {
+fn s9_4_an_event_of_a_native_actor_that_nobody_wants_is_held_to_the_rules_and_never_made() {
     let mut store = manifest("store", &["command:Store.Put"]);
     store.outbound = Some(json!({ "properties": {
         "kind": { "const": "event" }, "type": { "const": "Store.Changed" }, "data": { "type": "integer" },
     } }));
-    // What it says, and whether that is a fault.
-    let said = [
-        ("Store.Changed", Json::from(json!(7)), Some("c-1"), Some("flow"), false),
-        ("Store.Changed", Json::from(json!(7)), Some("c-1"), None, false),
-        ("Store.Changed", Json::from(json!(7)), Some("c-1"), Some("another"), true),
-        ("Store.Changed", Json::from(json!(7)), Some("stranger"), None, true),
-        ("Store.Changed", Json::from(json!("seven")), Some("c-1"), None, true),
-        ("Store.Other", Json::from(json!(7)), Some("c-1"), None, true),
-    ];
-    for (type_name, data, causation, correlation, is_fault) in said {
+    let stranger = line("command", "Store.Put", "stranger", json!(1));
+    let stranger = Envelope::parse(stranger.as_bytes()).unwrap();
+    // What it tells, whether it was given the cause, and whether that is a fault.
+    let said = [("Store.Changed", true, false), ("Store.Changed", false, true), ("Store.Other", true, true)];
+    for (type_name, is_given, is_fault) in said {
         let mut world = World::booted(vec![store.clone()]);
         let client = world.connect(1);
-        let correlated = json!({ "correlation": "flow" });
-        world.ask(client, &line_with("command", "Store.Put", "c-1", json!(1), correlated));
-        let (actor, _) = world.only_delivered();
-        let draft = Draft {
-            causation: causation.map(Into::into),
-            correlation: correlation.map(Into::into),
-            ..Draft::new(Kind::Event, type_name, data)
-        };
-        world.kernel.actor_message(actor, draft.clone(), world.now);
-        assert_eq!(world.kernel.census().user_lane, 0, "{draft:?}");
+        world.ask(client, &line("command", "Store.Put", "c-1", json!(1)));
+        let (actor, request) = world.only_delivered();
+        let cause = if is_given { &request } else { &stranger };
+        world.kernel.actor_event(actor, cause, type_name, || unreachable!("nobody wants it"), world.now);
+        assert_eq!(world.kernel.census().user_lane, 0, "{type_name}");
         world.run();
         let counters = world.kernel.counters();
         let taken = u64::from(!is_fault);
-        assert_eq!((counters.events_accepted, counters.events_unheard), (taken, taken), "{draft:?}");
-        assert_eq!(counters.actor_faults, u64::from(is_fault), "{draft:?}");
+        assert_eq!((counters.events_accepted, counters.events_unheard), (taken, taken), "{type_name}");
+        assert_eq!(counters.actor_faults, u64::from(is_fault), "{type_name}");
     }
+}
+
+#[test]
+fn s9_4_an_event_of_a_native_actor_that_somebody_wants_is_made_and_checked_whole() {
+    let mut store = manifest("store", &["command:Store.Put"]);
+    store.outbound = Some(json!({ "properties": {
+        "kind": { "const": "event" }, "type": { "const": "Store.Changed" }, "data": { "type": "integer" },
+    } }));
+    let mut audit = manifest("audit", &["command:Audit.Read"]);
+    audit.subscribes = vec!["Store.Changed".into()];
+    let mut world = World::booted(vec![store, audit]);
+    let client = world.connect(1);
+    let correlated = json!({ "correlation": "flow" });
+    world.ask(client, &line_with("command", "Store.Put", "c-1", json!(1), correlated));
+    let (actor, request) = world.only_delivered();
+    world.kernel.actor_event(actor, &request, "Store.Changed", || json!(7).into(), world.now);
+    world.run();
+    let (to, event) = world.only_delivered();
+    assert_eq!((to.capability, event.type_name(), event.data()), (1, "Store.Changed", "7"));
+    assert_eq!((event.causation(), event.correlation()), (Some("c-1"), Some("flow")));
+    world.kernel.actor_event(actor, &request, "Store.Changed", || json!("seven").into(), world.now);
+    assert_eq!(world.kernel.counters().actor_faults, 1);
 }
 
 #[test]

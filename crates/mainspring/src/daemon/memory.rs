@@ -1,7 +1,7 @@
 //! The capability `Memory`: values by key, for as long as the daemon runs.
 
 use super::actors::{Native, Port};
-use mainspring_message::{Draft, Envelope, Json, Kind, ObjectWriter};
+use mainspring_message::{Draft, Envelope, Json, ObjectWriter};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -180,8 +180,9 @@ impl Memory {
 
     /// Tells that a key changed.
     fn tell(&mut self, message: &Envelope, port: &Port, key: &str, change: &str) {
-        let data = ObjectWriter::new(&mut self.scratch).string("key", key).string("change", change).finish();
-        port.message(Draft::caused_by(message, Kind::Event, "Memory.Changed", data));
+        port.event(message, "Memory.Changed", || {
+            ObjectWriter::new(&mut self.scratch).string("key", key).string("change", change).finish()
+        });
     }
 
     fn answers(&mut self) -> &Answers {

@@ -3,7 +3,7 @@
 use super::super::hub::Hub;
 use super::super::lines::Cut;
 use mainspring_kernel::{ActorExit, ActorRef};
-use mainspring_message::Draft;
+use mainspring_message::{Draft, Envelope, Json};
 use std::rc::Rc;
 
 /// No message is shorter.
@@ -89,6 +89,12 @@ impl Port {
     /// The actor, which is native, said a message.
     pub fn message(&self, draft: Draft) {
         self.hub.feed(|kernel, now| kernel.actor_message(self.actor, draft, now));
+    }
+
+    /// The actor, which is native, tells an event that `cause` made it tell. `data` is asked for it if somebody wants the event;
+    /// it must not use this port.
+    pub fn event(&self, cause: &Envelope, type_name: &str, data: impl FnOnce() -> Json) {
+        self.hub.feed(|kernel, now| kernel.actor_event(self.actor, cause, type_name, data, now));
     }
 
     /// The actor takes no more for now.
