@@ -90,7 +90,7 @@ impl History {
         let outcome_id = record.end.map(|end| end.outcome_id);
         let texts =
             [Some(record.id), Some(record.type_name), record.causation, record.correlation, outcome_id];
-        let bytes = HEAD_BYTES + texts.iter().flatten().map(|text| text.len()).sum::<usize>();
+        let bytes = texts.iter().fold(HEAD_BYTES, |sum, text| sum + text.map_or(0, str::len));
         if bytes > self.bytes_max {
             return;
         }
@@ -103,7 +103,7 @@ impl History {
             self.newer.reserve_exact(self.bytes_max);
         }
         self.newer.extend_from_slice(&head(record, &texts));
-        for text in texts.into_iter().flatten() {
+        for text in texts.map(Option::unwrap_or_default) {
             self.newer.extend_from_slice(text.as_bytes());
         }
     }

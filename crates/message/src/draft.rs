@@ -209,19 +209,9 @@ impl Draft {
     /// With the field at fault, as [`Envelope::parse`] would.
     pub fn check(&self) -> Result<(), (&'static str, &'static str)> {
         crate::check_type_name(&self.type_name).map_err(|reason| ("type", reason))?;
-        for (field, text) in [
-            ("metadata.id", &self.id),
-            ("metadata.causation", &self.causation),
-            ("metadata.correlation", &self.correlation),
-        ] {
-            let Some(text) = text else { continue };
-            if text.is_empty() {
-                return Err((field, "must not be empty"));
-            }
-            if text.len() > crate::NAME_BYTES_MAX {
-                return Err((field, "must be at most 256 bytes long"));
-            }
-        }
+        check_name("metadata.id", &self.id)?;
+        check_name("metadata.causation", &self.causation)?;
+        check_name("metadata.correlation", &self.correlation)?;
         if self.timeout_ms.is_some_and(|timeout| timeout == 0 || timeout > crate::INTEGER_MAX) {
             return Err(("metadata.timeout", "must be between 1 and 2^53 milliseconds"));
         }
@@ -232,6 +222,14 @@ impl Draft {
             return Err(("metadata.causation", "is missing: a reply or error names its request"));
         }
         Ok(())
+    }
+}
+
+fn check_name(field: &'static str, text: &Option<Text>) -> Result<(), (&'static str, &'static str)> {
+    match text.as_deref().map_or(1, str::len) {
+        0 => Err((field, "must not be empty")),
+        1..=crate::NAME_BYTES_MAX => Ok(()),
+        _ => Err((field, "must be at most 256 bytes long")),
     }
 }
 

@@ -353,17 +353,15 @@ enum MetadataField {
 /// The name at the cursor, and its colon. The usual spelling is recognised whole, any other is scanned.
 #[inline]
 fn top_field(text: &str, scanner: &mut Scanner<'_>) -> Step<TopField> {
-    if scanner.take(b"\"kind\":") {
-        return Ok(TopField::Kind);
-    }
-    if scanner.take(b"\"type\":") {
-        return Ok(TopField::Type);
-    }
-    if scanner.take(b"\"data\":") {
-        return Ok(TopField::Data);
-    }
-    if scanner.take(b"\"metadata\":") {
-        return Ok(TopField::Metadata);
+    let usual = match scanner.second() {
+        b'k' => scanner.take(b"\"kind\":").then_some(TopField::Kind),
+        b't' => scanner.take(b"\"type\":").then_some(TopField::Type),
+        b'd' => scanner.take(b"\"data\":").then_some(TopField::Data),
+        b'm' => scanner.take(b"\"metadata\":").then_some(TopField::Metadata),
+        _ => None,
+    };
+    if let Some(field) = usual {
+        return Ok(field);
     }
     Ok(match &*field_name(text, scanner)? {
         "kind" => TopField::Kind,
@@ -376,17 +374,15 @@ fn top_field(text: &str, scanner: &mut Scanner<'_>) -> Step<TopField> {
 
 #[inline]
 fn metadata_field(text: &str, scanner: &mut Scanner<'_>) -> Step<MetadataField> {
-    if scanner.take(b"\"id\":") {
-        return Ok(MetadataField::Id);
-    }
-    if scanner.take(b"\"timestamp\":") {
-        return Ok(MetadataField::Timestamp);
-    }
-    if scanner.take(b"\"causation\":") {
-        return Ok(MetadataField::Causation);
-    }
-    if scanner.take(b"\"correlation\":") {
-        return Ok(MetadataField::Correlation);
+    let usual = match scanner.second() {
+        b'i' => scanner.take(b"\"id\":").then_some(MetadataField::Id),
+        b't' => scanner.take(b"\"timestamp\":").then_some(MetadataField::Timestamp),
+        b'c' if scanner.take(b"\"causation\":") => Some(MetadataField::Causation),
+        b'c' => scanner.take(b"\"correlation\":").then_some(MetadataField::Correlation),
+        _ => None,
+    };
+    if let Some(field) = usual {
+        return Ok(field);
     }
     Ok(match &*field_name(text, scanner)? {
         "id" => MetadataField::Id,

@@ -79,6 +79,12 @@ impl<'a> Scanner<'a> {
         self.bytes.get(self.at).copied()
     }
 
+    /// The byte after the one at the cursor: the first of a name in quotes.
+    #[inline]
+    pub(crate) fn second(&self) -> u8 {
+        self.bytes.get(self.at + 1).copied().unwrap_or(0)
+    }
+
     #[inline]
     pub(crate) fn skip_whitespace(&mut self) {
         while let Some(byte) = self.peek() {
@@ -170,11 +176,16 @@ impl<'a> Scanner<'a> {
             }
             self.at += 8;
         }
-        while let Some(byte) = self.peek() {
-            if byte == b'"' || byte == b'\\' || byte < 0x20 {
-                return;
-            }
-            self.at += 1;
+        self.at += (specials(self.last_word()).trailing_zeros() as usize / 8).min(self.bytes.len() - self.at);
+    }
+
+    /// The fewer than eight bytes that are left, and zeroes behind them.
+    #[inline]
+    fn last_word(&self) -> u64 {
+        let rest = &self.bytes[self.at..];
+        match self.bytes.last_chunk::<8>() {
+            Some(last) if !rest.is_empty() => u64::from_le_bytes(*last) >> (64 - 8 * rest.len()),
+            _ => rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
         }
     }
 

@@ -148,10 +148,7 @@ impl<'a> Scan<'a> {
         }
         loop {
             self.skip_space();
-            let found = self.name(&shape.properties, hint)?;
-            self.skip_space();
-            self.eat(b':')?;
-            match found {
+            match self.name(&shape.properties, hint)? {
                 Some(at) => {
                     seen |= 1 << at;
                     hint = at + 1;
@@ -195,40 +192,22 @@ impl<'a> Scan<'a> {
         (shape.count.0 <= count && count <= shape.count.1).then_some(())
     }
 
-    /// Reads a name and finds the property of that name, tried first at `hint`.
+    /// Reads a name and its colon, and finds the property of that name, tried first at `hint`.
     #[inline]
     fn name(&mut self, properties: &[Property], hint: usize) -> Option<Option<usize>> {
-        if let Some(packed) = self.short_name() {
-            if properties.get(hint).is_some_and(|known| known.packed == packed) {
-                return Some(Some(hint));
-            }
-            return Some(properties.iter().position(|known| known.packed == packed));
+        if let Some(Property { written: Some(written), .. }) = properties.get(hint)
+            && self.bytes[self.at..].starts_with(written)
+        {
+            self.at += written.len();
+            return Some(Some(hint));
         }
         let name = self.string()?;
         if name.escaped {
             return None;
         }
-        let same = |known: &Property| known.name.as_bytes() == name.bytes;
-        if properties.get(hint).is_some_and(same) {
-            return Some(Some(hint));
-        }
-        Some(properties.iter().position(same))
-    }
-
-    /// Reads a name of one to seven plain bytes as one word, or nothing (and stays) if it is another.
-    #[inline]
-    fn short_name(&mut self) -> Option<u64> {
-        if self.peek()? != b'"' {
-            return None;
-        }
-        let word = u64::from_le_bytes(*self.bytes.get(self.at + 1..)?.first_chunk::<8>()?);
-        let marks = marks(word);
-        let length = marks.trailing_zeros() / 8;
-        if marks == 0 || length == 0 || self.bytes.get(self.at + 1 + length as usize) != Some(&b'"') {
-            return None;
-        }
-        self.at += length as usize + 2;
-        Some(word & ((1 << (8 * length)) - 1))
+        self.skip_space();
+        self.eat(b':')?;
+        Some(properties.iter().position(|known| known.name.as_bytes() == name.bytes))
     }
 
     fn string(&mut self) -> Option<Text<'a>> {
@@ -263,9 +242,12 @@ impl<'a> Scan<'a> {
             }
             self.at += 8;
         }
-        while self.peek().is_some_and(|byte| byte != b'"' && byte != b'\\') {
-            self.at += 1;
-        }
+        let rest = &self.bytes[self.at..];
+        let word = match self.bytes.last_chunk::<8>() {
+            Some(last) if !rest.is_empty() => u64::from_le_bytes(*last) >> (64 - 8 * rest.len()),
+            _ => rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+        };
+        self.at += (marks(word).trailing_zeros() as usize / 8).min(rest.len());
     }
 
     /// Skips an escape, but not one of a surrogate: whether those pair up is for the library to say.

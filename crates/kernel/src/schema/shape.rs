@@ -79,20 +79,10 @@ pub(super) struct ObjectShape {
 
 #[derive(Clone, Debug)]
 pub(super) struct Property {
-    /// The name as one word, see [`pack`]; 0 if it does not fit.
-    pub(super) packed: u64,
     pub(super) name: Box<str>,
+    /// The name as it is usually written, with quotes and colon; nothing if it needs escapes.
+    pub(super) written: Option<Box<[u8]>>,
     pub(super) shape: Shape,
-}
-
-/// A name of one to eight bytes as a word that no other name has, or 0.
-fn pack(name: &str) -> u64 {
-    let mut word = [0; 8];
-    match word.get_mut(..name.len()) {
-        Some(bytes) if !name.contains('\0') => bytes.copy_from_slice(name.as_bytes()),
-        _ => return 0,
-    }
-    u64::from_le_bytes(word)
 }
 
 #[derive(Clone, Debug)]
@@ -274,7 +264,9 @@ impl Compiler<'_> {
 }
 
 fn property(name: &str, shape: Shape) -> Property {
-    Property { packed: pack(name), name: name.into(), shape }
+    let is_plain = name.chars().all(|character| character >= ' ' && !matches!(character, '"' | '\\'));
+    let written = is_plain.then(|| format!("\"{name}\":").into_bytes().into());
+    Property { name: name.into(), written, shape }
 }
 
 fn type_bits(value: &Value) -> Option<u8> {
