@@ -1,8 +1,8 @@
 //! A bare echo server on the reactor: what a socket costs before anybody understands what comes through it.
 
+use bench_support::echo;
 use mainspring_reactor::{Async, Handle, Reactor};
-use std::io::{Read, Write};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 
 const BUFFER_BYTES: usize = 64 * 1024;
 
@@ -22,20 +22,7 @@ async fn accept(handle: Handle, listener: Async<UnixListener>) {
     while let Ok((stream, _)) = listener.read_with(|listener| listener.accept()).await {
         let watched = stream.set_nonblocking(true).ok().and_then(|()| Async::new(&handle, stream).ok());
         if let Some(stream) = watched {
-            drop(handle.spawn(serve(stream)));
-        }
-    }
-}
-
-async fn serve(stream: Async<UnixStream>) {
-    let mut buffer = vec![0; BUFFER_BYTES];
-    while let Ok(count @ 1..) = stream.read_with(|mut stream| stream.read(&mut buffer)).await {
-        let mut rest = &buffer[..count];
-        while !rest.is_empty() {
-            match stream.write_with(|mut stream| stream.write(rest)).await {
-                Ok(count) => rest = &rest[count..],
-                Err(_) => return,
-            }
+            drop(handle.spawn(echo(stream, BUFFER_BYTES)));
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::cases::{self, Case};
 use crate::subjects::{self, Subject};
 use crate::targets;
-use bench_support::{Keep, Options, Results, measure, report, write_json};
+use bench_support::{Keep, Options, Results, measure, publish, run_rounds};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -60,24 +60,22 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     let mut results = Results::new("bus");
     let rounds = options.rounds.unwrap_or(if options.quick { ROUNDS_QUICK } else { ROUNDS });
     let load_ms = if options.quick { LOAD_MS_QUICK } else { LOAD_MS };
-    for round in 0..rounds as usize {
-        eprintln!("round {} of {rounds}", round + 1);
-        for case in &cases {
+    run_rounds(
+        &cases,
+        |_| rounds,
+        Duration::MAX,
+        |case, round| {
             for position in 0..measured.len() {
                 let subject = &measured[(position + round) % measured.len()];
                 if let Err(problem) = put_under_load(subject, case, load_ms, &mut results) {
                     eprintln!("{} {}: {problem}", case.name, subject.name);
                 }
             }
-        }
-    }
+        },
+    );
     targets::derive(&mut results, &cases);
-    print!("{}", report(&results, &targets::all()));
-    match &options.json {
-        Some(path) => write_json(path, &results.rows())
-            .map_err(|error| format!("cannot write {}: {error}", path.display())),
-        None => Ok(()),
-    }
+    publish(&results, &targets::all(), options);
+    Ok(())
 }
 
 /// One load on one subject; the figures go to the results.

@@ -3,7 +3,7 @@
 use crate::cases::Case;
 use crate::harness::{Folder, print_defaults, put_under_load};
 use crate::subjects;
-use bench_support::{Keep, Options, Results, Target, report, write_json};
+use bench_support::{Keep, Options, Results, Target, publish};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -51,10 +51,6 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
         results.record("soak", subject.name, metric, "MiB", Keep::Median, value);
     }
     results.record("soak", subject.name, "growth", "times", Keep::Median, highest / first);
-    print!("{}", report(&results, &[Target::at_most("soak", "growth", GROWTH_MAX)]));
-    match &options.json {
-        Some(path) => write_json(path, &results.rows())
-            .map_err(|error| format!("cannot write {}: {error}", path.display())),
-        None => Ok(()),
-    }
+    publish(&results, &[Target::at_most("soak", "growth", GROWTH_MAX)], options);
+    Ok(())
 }

@@ -1,12 +1,11 @@
 //! Rounds: every subject of every case once, again and again, each time in a process of its own.
 
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use bench_support::{Keep, Measurement, Options, Results, measure, report, write_json};
+use bench_support::{Case, Keep, Measurement, Options, Results, measure, publish, run_rounds};
 
-use crate::cases::{self, Case};
-use crate::targets;
+use crate::{cases, targets};
 
 /// A subject that takes longer than this for one measurement hangs.
 const SUBJECT_TIME_LIMIT: Duration = Duration::from_secs(120);
@@ -15,24 +14,11 @@ const SUBJECT_TIME_LIMIT: Duration = Duration::from_secs(120);
 pub(crate) fn run(options: &Options) {
     let mut cases = cases::all(options.quick);
     cases.retain(|case| options.wants_case(case.name));
-    let started = Instant::now();
     let mut results = Results::new("guests");
     let rounds = |case: &Case| options.rounds.unwrap_or(case.rounds);
-    let last = cases.iter().map(rounds).max().unwrap_or(0);
-    for round in 0..last {
-        eprintln!("round {} of {last}, after {:.0} s", round + 1, started.elapsed().as_secs_f64());
-        for case in cases.iter().filter(|case| round < rounds(case)) {
-            run_case(case, round as usize, options, &mut results);
-        }
-    }
+    run_rounds(&cases, rounds, Duration::MAX, |case, round| run_case(case, round, options, &mut results));
     targets::derive(&mut results);
-    print!("{}", report(&results, &targets::all()));
-    if let Some(path) = &options.json
-        && let Err(error) = write_json(path, &results.rows())
-    {
-        eprintln!("cannot write {}: {error}", path.display());
-        std::process::exit(1);
-    }
+    publish(&results, &targets::all(), options);
 }
 
 /// One measurement of every subject. Each round begins with another subject, so that none always follows the same one.

@@ -8,7 +8,7 @@ mod echo;
 mod payload;
 mod peers;
 
-use bench_support::{CountingAllocator, Keep, Options, Results, Target, process_cpu_ns, report, write_json};
+use bench_support::{CountingAllocator, Keep, Options, Results, Target, process_cpu_ns, publish};
 
 use crate::cases::Case;
 
@@ -36,13 +36,7 @@ fn main() {
         count_allocations(case, &mut results);
     }
     derive(&mut results);
-    print!("{}", report(&results, &targets()));
-    if let Some(path) = &options.json
-        && let Err(error) = write_json(path, &results.rows())
-    {
-        eprintln!("kernel-bench: cannot write {}: {error}", path.display());
-        std::process::exit(1);
-    }
+    publish(&results, &targets(), &options);
 }
 
 fn measure(case: &mut Case, results: &mut Results) {

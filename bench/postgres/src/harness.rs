@@ -2,9 +2,9 @@
 
 use crate::cases::{self, Case};
 use crate::targets;
-use bench_support::{Keep, Measurement, Options, Results, measure, report, write_json};
+use bench_support::{Keep, Measurement, Options, Results, measure, publish, run_rounds};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A subject that takes longer than this for one measurement hangs.
 const SUBJECT_TIME_LIMIT: Duration = Duration::from_secs(180);
@@ -14,23 +14,10 @@ pub(crate) fn run(options: &Options) {
     prepare(cases::rows(options.quick));
     let mut cases = cases::all(options.quick);
     cases.retain(|case| options.wants_case(case.name));
-    let started = Instant::now();
     let mut results = Results::new("postgres");
     let rounds = |case: &Case| options.rounds.unwrap_or(case.rounds);
-    let last = cases.iter().map(rounds).max().unwrap_or(0);
-    for round in 0..last {
-        eprintln!("round {} of {last}, after {:.0} s", round + 1, started.elapsed().as_secs_f64());
-        for case in cases.iter().filter(|case| round < rounds(case)) {
-            run_case(case, round as usize, options, &mut results);
-        }
-    }
-    print!("{}", report(&results, &targets::all()));
-    if let Some(path) = &options.json
-        && let Err(error) = write_json(path, &results.rows())
-    {
-        eprintln!("cannot write {}: {error}", path.display());
-        std::process::exit(1);
-    }
+    run_rounds(&cases, rounds, Duration::MAX, |case, round| run_case(case, round, options, &mut results));
+    publish(&results, &targets::all(), options);
 }
 
 /// Fills the table that is read.

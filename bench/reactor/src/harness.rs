@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use bench_support::{Keep, Measurement, Options, Results, measure, report, write_json};
+use bench_support::{Case, Keep, Measurement, Options, Results, measure, publish, run_rounds};
 
-use crate::cases::{self, Case};
-use crate::{c_subjects, subjects, system_calls, targets};
+use crate::{c_subjects, cases, subjects, system_calls, targets};
 
 /// A subject that takes longer than this for one measurement hangs.
 const SUBJECT_TIME_LIMIT: Duration = Duration::from_secs(120);
@@ -46,30 +45,14 @@ pub(crate) fn run(options: &Options) {
     let programs = Programs::prepare(options);
     let mut cases = cases::all(options.quick);
     cases.retain(|case| options.wants_case(case.name));
-    let started = Instant::now();
     let mut results = Results::new("reactor");
     let rounds = |case: &Case| options.rounds.unwrap_or(case.rounds);
-    let last = cases.iter().map(rounds).max().unwrap_or(0);
-    for round in 0..last {
-        if options.quick && round > 0 && started.elapsed() > QUICK_TIME_LIMIT {
-            eprintln!("the machine is busy: {round} of {last} rounds in the time of a quick run");
-            break;
-        }
-        eprintln!("round {} of {last}, after {:.0} s", round + 1, started.elapsed().as_secs_f64());
-        for case in cases.iter().filter(|case| round < rounds(case)) {
-            run_case(case, round as usize, &programs, &mut results);
-        }
-    }
+    let time_limit = if options.quick { QUICK_TIME_LIMIT } else { Duration::MAX };
+    run_rounds(&cases, rounds, time_limit, |case, round| run_case(case, round, &programs, &mut results));
     if options.wants_case(cases::TURNS_CASE) {
         count_turns(&programs, &mut results);
     }
-    print!("{}", report(&results, &targets::all()));
-    if let Some(path) = &options.json
-        && let Err(error) = write_json(path, &results.rows())
-    {
-        eprintln!("cannot write {}: {error}", path.display());
-        std::process::exit(1);
-    }
+    publish(&results, &targets::all(), options);
 }
 
 /// One measurement of every subject. Each round begins with another subject, so that none always follows the same one.

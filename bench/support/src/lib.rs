@@ -1,4 +1,4 @@
-//! What every benchmark suite shares: options, clocks, interleaved rounds, rows, targets and the table.
+//! What every benchmark suite shares: options, cases, clocks, interleaved rounds, rows, targets and the table.
 //!
 //! A suite measures the same work on several *subjects* (Mainspring, the bare system calls, its peers). One measurement
 //! is a [`Row`]: suite, case, subject, metric, unit, value. Every round runs each subject once, so that a noisy moment of
@@ -20,22 +20,30 @@
 //! ```
 
 mod allocations;
+mod case;
 mod child;
 mod clock;
 mod core;
+mod echo;
 mod options;
+mod publish;
 mod results;
+mod rounds;
 mod row;
 mod table;
 mod target;
 
 pub use allocations::{CountingAllocator, count_allocations};
+pub use case::Case;
 pub use child::{Failure, Measurement, measure};
 pub use clock::{monotonic_ns, process_cpu_ns};
 pub use core::stay_on_one_core;
+pub use echo::echo;
 pub use options::{Options, UsageError};
+pub use publish::publish;
 pub use results::{Entry, Keep, Results};
-pub use row::{Row, write_json};
+pub use rounds::run_rounds;
+pub use row::Row;
 pub use table::report;
 pub use target::{Limit, Target, Verdict};
 

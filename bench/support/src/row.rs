@@ -26,7 +26,7 @@ pub struct Row {
 /// # Errors
 ///
 /// Whatever writing the file fails with.
-pub fn write_json(path: &Path, rows: &[Row]) -> io::Result<()> {
+pub(crate) fn write_json(path: &Path, rows: &[Row]) -> io::Result<()> {
     std::fs::write(path, to_json(rows))
 }
 

@@ -2,8 +2,7 @@
 
 use crate::server::{Load, measure_client};
 use mainspring_reactor::{Async, Handle, Reactor};
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 
 /// As in the guest.
 const BUFFER_BYTES: usize = 4096;
@@ -25,19 +24,6 @@ async fn accept(handle: Handle, listener: Async<TcpListener>) {
         let (stream, _) = listener.read_with(|listener| listener.accept()).await.expect("connections arrive");
         stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true)).expect("a TCP stream");
         let stream = Async::new(&handle, stream).expect("a stream can be watched");
-        drop(handle.spawn(serve(stream)).expect("the loop is open"));
-    }
-}
-
-async fn serve(stream: Async<TcpStream>) {
-    let mut buffer = vec![0; BUFFER_BYTES];
-    while let Ok(count @ 1..) = stream.read_with(|mut stream| stream.read(&mut buffer)).await {
-        let mut rest = &buffer[..count];
-        while !rest.is_empty() {
-            match stream.write_with(|mut stream| stream.write(rest)).await {
-                Ok(count) => rest = &rest[count..],
-                Err(_) => return,
-            }
-        }
+        drop(handle.spawn(bench_support::echo(stream, BUFFER_BYTES)).expect("the loop is open"));
     }
 }

@@ -209,9 +209,9 @@ fn poll(fds: &mut [libc::pollfd], wait: Wait, deadline: Option<Instant>) -> io::
     let timeout = remaining(wait, deadline)
         .map(|nanos| libc::timespec { tv_sec: nanos / NANOS_PER_SECOND, tv_nsec: nanos % NANOS_PER_SECOND });
     let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    let count = fds.len() as libc::nfds_t;
     // SAFETY: the slice is valid for its length during the call, and the timeout is null or points to a live timespec.
-    let ready =
-        unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout, std::ptr::null()) };
+    let ready = unsafe { libc::ppoll(fds.as_mut_ptr(), count, timeout, std::ptr::null()) };
     usize::try_from(ready).map_err(|_| io::Error::last_os_error())
 }
 
