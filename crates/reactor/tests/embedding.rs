@@ -9,7 +9,9 @@ use std::cell::{Cell, RefCell};
 use std::os::fd::RawFd;
 use std::rc::Rc;
 use std::time::Duration;
-use support::descriptors::{Borrowed, ReservedNumber, drain, readable_socket, sockets, write_byte};
+use support::callbacks::{draining, noting_call};
+use support::descriptors::{Borrowed, drain, sockets, write_byte};
+use support::ghosts::haunt;
 use support::{Log, NOW, PATIENCE, reactor, settle};
 
 fn embedded() -> (Reactor, RawFd) {
@@ -178,17 +180,7 @@ fn r12_the_descriptor_stays_valid_when_the_set_is_rebuilt() {
     let (mut reactor, fd) = embedded();
     let (left, right) = sockets();
     reactor.watch(left).on_read(|stream, _| _ = drain(&*stream)).start().unwrap();
-    // A registration that cannot be removed, which makes the loop rebuild its set.
-    let (ghost, _peer) = readable_socket();
-    let number = ReservedNumber::new();
-    number.open(&ghost);
-    let watcher = reactor.watch_raw(number.0, ()).on_read(|(), _| ()).start().unwrap();
-    number.close();
-    reactor.unwatch(watcher);
-    for _ in 0..3 {
-        reactor.poll(NOW).unwrap();
-    }
-    assert_eq!(reactor.stats().rebuilds, 1);
+    let _ghost = haunt(&mut reactor);
     assert_eq!(reactor.embedding_fd().unwrap(), fd);
     assert!(!is_ready(fd), "the ghost is gone for the host as well");
     write_byte(&right);
@@ -202,17 +194,8 @@ fn outside_22_a_loop_runs_inside_another_loop_of_its_own_kind() {
     let mut outer = Reactor::new().unwrap();
     let log = Log::new();
     let (left, right) = sockets();
-    let calls = log.clone();
-    inner
-        .watch(left)
-        .on_read(move |stream, _| {
-            drain(&*stream);
-            calls.note("inner read")
-        })
-        .start()
-        .unwrap();
-    let calls = log.clone();
-    inner.after(Duration::from_millis(1), move |_| calls.note("inner timer")).unwrap();
+    inner.watch(left).on_read(draining(&log, "inner read")).start().unwrap();
+    inner.after(Duration::from_millis(1), noting_call(&log, "inner timer")).unwrap();
     let inner = RefCell::new(inner);
     let turns = Rc::new(Cell::new(0));
     let count = turns.clone();

@@ -6,7 +6,8 @@ use mainspring_reactor::{Backend, Interest, Mode, Readiness};
 use std::fs::{File, OpenOptions};
 use std::io::Read;
 use std::time::Duration;
-use support::descriptors::{ReservedNumber, drain, readable_socket, sockets, write_byte};
+use support::callbacks::draining;
+use support::descriptors::{ReservedNumber, readable_socket, sockets, write_byte};
 use support::{Log, NOW, PATIENCE, on_each_backend, reactor, settle, virtual_reactor};
 
 /// A regular file that has something to read: the program itself.
@@ -98,15 +99,7 @@ on_each_backend! {
         let calls = log.clone();
         reactor.watch(regular_file()).on_read(move |_, _| calls.note("file")).start().unwrap();
         let (left, right) = sockets();
-        let calls = log.clone();
-        reactor
-            .watch(left)
-            .on_read(move |stream, _| {
-                drain(&*stream);
-                calls.note("socket")
-            })
-            .start()
-            .unwrap();
+        reactor.watch(left).on_read(draining(&log, "socket")).start().unwrap();
         let calls = log.clone();
         reactor.after(Duration::ZERO, move |_| calls.note("timer")).unwrap();
         write_byte(&right);

@@ -293,16 +293,7 @@ fn h14_a_set_that_the_child_keeps_open_does_not_haunt_the_parents_host() {
     end.set_nonblocking(false).unwrap();
     // The child never uses its copy of the loop, but has the set open.
     let child = fork(|| _ = std::io::Read::read(&mut &end, &mut [0]).unwrap());
-    let (ghost, _peer) = readable_socket();
-    let number = support::descriptors::ReservedNumber::new();
-    number.open(&ghost);
-    let watcher = reactor.watch_raw(number.0, ()).on_read(|(), _| ()).start().unwrap();
-    number.close();
-    reactor.unwatch(watcher);
-    for _ in 0..3 {
-        reactor.poll(NOW).unwrap();
-    }
-    assert_eq!(reactor.stats().rebuilds, 1);
+    let _ghost = support::ghosts::haunt(&mut reactor);
     assert!(!is_readable(fd), "the old set lives on in the child, with a source that is ready");
     done.write_all(b"x").unwrap();
     child.join();

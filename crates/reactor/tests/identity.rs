@@ -11,6 +11,7 @@ use std::time::Duration;
 use support::descriptors::{
     ReservedNumber, drain, drain_number, peer_is_closed, pipe, readable_socket, sockets, write_byte,
 };
+use support::ghosts::haunt;
 use support::{Log, NOW, NoteOnDrop, on_each_backend, reactor, settle};
 
 on_each_backend! {
@@ -402,7 +403,7 @@ on_each_backend! {
         };
         first.sort_unstable();
         assert_eq!(first, ["level", "oneshot"]);
-        haunt(&mut reactor);
+        let _ghost = haunt(&mut reactor);
         let mut after = log.take();
         after.dedup();
         assert_eq!(
@@ -418,22 +419,6 @@ on_each_backend! {
         rest.sort_unstable();
         assert_eq!(rest, ["oneshot", "parked", "quiet"]);
     }
-}
-
-/// Leaves a registration behind that cannot be removed, and lets the loop find out.
-fn haunt(reactor: &mut Reactor) {
-    let before = reactor.stats().rebuilds;
-    let (old, _peer) = readable_socket();
-    let number = ReservedNumber::new();
-    number.open(&old);
-    let watcher = reactor.watch_raw(number.0, ()).on_read(|(), _| ()).start().unwrap();
-    number.close();
-    reactor.unwatch(watcher);
-    for _ in 0..4 {
-        reactor.poll(NOW).unwrap();
-    }
-    let rebuilt = u64::from(reactor.backend() == Backend::Epoll);
-    assert_eq!(reactor.stats().rebuilds, before + rebuilt);
 }
 
 /// Two numbers that are ready, and a source that takes one of them over.
@@ -559,7 +544,7 @@ fn r1_a_rebuild_gives_a_reused_number_to_nobody() {
     drop(old);
     let watcher = reactor.watch_raw(number.0, ()).on_read(|(), _| panic!("not its source")).start().unwrap();
     number.open(&new);
-    haunt(&mut reactor);
+    let _ghost = haunt(&mut reactor);
     assert_eq!(settle(&mut reactor, 5), 0);
     assert!(!reactor.is_watching(watcher), "what it watched is gone, so it is gone");
     assert_eq!(reactor.watcher_count(), 0);

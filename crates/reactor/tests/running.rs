@@ -10,8 +10,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use support::callbacks::noting_call;
-use support::descriptors::{drain, readable_socket, sockets, write_byte};
+use support::callbacks::{draining, noting, noting_call};
+use support::descriptors::{readable_socket, sockets, write_byte};
 use support::processes::thread_cpu_time;
 use support::{Log, NOW, NoteOnDrop, PATIENCE, on_each_backend, panic_of, reactor, settle, virtual_reactor};
 
@@ -121,8 +121,7 @@ on_each_backend! {
         let mut reactor = reactor(backend);
         let log = Log::new();
         let (left, _right) = readable_socket();
-        let calls = log.clone();
-        reactor.watch(left).on_read(move |_, _| calls.note("read")).start().unwrap();
+        reactor.watch(left).on_read(noting(&log, "read")).start().unwrap();
         let now = reactor.now();
         reactor.at(now, noting_call(&log, "timer")).unwrap();
         reactor.defer(noting_call(&log, "deferred")).unwrap();
@@ -366,15 +365,7 @@ on_each_backend! {
         let (mut reactor, clock) = virtual_reactor(backend);
         let log = Log::new();
         let (left, right) = sockets();
-        let calls = log.clone();
-        reactor
-            .watch(left)
-            .on_read(move |stream, _| {
-                drain(&*stream);
-                calls.note("read")
-            })
-            .start()
-            .unwrap();
+        reactor.watch(left).on_read(draining(&log, "read")).start().unwrap();
         let (calls, long) = (log.clone(), clock.clone());
         let slow = move |_: &Handle| {
             long.advance(Duration::from_secs(60));

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
-use support::callbacks::noting_call;
+use support::callbacks::{draining, noting_call};
 use support::descriptors::{drain, many_descriptors, readable_socket};
 use support::{
     Log, NOW, NoteOnDrop, PATIENCE, frozen_reactor, on_each_backend, reactor, settle, virtual_reactor,
@@ -406,16 +406,8 @@ on_each_backend! {
         let calls = log.clone();
         let wakeup = reactor.wakeup(move |_| calls.note("wake-up")).unwrap();
         wakeup.signal();
-        let calls = log.clone();
         let (left, _right) = readable_socket();
-        reactor
-            .watch(left)
-            .on_read(move |stream, _| {
-                drain(&*stream);
-                calls.note("descriptor")
-            })
-            .start()
-            .unwrap();
+        reactor.watch(left).on_read(draining(&log, "descriptor")).start().unwrap();
         reactor.poll(NOW).unwrap();
         assert_eq!(log.take(), ["descriptor", "wake-up", "timer", "deferred", "task"]);
         drop(handle);

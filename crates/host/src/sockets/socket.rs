@@ -115,27 +115,14 @@ impl Socket {
         guest: &GuestContext,
         direction: Readiness,
         wanted: usize,
-        mut call: impl FnMut(&OwnedFd, usize) -> Result<usize, Errno>,
+        call: impl FnMut(&OwnedFd, usize) -> Result<usize, Errno>,
     ) -> Result<usize, Errno> {
         self.sent.set(self.sent.get().difference(direction));
-        let Ok(allowed) = guest.take_bandwidth(&self.signal, wanted) else { return Err(Errno::AGAIN) };
-        loop {
-            let outcome = call(&self.fd, allowed);
-            match outcome {
-                Err(Errno::INTR) => continue,
-                Err(Errno::AGAIN) => self.registration.would_block(&self.fd, direction),
-                _ => self.blocked.set(self.blocked.get().difference(direction)),
-            }
-            if let Ok(count) = outcome {
-                guest.spend_bandwidth(count);
-                // Less than asked for means that there is no more, unless the end or an error is next.
-                let ending = self.signal.readiness().intersects(Readiness::HANGUP | Readiness::ERROR);
-                if count > 0 && count < allowed && !ending {
-                    self.registration.would_block(&self.fd, direction);
-                }
-            }
-            return outcome;
+        let outcome = self.registration.transfer(guest, &self.fd, direction, wanted, call);
+        if outcome != Err(Errno::AGAIN) {
+            self.blocked.set(self.blocked.get().difference(direction));
         }
+        outcome
     }
 }
 

@@ -92,7 +92,7 @@ impl TcpStream {
         guest: &GuestContext,
         direction: Readiness,
         wanted: usize,
-        mut call: impl FnMut(&OwnedFd, usize) -> Result<usize, Errno>,
+        call: impl FnMut(&OwnedFd, usize) -> Result<usize, Errno>,
     ) -> Result<usize, ErrorCode> {
         let state = self.state.borrow();
         let socket = match &*state {
@@ -100,26 +100,7 @@ impl TcpStream {
             State::Failed(code) => return Err(*code),
             State::Open(socket) => socket,
         };
-        let allowed = guest.take_bandwidth(&self.signal, wanted)?;
-        loop {
-            match call(&socket.fd, allowed) {
-                Ok(count) => {
-                    guest.spend_bandwidth(count);
-                    // Less than asked for means that there is no more, unless the end or an error is next.
-                    let ending = self.signal.readiness().intersects(Readiness::HANGUP | Readiness::ERROR);
-                    if count > 0 && count < allowed && !ending {
-                        socket.registration.would_block(&socket.fd, direction);
-                    }
-                    return Ok(count);
-                }
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => {
-                    socket.registration.would_block(&socket.fd, direction);
-                    return Err(ErrorCode::Again);
-                }
-                Err(errno) => return Err(code_for(errno)),
-            }
-        }
+        socket.registration.transfer(guest, &socket.fd, direction, wanted, call).map_err(code_for)
     }
 }
 

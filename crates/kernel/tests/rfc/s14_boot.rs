@@ -19,6 +19,22 @@ fn by_hand() -> World {
     world
 }
 
+/// A boot by hand that has come as far as its adapters.
+fn with_actors() -> World {
+    let mut world = by_hand();
+    start_actors(&mut world);
+    world
+}
+
+fn start_actors(world: &mut World) {
+    for capability in [0, 1] {
+        world.kernel.actor_spawned(actor(capability), Ok(()), world.now);
+    }
+    for capability in [0, 1] {
+        world.kernel.actor_attached(actor(capability), Ok(()), world.now);
+    }
+}
+
 fn actor(capability: u32) -> ActorRef {
     ActorRef { capability, incarnation: 1 }
 }
@@ -60,12 +76,7 @@ fn s14_1_the_phases_come_in_order_and_each_waits_for_all_of_the_last() {
 fn s14_1_messages_that_come_during_the_boot_wait_for_ready() {
     let mut world = by_hand();
     let client = world.connect(1);
-    for capability in [0, 1] {
-        world.kernel.actor_spawned(actor(capability), Ok(()), world.now);
-    }
-    for capability in [0, 1] {
-        world.kernel.actor_attached(actor(capability), Ok(()), world.now);
-    }
+    start_actors(&mut world);
     world.send(client, &line("command", "Memory.Set", "c-1", json!(1)));
     assert_eq!(world.run(), Turn::Idle);
     assert!(world.delivered.is_empty());
@@ -121,13 +132,7 @@ fn s14_3_a_failed_spawn_is_reported_undone_and_ends_with_a_code() {
 
 #[test]
 fn s14_3_a_failed_adapter_undoes_adapters_and_actors() {
-    let mut world = by_hand();
-    for capability in [0, 1] {
-        world.kernel.actor_spawned(actor(capability), Ok(()), world.now);
-    }
-    for capability in [0, 1] {
-        world.kernel.actor_attached(actor(capability), Ok(()), world.now);
-    }
+    let mut world = with_actors();
     world.kernel.adapter_started(0, Ok("a".into()), world.now);
     world.kernel.adapter_started(1, Err("address in use".into()), world.now);
     world.settle();
@@ -187,13 +192,7 @@ fn s14_3_a_manifest_with_mistakes_fails_the_boot_and_names_them() {
 
 #[test]
 fn s14_3_what_clients_asked_during_a_boot_that_fails_is_answered_and_they_are_closed() {
-    let mut world = by_hand();
-    for capability in [0, 1] {
-        world.kernel.actor_spawned(actor(capability), Ok(()), world.now);
-    }
-    for capability in [0, 1] {
-        world.kernel.actor_attached(actor(capability), Ok(()), world.now);
-    }
+    let mut world = with_actors();
     world.kernel.adapter_started(0, Ok("a".into()), world.now);
     let client = world.connect(1);
     world.send(client, &line("command", "Memory.Set", "c-1", json!(1)));
@@ -213,13 +212,7 @@ fn s14_3_what_clients_asked_during_a_boot_that_fails_is_answered_and_they_are_cl
 
 #[test]
 fn s14_3_an_adapter_that_is_still_starting_is_stopped_too() {
-    let mut world = by_hand();
-    for capability in [0, 1] {
-        world.kernel.actor_spawned(actor(capability), Ok(()), world.now);
-    }
-    for capability in [0, 1] {
-        world.kernel.actor_attached(actor(capability), Ok(()), world.now);
-    }
+    let mut world = with_actors();
     world.kernel.adapter_started(0, Err("address in use".into()), world.now);
     world.settle();
     let stopped = |adapter| world.count(|effect| *effect == Effect::StopAdapter { adapter });

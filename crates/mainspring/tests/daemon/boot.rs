@@ -1,7 +1,9 @@
 //! The boot, its summary, its failures, and who may have the socket.
 
 use crate::guests::guest;
-use crate::support::{Client, Daemon, LIBRARY, eventually, exists, mainspring, process, signal_process};
+use crate::support::{
+    Client, Daemon, LIBRARY, eventually, exists, mainspring, process, signal_process, start_at,
+};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -90,14 +92,7 @@ fn a_socket_that_was_left_behind_is_replaced() {
     daemon.signal("KILL");
     daemon.wait();
     assert!(exists(&socket), "a killed daemon leaves its socket behind");
-    let mut second = mainspring()
-        .args(["up", "--no-config", "--socket"])
-        .arg(&socket)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    eventually("the second one listens", || UnixStream::connect(&socket).is_ok());
+    let mut second = start_at(&socket, &[], Stdio::null());
     Client::new(UnixStream::connect(&socket).unwrap()).query("Syscall.Ping", json!({}));
     signal_process(second.id(), "TERM");
     assert!(second.wait().unwrap().success());

@@ -1,9 +1,10 @@
 //! The daemon as a service: readiness, logs, numbers.
 
-use crate::support::{Daemon, PATIENCE, eventually, mainspring, process};
+use crate::support::{Client, Daemon, PATIENCE, eventually, process, start_at};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::path::Path;
 use std::process::Stdio;
 use tempfile::TempDir;
 
@@ -60,25 +61,23 @@ fn the_log_can_be_json_with_the_name_of_who_complains() {
     daemon.end();
 }
 
+/// Has the daemon write so many lines to its log: each client that is closed for nonsense is one.
+fn fill_log(socket: &Path, lines: usize) {
+    let nonsense = b"x\n".repeat(150);
+    for _ in 0..lines {
+        // The daemon may close before everything is written.
+        let _ = UnixStream::connect(socket).unwrap().write_all(&nonsense);
+    }
+}
+
 #[test]
 fn a_log_that_nobody_reads_holds_nobody_up() {
     let folder = TempDir::new().unwrap();
     let socket = folder.path().join("s");
-    let mut child = mainspring()
-        .args(["up", "--no-config", "--socket"])
-        .arg(&socket)
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    eventually("it listens", || UnixStream::connect(&socket).is_ok());
-    // Each of these is a line of the log: far more than a pipe holds.
-    let nonsense = b"x\n".repeat(150);
-    for _ in 0..2000 {
-        let mut stream = UnixStream::connect(&socket).unwrap();
-        let _ = stream.write_all(&nonsense);
-    }
-    let mut client = crate::support::Client::new(UnixStream::connect(&socket).unwrap());
+    let mut child = start_at(&socket, &[], Stdio::piped());
+    // Far more than a pipe holds.
+    fill_log(&socket, 2000);
+    let mut client = Client::new(UnixStream::connect(&socket).unwrap());
     client.query("Syscall.Ping", json!(1));
     drop(child.stderr.take());
     client.query("Syscall.Ping", json!(2));
@@ -90,19 +89,9 @@ fn a_log_that_nobody_reads_holds_nobody_up() {
 fn a_log_that_is_read_again_tells_what_is_missing_though_nothing_more_is_logged() {
     let folder = TempDir::new().unwrap();
     let socket = folder.path().join("s");
-    let mut child = mainspring()
-        .args(["up", "--no-config", "--log-json", "--socket"])
-        .arg(&socket)
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    eventually("it listens", || UnixStream::connect(&socket).is_ok());
-    let nonsense = b"x\n".repeat(150);
-    for _ in 0..5000 {
-        let _ = UnixStream::connect(&socket).unwrap().write_all(&nonsense);
-    }
-    let mut client = crate::support::Client::new(UnixStream::connect(&socket).unwrap());
+    let mut child = start_at(&socket, &["--log-json"], Stdio::piped());
+    fill_log(&socket, 5000);
+    let mut client = Client::new(UnixStream::connect(&socket).unwrap());
     eventually("all have been heard", || {
         client.query("Sys.Stats", json!({}))["gauges"]["connections"] == json!(1)
     });

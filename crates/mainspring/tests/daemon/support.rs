@@ -143,6 +143,15 @@ impl Daemon {
     }
 }
 
+/// A daemon without a configuration, which listens at `socket`; for tests that look at its start, its streams or its end themselves.
+pub(crate) fn start_at(socket: &Path, words: &[&str], log: Stdio) -> Child {
+    let mut command = mainspring();
+    command.args(["up", "--no-config", "--socket"]).arg(socket).args(words);
+    let child = command.stdout(Stdio::null()).stderr(log).spawn().expect("the program");
+    eventually("it listens", || UnixStream::connect(socket).is_ok());
+    child
+}
+
 impl Drop for Daemon {
     fn drop(&mut self) {
         if std::thread::panicking() {

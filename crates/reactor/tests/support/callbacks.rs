@@ -1,6 +1,7 @@
 //! Callbacks that note that they were called.
 
 use super::Log;
+use super::descriptors::drain;
 use mainspring_reactor::{Event, Handle, Reactor, Watcher};
 use std::os::unix::net::UnixStream;
 
@@ -11,6 +12,18 @@ pub(crate) fn noting<T>(
 ) -> impl FnMut(&mut T, &Event<'_>) + 'static {
     let log = log.clone();
     move |_, _| log.note(word)
+}
+
+/// The same, for one that reads whatever is there first.
+pub(crate) fn draining(
+    log: &Log<&'static str>,
+    word: &'static str,
+) -> impl FnMut(&mut UnixStream, &Event<'_>) + 'static {
+    let log = log.clone();
+    move |stream, _| {
+        drain(&*stream);
+        log.note(word);
+    }
 }
 
 /// A call, deferred or of a timer, that notes something.

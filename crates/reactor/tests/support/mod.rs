@@ -5,6 +5,7 @@
 
 pub(crate) mod callbacks;
 pub(crate) mod descriptors;
+pub(crate) mod ghosts;
 pub(crate) mod processes;
 
 use mainspring_reactor::{Backend, Builder, Mode, Reactor, VirtualClock};
