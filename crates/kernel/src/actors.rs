@@ -165,7 +165,11 @@ impl Actor {
     /// Why it takes no mail, and the error for a request that comes now.
     pub(crate) fn trouble(&self) -> (Failure, String) {
         let failure = if self.is_gone() { Failure::Routing } else { Failure::Unhealthy };
-        (failure, format!("{} is {}", self.manifest.id, self.state_name()))
+        let remedy = match failure {
+            Failure::Unhealthy => "; the log says why, and Sys.ResetActor starts it anew",
+            _ => "",
+        };
+        (failure, format!("{} is {}{remedy}", self.manifest.id, self.state_name()))
     }
 
     /// Whether it was taken out of the loop and has ended: only its place is left.

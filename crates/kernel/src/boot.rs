@@ -2,7 +2,7 @@
 
 use crate::actors::{Actor, ActorState};
 use crate::candidate::{Candidate, check_manifest};
-use crate::effect::{Effect, Level};
+use crate::effect::Effect;
 use crate::ids::{ActorRef, Now};
 use crate::input::BootPlan;
 use crate::kernel::{Job, Kernel, Life, ns};
@@ -269,7 +269,6 @@ impl Kernel {
         // An error names what caused it; the boot was caused by nothing but itself.
         let cause = self.fresh_ids.make().to_owned();
         let report = self.loop_message(Kind::Error, failure.type_name(), &data, Some(&cause), None, now);
-        self.log(Level::Error, format!("boot failed in {words}"));
         self.effects.push(Effect::BootFailed { report });
         // What came in through the adapters that had started is answered like everything else.
         for key in self.requests.live_keys() {

@@ -1,6 +1,6 @@
 //! Clients: what they may still send, what they have not read yet, which events they want.
 
-use crate::effect::{CloseReason, Effect, Level};
+use crate::effect::{CloseReason, Effect};
 use crate::ids::{ConnectionId, Now, Source};
 use crate::kernel::Kernel;
 use crate::lanes::Sender;
@@ -104,7 +104,6 @@ impl Kernel {
             return;
         }
         self.counters.connections_evicted += 1;
-        self.log(Level::Warn, format!("{connection} closed: {reason:?}"));
         self.effects.push(Effect::Close { connection, reason });
         self.connection_closed(connection, now);
     }

@@ -65,6 +65,7 @@ impl Kernel {
     pub(crate) fn publish(&mut self, event: &Envelope, now: Now) -> Audience {
         let mut heard = false;
         let wanted = self.routes.subscribers(event.type_name()).len();
+        let mut reached = 0;
         for at in 0..wanted {
             let subscriber = &self.routes.subscribers(event.type_name())[at];
             let capability = subscriber.capability;
@@ -74,7 +75,7 @@ impl Kernel {
             };
             heard = true;
             match verdict {
-                Ok(()) => self.post_event(capability, event, now),
+                Ok(()) => reached += u32::from(self.post_event(capability, event, now)),
                 Err(violation) => {
                     let reason = format!("breaks the schema of its subscriber: {violation}");
                     self.bury(Owner::Capability(capability), event.clone(), &reason, 0, now);
@@ -87,7 +88,7 @@ impl Kernel {
         for connection in &clients {
             self.write_event(*connection, event, now);
         }
-        let to = Audience::Subscribers { capabilities: wanted as u32, clients: clients.len() as u32 };
+        let to = Audience::Subscribers { capabilities: reached, clients: clients.len() as u32 };
         self.fan_out = clients;
         if !heard && !is_reserved(event.type_name()) {
             self.counters.events_unheard += 1;
@@ -95,7 +96,8 @@ impl Kernel {
         to
     }
 
-    fn post_event(&mut self, capability: u32, event: &Envelope, now: Now) {
+    /// Puts an event into a mailbox; false if it became a dead letter instead.
+    fn post_event(&mut self, capability: u32, event: &Envelope, now: Now) -> bool {
         let bytes = event.line().len();
         let actor = &mut self.actors[capability as usize];
         let closed = matches!(actor.state, ActorState::Unhealthy(_) | ActorState::Stopped)
@@ -103,12 +105,14 @@ impl Kernel {
         if closed || !actor.mailbox_takes(bytes) {
             let trouble = if closed { actor.state_name() } else { "out of room in its mailbox" };
             let reason = format!("its subscriber {} is {trouble}", actor.manifest.id);
-            return self.bury(Owner::Capability(capability), event.clone(), &reason, 0, now);
+            self.bury(Owner::Capability(capability), event.clone(), &reason, 0, now);
+            return false;
         }
         actor.mail_len += 1;
         actor.mail_bytes += bytes;
         actor.mailbox.push_back(Mail::Event(event.clone()));
         self.pump(capability, now);
+        true
     }
 
     /// Delivers from the mailbox, in order, for as long as the actor takes what is next.

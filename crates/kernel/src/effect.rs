@@ -109,6 +109,18 @@ pub enum Level {
     Error,
 }
 
+impl std::fmt::Display for CloseReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            CloseReason::Full => "there are too many connections",
+            CloseReason::BadLines => "too many of its lines in a row were no messages",
+            CloseReason::SlowReader => "it does not read its answers",
+            CloseReason::SlowSubscriber => "it does not keep up with its events",
+            CloseReason::Shutdown => "the loop is shutting down",
+        })
+    }
+}
+
 /// Why the kernel closes a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CloseReason {

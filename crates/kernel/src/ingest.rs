@@ -104,7 +104,10 @@ impl Kernel {
         let Some(client) = self.connections.get_mut(&connection) else { return };
         client.bad_lines += 1;
         let too_many = client.bad_lines > self.config.limits.bad_lines_max;
-        let text = rejection.to_string();
+        let mut text = rejection.to_string();
+        if too_many {
+            text.push_str("; too many lines in a row were no messages, so the connection is closed");
+        }
         let mut data = String::new();
         let error = ErrorData {
             failure: rejection.failure,
@@ -219,7 +222,13 @@ impl Kernel {
     /// The handler of a request whose data fits its schema.
     pub(crate) fn route_request(&self, message: &Envelope) -> Result<Handler, Refusal> {
         let Some(route) = self.routes.route(message.kind(), message.type_name()) else {
-            let text = format!("type: no capability handles {} {}", message.kind(), message.type_name());
+            let (kind, name) = (message.kind(), message.type_name());
+            let other = if kind == Kind::Command { Kind::Query } else { Kind::Command };
+            let hint = match self.routes.route(other, name) {
+                Some(_) => format!("; it is a {other}"),
+                None => String::new(),
+            };
+            let text = format!("type: no capability handles {kind} {name}{hint}");
             return Err(Refusal::new(Failure::Routing, text));
         };
         if let Some(validator) = &route.inbound {
@@ -273,11 +282,15 @@ impl Kernel {
     fn check_request_limits(&self, peer: u32) -> Result<(), Refusal> {
         let limits = &self.config.limits;
         if self.peers.get(peer).requests >= limits.peer_requests_max {
-            let text = format!("more than {} unfinished requests of one peer", limits.peer_requests_max);
+            let text = format!(
+                "more than {} unfinished requests of one peer (limits.peer_requests_max)",
+                limits.peer_requests_max
+            );
             return Err(Refusal::new(Failure::LimitExceeded, text));
         }
         if self.requests.live() >= limits.requests_max {
-            let text = format!("more than {} unfinished requests in all", limits.requests_max);
+            let text =
+                format!("more than {} unfinished requests in all (limits.requests_max)", limits.requests_max);
             return Err(Refusal::new(Failure::Overloaded, text));
         }
         Ok(())
@@ -316,7 +329,10 @@ impl Kernel {
         if queue.len() >= limits.lane_messages_max.saturating_mul(2)
             || queue.bytes() >= limits.lane_bytes_max.saturating_mul(2)
         {
-            let text = format!("{} messages of this sender are waiting already", queue.len());
+            let text = format!(
+                "{} messages of this sender are waiting already (limits.lane_messages_max, limits.lane_bytes_max)",
+                queue.len()
+            );
             return Err(Refusal::new(Failure::LimitExceeded, text));
         }
         Ok(())

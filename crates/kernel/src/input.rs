@@ -22,6 +22,15 @@ pub enum ActorExit {
     Failed(String),
 }
 
+impl std::fmt::Display for ActorExit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ActorExit::Done => f.write_str("it ended by itself"),
+            ActorExit::Failed(reason) => f.write_str(reason),
+        }
+    }
+}
+
 /// One input. Each has a method of the same meaning on [`Kernel`]; [`Kernel::apply`] takes the value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {

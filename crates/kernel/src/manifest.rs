@@ -65,7 +65,7 @@ pub enum RestartWhen {
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct RestartPolicy {
-    /// When at all.
+    /// After which ends there is a restart.
     pub when: RestartWhen,
     /// Restarts within the window before the capability counts as unhealthy.
     pub max_restarts: u32,

@@ -194,8 +194,8 @@ struct ErrorShape<'a> {
 
 fn check_error(message: &Envelope) -> Result<(), Violation> {
     let fault = |reason: String| Violation { path: "data".into(), reason };
-    let shape: ErrorShape<'_> = message.data_as().map_err(|error| {
-        fault(format!("an error's data must be an object with code (400 to 599) and message: {error}"))
+    let shape: ErrorShape<'_> = message.data_as().map_err(|_| {
+        fault("an error's data must be an object with code (400 to 599) and message (text)".to_owned())
     })?;
     if (400..600).contains(&shape.code) {
         return Ok(());

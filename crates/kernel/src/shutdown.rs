@@ -23,7 +23,11 @@ impl Kernel {
         }
         self.life = Life::Draining;
         let given_up = self.schedules.len();
-        self.log(Level::Info, format!("shutting down: {reason}; {given_up} scheduled messages are given up"));
+        let given_up = match given_up {
+            0 => String::new(),
+            count => format!("; scheduled messages that are given up: {count}"),
+        };
+        self.log(Level::Info, format!("shutting down: {reason}{given_up}"));
         self.cancel_all_schedules();
         for (at, adapter) in self.boot_state.adapters.iter_mut().enumerate() {
             if adapter.state != AdapterState::Ended {

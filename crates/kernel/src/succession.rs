@@ -208,7 +208,11 @@ impl Kernel {
         let (id, peer) = (it.manifest.id.clone(), it.peer);
         self.empty_mailbox(capability, now);
         let given_up = self.cancel_schedules_of(peer);
-        self.log(Level::Info, format!("{id} was removed; {given_up} of its scheduled messages are given up"));
+        let given_up = match given_up {
+            0 => String::new(),
+            count => format!("; scheduled messages of it that are given up: {count}"),
+        };
+        self.log(Level::Info, format!("{id} was removed{given_up}"));
         self.announce("Sys.CapabilityRemoved", json!({ "capabilityId": id }), now);
     }
 
@@ -216,14 +220,16 @@ impl Kernel {
     pub(crate) fn announce_life(&mut self, actor: ActorRef, now: Now) {
         let it = &mut self.actors[actor.capability as usize];
         let mut data = json!({ "capabilityId": it.manifest.id, "incarnation": actor.incarnation });
-        let type_name = match it.succession.news.take() {
-            Some(News::Added) => "Sys.CapabilityAdded",
+        let (type_name, what) = match it.succession.news.take() {
+            Some(News::Added) => ("Sys.CapabilityAdded", "was added"),
             Some(news) => {
                 data["newManifest"] = json!(news == News::Replaced);
-                "Sys.CapabilityReloaded"
+                ("Sys.CapabilityReloaded", "was replaced")
             }
-            None => "Sys.ActorRestarted",
+            None => ("Sys.ActorRestarted", "runs again"),
         };
+        let text = format!("{} {what}", it.manifest.id);
+        self.log(Level::Info, text);
         self.announce(type_name, data, now);
     }
 }

@@ -48,7 +48,7 @@ impl Kernel {
         }
         match it.state {
             ActorState::Spawning | ActorState::Attaching if self.life == Life::Booting => {
-                let text = format!("{} ended during the boot: {exit:?}", it.manifest.id);
+                let text = format!("{} ended during the boot: {exit}", it.manifest.id);
                 return self.boot_failed_in_phase(&text, now);
             }
             ActorState::Spawning | ActorState::Attaching | ActorState::Up => {}
@@ -73,11 +73,7 @@ impl Kernel {
             return self.empty_mailbox(actor.capability, now);
         }
         self.counters.actor_crashes += 1;
-        let reason = match exit {
-            ActorExit::Done => "it ended by itself".to_owned(),
-            ActorExit::Failed(reason) => reason,
-        };
-        self.give_up(actor, Failure::ActorCrash, reason);
+        self.give_up(actor, Failure::ActorCrash, exit.to_string());
     }
 
     /// An actor kept a request long after its deadline.
@@ -201,7 +197,11 @@ impl Kernel {
         it.state = ActorState::Unhealthy(probe.map(|(_, timer)| timer));
         it.probes += 1;
         let id = it.manifest.id.clone();
-        self.log(Level::Error, format!("{id} is unhealthy"));
+        let next = match probe {
+            Some((pause_ms, _)) => format!("it is tried again in {} s", pause_ms.div_ceil(1000)),
+            None => "it is not tried again".to_owned(),
+        };
+        self.log(Level::Error, format!("{id} is unhealthy; {next}, or at once with Sys.ResetActor"));
         let data =
             serde_json::json!({ "capabilityId": id, "probeInMs": probe.map(|(pause_ms, _)| pause_ms) });
         self.announce("Sys.ActorUnhealthy", data, now);

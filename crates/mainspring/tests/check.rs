@@ -234,6 +234,16 @@ fn doors_are_checked() {
         ]
     );
     assert_eq!(
+        problems_of(
+            "[[listen]]\nunix = 'a.sock'\n[[listen]]\nunix = './a.sock'\n[[listen]]\nunix = ''\n[[listen]]\nunix = 'b/..'\n"
+        ),
+        [
+            "mainspring.toml:3:1: this socket is there twice",
+            "mainspring.toml:6:8: the path of a socket ends with its name",
+            "mainspring.toml:8:8: the path of a socket ends with its name",
+        ]
+    );
+    assert_eq!(
         problems_of("listen = []"),
         ["mainspring.toml:1:10: nobody could come in; leave `listen` out for the usual socket"]
     );

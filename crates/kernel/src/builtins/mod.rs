@@ -19,6 +19,7 @@ use crate::kernel::Kernel;
 use crate::latency::Latency;
 use crate::requests::{Origin, Recipient, RequestKey};
 use crate::routes::{Handler, Route, Routes};
+use crate::schema::Validator;
 use mainspring_message::{Envelope, Failure, Kind, Started};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -44,7 +45,19 @@ pub(crate) fn add_routes(routes: &mut Routes) {
 }
 
 pub(crate) fn read<'a, T: Deserialize<'a>>(request: &'a Envelope) -> Result<T, Refusal> {
-    request.data_as().map_err(|error| Refusal::new(Failure::Schema, format!("data: {error}")))
+    request.data_as().map_err(|error| Refusal::new(Failure::Schema, explain(request, &error)))
+}
+
+/// What is wrong with the data of a request, in the words of the schema that `Syscall.Describe` tells of it.
+#[cold]
+fn explain(request: &Envelope, error: &serde_json::Error) -> String {
+    let published = BUILTINS.iter().find(|entry| entry.type_name == request.type_name());
+    let schema = published.and_then(|entry| serde_json::from_str(entry.input).ok());
+    let validator = schema.and_then(|schema: serde_json::Value| Validator::of_data(&schema).ok());
+    match validator.map(|validator| validator.check(request.data(), "")) {
+        Some(Err(violation)) => violation.to_string(),
+        _ => format!("data: {error}"),
+    }
 }
 
 #[derive(Deserialize)]

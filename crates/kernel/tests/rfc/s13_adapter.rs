@@ -2,6 +2,7 @@
 
 use super::support::*;
 use mainspring_kernel::{CloseReason, Config, ConnectionId, Effect, Source};
+use mainspring_message::Envelope;
 use serde_json::json;
 
 #[test]
@@ -46,6 +47,10 @@ fn s13_2_a_connection_that_sends_only_nonsense_is_closed() {
     for _ in 0..4 {
         world.send(client, "nonsense");
     }
+    world.settle();
+    let told = world.take_written(client);
+    let says_so = |answer: &Envelope| answer.data().contains("so the connection is closed");
+    assert_eq!(told.iter().map(says_so).collect::<Vec<_>>(), [false, false, false, true]);
     let closed = Effect::Close { connection: client, reason: CloseReason::BadLines };
     assert_eq!(world.count(|effect| *effect == closed), 1);
     assert_eq!(world.kernel.census().connections, 0);

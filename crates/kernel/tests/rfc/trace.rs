@@ -159,3 +159,18 @@ fn k14_1_an_event_that_nobody_wants_is_remembered_with_its_workflow() {
     assert_eq!((&nodes[0]["type"], &nodes[1]["type"]), (&json!("Shop.Buy"), &json!("Shop.Sold")));
     assert_eq!((nodes.len(), &nodes[1]["causation"]), (2, &json!("buy")));
 }
+
+#[test]
+fn k14_1_an_event_that_became_a_dead_letter_is_not_told_as_delivered() {
+    let mut clerk = manifest("clerk", &["event:Shop.Sold"]);
+    clerk.inbound["anyOf"][0]["properties"]["data"] = json!({ "type": "integer" });
+    let mut world = World::booted(vec![clerk]);
+    let client = world.connect(1);
+    for (id, data) in [("good", json!(1)), ("bad", json!("one"))] {
+        world.ask(client, &line_with("event", "Shop.Sold", id, data, json!({ "correlation": "flow" })));
+    }
+    let nodes = trace(&mut world, client, json!({ "correlation": "flow" }));
+    let reached: Vec<(&Value, &Value)> =
+        nodes.iter().map(|node| (&node["id"], &node["to"]["capabilities"])).collect();
+    assert_eq!(reached, [(&json!("good"), &json!(1)), (&json!("bad"), &json!(0))]);
+}

@@ -106,11 +106,7 @@ pub fn main() -> ExitCode {
     match outcome {
         Ok(code) => code,
         Err(error) => {
-            match error.downcast_ref() {
-                // Says which file it is about, line by line.
-                Some(up::Error::Config(config)) => eprintln!("{config}"),
-                _ => eprintln!("mainspring: {error}"),
-            }
+            eprintln!("mainspring: {error}");
             ExitCode::FAILURE
         }
     }

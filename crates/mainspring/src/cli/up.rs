@@ -1,6 +1,6 @@
 //! `mainspring up`: a daemon, in the foreground.
 
-use crate::config::{self, ConfigError, Overrides};
+use crate::config::{self, Overrides};
 use crate::daemon::{self, Options, Report};
 use crate::settings::{LogFormat, LogLevel};
 use std::path::PathBuf;
@@ -49,24 +49,24 @@ enum Level {
     Trace,
 }
 
-/// Why there is no daemon.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Error {
-    #[error("{0}")]
-    Config(#[from] ConfigError),
-    #[error(transparent)]
-    Daemon(#[from] daemon::Error),
-}
-
-pub(super) fn up(arguments: &Arguments) -> Result<ExitCode, Error> {
-    let settings = config::load(arguments.config.as_deref(), &overrides(arguments))?;
-    daemon::install_log(settings.log)?;
+pub(super) fn up(arguments: &Arguments) -> Result<ExitCode, daemon::Error> {
     let report = match (arguments.json, arguments.batch) {
         (true, _) => Report::Json,
         (false, true) => Report::Quiet,
         (false, false) => Report::Human,
     };
-    let (file, flags) = (arguments.config.clone(), overrides(arguments));
+    let flags = overrides(arguments);
+    // What was found once is read again by its name: that it is gone later is a fault, and not the wish for an empty house.
+    let file = config::file_to_load(arguments.config.as_deref())
+        .filter(|_| arguments.config.is_some() || !arguments.no_config);
+    let settings = match config::load(file.as_deref(), &flags) {
+        Ok(settings) => settings,
+        Err(error) => {
+            daemon::tell_unreadable(report, &error.to_string());
+            return Ok(ExitCode::FAILURE);
+        }
+    };
+    daemon::install_log(settings.log)?;
     let reader: daemon::Reader =
         Arc::new(move || config::load(file.as_deref(), &flags).map_err(|error| error.to_string()));
     let code = daemon::run(settings, Options { report, reader: Some(reader), ..Options::default() })?;

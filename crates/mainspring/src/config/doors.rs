@@ -29,6 +29,18 @@ pub(super) fn read(listen: &Node, source: &Rc<Source>, sources: &mut Sources) ->
             door(&file, node, source, sources)
         })
         .collect();
+    for (at, door) in doors.iter().enumerate() {
+        let is_same = |other: &Option<Door>| match (door, other) {
+            (Some(Door::Unix { path }), Some(Door::Unix { path: other })) => same_place(path, other),
+            (Some(Door::Tcp { address, .. }), Some(Door::Tcp { address: other, .. })) => {
+                address == other && address.port() != 0
+            }
+            _ => false,
+        };
+        if doors[..at].iter().any(is_same) {
+            sources.problem(&place(&listen.elements()[at]), "this socket is there twice");
+        }
+    }
     if doors.is_empty() {
         sources.problem(&place(listen), "nobody could come in; leave `listen` out for the usual socket");
     }
@@ -56,9 +68,21 @@ fn door(file: &ListenFile, node: &Node, source: &Rc<Source>, sources: &mut Sourc
     }
 }
 
+/// Whether two paths lead to the same place, however they are written.
+fn same_place(one: &Path, other: &Path) -> bool {
+    // A bare name has an empty parent, which nothing can be found by.
+    let folder = |path: &Path| Path::new(".").join(path.parent()?).canonicalize().ok();
+    one.components().eq(other.components())
+        || (one.file_name() == other.file_name() && folder(one).is_some() && folder(one) == folder(other))
+}
+
 fn unix(path: &Path, node: &Node, source: &Rc<Source>, sources: &mut Sources) -> Option<Door> {
-    let path = source.beside(path);
     let span = &node.get("unix")?.span;
+    if path.file_name().is_none() {
+        sources.problem_at(source, span, "the path of a socket ends with its name");
+        return None;
+    }
+    let path = source.beside(path);
     if path.as_os_str().as_bytes().len() > SOCKET_PATH_BYTES_MAX {
         let message =
             format!("the path of a socket has at most {SOCKET_PATH_BYTES_MAX} bytes: {}", path.display());

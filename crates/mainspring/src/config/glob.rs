@@ -22,8 +22,12 @@ pub(super) fn files(folder: &Path, pattern: &str) -> Vec<PathBuf> {
         }
         found = found.iter().flat_map(|path| matching(folder, path, &name)).take(FILES_MAX).collect();
     }
-    // A path without any pattern is named whether or not it is there; whoever opens it tells.
-    found.retain(|path| !is_pattern(pattern) || folder.join(path).is_file());
+    // A path without any pattern is named whether or not it is there; whoever opens it tells. So it is with what a pattern finds and
+    // nobody can read: only folders are left out, and what lies in folders that have no such file.
+    found.retain(|path| {
+        let path = folder.join(path);
+        !is_pattern(pattern) || (path.symlink_metadata().is_ok() && !path.is_dir())
+    });
     found.sort();
     found
 }

@@ -4,6 +4,7 @@ use super::problem::{ConfigError, Place, Problem, Source};
 use super::tree::Node;
 use super::{json_text, toml_text};
 use crate::files::reason;
+use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
@@ -35,7 +36,13 @@ impl Sources {
 
     /// Reads a file that another file names; that it cannot be read is a problem of that place.
     pub(super) fn open_named(&mut self, path: &Path, by: &Place) -> Option<(Rc<Source>, Node)> {
-        match read_text(path) {
+        // Whatever else a pattern finds may have no end, or wait for a writer.
+        let regular = |about: std::fs::Metadata| match about.is_file() || about.is_dir() {
+            true => Ok(()),
+            false => Err("it is no regular file".to_owned()),
+        };
+        let about = std::fs::metadata(path).map_err(|error| reason(&error));
+        match about.and_then(regular).and_then(|()| read_text(path)) {
             Ok(text) => self.parse(path, text),
             Err(message) => {
                 self.problem(by, format!("{}: {message}", path.display()));
@@ -93,10 +100,12 @@ fn read_text(path: &Path) -> Result<String, String> {
     if metadata.is_dir() {
         return Err("it is a folder, not a file".into());
     }
-    if metadata.len() > FILE_BYTES_MAX {
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(|error| reason(&error))?;
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| reason(&error))?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(format!("it is longer than {} MiB", FILE_BYTES_MAX >> 20));
     }
-    let bytes = std::fs::read(path).map_err(|error| reason(&error))?;
     String::from_utf8(bytes).map_err(|error| {
         format!("it is not UTF-8 text (byte {} is where that ends)", error.utf8_error().valid_up_to())
     })

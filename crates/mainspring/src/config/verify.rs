@@ -1,7 +1,7 @@
 //! Whether the kernel will take the capabilities: each by itself, and all of them together.
 
 use super::capabilities::Found;
-use super::problem::{Place, Source};
+use super::problem::{Place, Problem, Source};
 use super::sources::Sources;
 use super::tree::Node;
 use mainspring_kernel::schema::discover;
@@ -107,7 +107,7 @@ fn origin(found: &Found) -> String {
     match &found.capability.file {
         Some(path) => format!("{id} in {}", path.display()),
         None if found.inbound.is_none() => format!("the native {id}"),
-        None => id.clone(),
+        None => format!("{id} at line {}", Problem::at(&found.place, "").line),
     }
 }
 

@@ -12,8 +12,6 @@ use std::rc::Rc;
 
 /// The name of the capability, as settings and messages know it.
 pub(crate) const NAME: &str = "Memory";
-/// The longest key.
-pub(crate) const KEY_BYTES_MAX: usize = 512;
 /// Keys that there may be. Beyond: a new one is refused (507).
 pub(crate) const KEYS_MAX: usize = 1 << 20;
 /// Bytes of all keys and values. Beyond: a value that would grow it is refused (507).
@@ -107,7 +105,6 @@ impl Memory {
     fn set(&mut self, message: &Envelope, port: &Port) -> Outcome {
         let data: SetData<'_> = read(message)?;
         let (key, text) = (&*data.key, data.value.get());
-        check_key(key)?;
         let before = match self.values.get_mut(key) {
             Some(there) if there.get() == text => return Ok(self.answers().created[0].clone()),
             Some(there) => {
@@ -199,13 +196,6 @@ fn read<'a, T: Deserialize<'a>>(message: &'a Envelope) -> Result<T, (u16, String
 
 fn write(data: &impl Serialize) -> Outcome {
     Json::from_value(data).map_err(|error| (500, error.to_string()))
-}
-
-fn check_key(key: &str) -> Result<(), (u16, String)> {
-    if key.len() > KEY_BYTES_MAX {
-        return Err((422, format!("data.key: must be at most {KEY_BYTES_MAX} bytes long")));
-    }
-    Ok(())
 }
 
 fn check_bytes(bytes: usize) -> Result<(), (u16, String)> {

@@ -33,6 +33,7 @@ pub use log::install as install_log;
 pub(crate) use refusal::CONNECTION;
 pub use reload::Reader;
 pub use report::Report;
+pub(crate) use report::unreadable as tell_unreadable;
 
 use crate::settings::Settings;
 use actors::Nursery;
@@ -91,7 +92,7 @@ pub fn run(settings: Settings, options: Options) -> Result<i32, Error> {
         let timeout = pump.has_more().then_some(std::time::Duration::ZERO);
         reactor.poll(timeout)?;
     };
-    pump.end();
+    let code = pump.end(code);
     nursery.close();
     log_keeper.end();
     Ok(code)

@@ -1,10 +1,10 @@
 //! How a daemon tells that it is up, or why it is not.
 
-use mainspring_message::Envelope;
+use mainspring_message::{Envelope, ErrorData, Failure, Kind, Parts, Started};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How the boot is told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,11 +12,14 @@ pub enum Report {
     /// A summary for people, on standard output; a failure on standard error.
     #[default]
     Human,
-    /// The message `Sys.BootComplete` or `Sys.BootFailed`, on standard output.
+    /// The message `Sys.BootComplete` or `Sys.BootFailed`, on standard output; a failure on standard error as well.
     Json,
     /// Nothing but a failure, on standard error: standard output belongs to somebody else.
     Quiet,
 }
+
+/// The least width of the first column.
+const COLUMN_MIN: usize = 12;
 
 #[derive(Deserialize)]
 struct Summary {
@@ -32,7 +35,7 @@ struct Capability {
 }
 
 #[derive(Deserialize)]
-struct Failure {
+struct Told {
     message: String,
 }
 
@@ -48,32 +51,67 @@ pub(crate) fn ready(report: Report, summary: &Envelope, took: Duration) {
     }
 }
 
+/// Tells that the settings could not be read, which is the first phase of a boot.
+pub(crate) fn unreadable(report: Report, problems: &str) {
+    let mut data = String::new();
+    let error = ErrorData {
+        failure: Failure::Boot,
+        message: &format!("LOAD: {problems}"),
+        original_id: None,
+        original_type: None,
+        started: Started::No,
+    };
+    error.write(&mut data);
+    let unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64);
+    let parts = Parts {
+        kind: Kind::Error,
+        type_name: Failure::Boot.type_name(),
+        data: &data,
+        id: "boot-failed",
+        timestamp_ms: unix_ms,
+        causation: Some("boot"),
+        correlation: None,
+        timeout_ms: None,
+        extra: "",
+    };
+    if report == Report::Json {
+        print(&format!("{}\n", parts.compose(&mut String::new()).line()));
+    }
+    complain(&format!("mainspring: the boot failed in LOAD:\n{problems}\n"));
+}
+
 pub(crate) fn failed(report: Report, failure: &Envelope) {
     if report == Report::Json {
-        return print(&format!("{}\n", failure.line()));
+        print(&format!("{}\n", failure.line()));
     }
-    let text = failure.data_as().map_or_else(|_| failure.data().to_owned(), |data: Failure| data.message);
+    let text = failure.data_as().map_or_else(|_| failure.data().to_owned(), |data: Told| data.message);
+    complain(&format!("mainspring: the boot failed in {text}\n"));
+}
+
+fn complain(text: &str) {
     // Nobody may be there to read it.
-    let _ = std::io::Write::write_all(
-        &mut std::io::stderr(),
-        format!("mainspring: the boot failed in {text}\n").as_bytes(),
-    );
+    let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
 }
 
 fn for_people(summary: &Summary, took: Duration) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "mainspring {} is ready after {} ms", env!("CARGO_PKG_VERSION"), took.as_millis());
+    let ids = summary.capabilities.iter().map(|it| it.id.chars().count());
+    let width = ids.max().unwrap_or(0).max(COLUMN_MIN) + 2;
     for adapter in &summary.adapters {
         let (kind, address) = adapter.split_once(':').unwrap_or((adapter, ""));
-        let _ = writeln!(text, "  {kind:<14}{address}");
+        let _ = writeln!(text, "  {kind:<width$}{address}");
     }
     for capability in &summary.capabilities {
-        let names: Vec<&str> = capability
-            .handles
-            .iter()
-            .map(|handle| handle.split_once(':').map_or(&**handle, |(_, name)| name))
-            .collect();
-        let _ = writeln!(text, "  {:<14}{}", capability.id, names.join(", "));
+        // What is taken as a command and as a query is one thing for whoever reads this.
+        let mut names: Vec<&str> = Vec::new();
+        for handle in &capability.handles {
+            let name = handle.split_once(':').map_or(&**handle, |(_, name)| name);
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let _ = writeln!(text, "  {:<width$}{}", capability.id, names.join(", "));
     }
     for (event, subscribers) in &summary.subscriptions {
         let _ = writeln!(text, "  {event} goes to {}", subscribers.join(", "));

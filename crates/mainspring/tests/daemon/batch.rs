@@ -102,3 +102,43 @@ fn a_batch_whose_answers_nobody_reads_ends() {
     stdin.write_all(text.as_bytes()).unwrap();
     assert!(child.wait().unwrap().success());
 }
+
+#[test]
+fn a_batch_whose_answers_cannot_be_written_fails() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let input = folder.path().join("in");
+    std::fs::write(&input, line("query", "Syscall.Ping", "q-1", &json!(1))).unwrap();
+    let output = mainspring()
+        .args(["up", "--batch", "--no-config"])
+        .stdin(std::fs::File::open(&input).unwrap())
+        .stdout(std::fs::File::options().write(true).open("/dev/full").unwrap())
+        .stderr(Stdio::piped())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let log = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(log.contains("standard output cannot be written to: No space left on device"), "{log}");
+}
+
+#[test]
+fn a_batch_that_cannot_be_read_fails() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let output = mainspring()
+        .args(["up", "--batch", "--no-config"])
+        .stdin(std::fs::File::open(folder.path()).unwrap())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_batch_of_nonsense_says_that_the_rest_is_not_served_and_fails() {
+    let mut input = "nonsense\n".repeat(200);
+    input += &line("query", "Syscall.Ping", "q-1", &json!(1));
+    let output = batch(input.as_bytes());
+    assert_eq!(output.status.code(), Some(1));
+    let answers = messages(&output);
+    assert_eq!(answers.len(), 101);
+    let last = answers[100]["data"]["message"].as_str().unwrap();
+    assert!(last.ends_with("so the connection is closed"), "{last}");
+}

@@ -161,3 +161,23 @@ fn a_program_that_cannot_be_started_fails_the_boot_and_ends_what_was_started_bef
         assert!(!crate::support::is_alive(pid.parse().unwrap()), "the first process is still there");
     }
 }
+
+#[test]
+fn a_configuration_with_a_fault_fails_the_boot_in_its_first_phase() {
+    let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join("mainspring.toml"), "nonsense = 1\n").unwrap();
+    let up = |arguments: &[&str]| {
+        let output = mainspring().arg("up").args(arguments).current_dir(folder.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (told, complaint) = up(&["--json"]);
+    let report: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!((&report["kind"], &report["type"]), (&json!("error"), &json!("Sys.BootFailed")));
+    let message = report["data"]["message"].as_str().unwrap();
+    assert!(message.starts_with("LOAD: error: there is no key `nonsense` here"), "{message}");
+    assert!(complaint.starts_with("mainspring: the boot failed in LOAD:\nerror: "), "{complaint}");
+    assert!(complaint.contains("mainspring.toml:1:1"), "{complaint}");
+    let (told, complaint_again) = up(&[]);
+    assert_eq!((told.as_str(), complaint_again), ("", complaint));
+}

@@ -1,8 +1,12 @@
 //! SIGHUP: what has changed is replaced, what has not is left alone, and no message is lost.
 
-use crate::support::{Client, Daemon, code, eventually, line, process, with_programs};
+use crate::support::{
+    Client, Daemon, code, eventually, line, mainspring, process, signal_process, with_programs,
+};
 use serde_json::{Value, json};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+use tempfile::TempDir;
 
 fn answering(word: &str) -> String {
     format!("import lib, os\nlib.serve(lambda m: [{word:?}, os.getpid()])\n")
@@ -122,6 +126,31 @@ fn what_needs_a_new_start_is_named_key_by_key_and_the_rest_is_applied() {
         "{line}"
     );
     daemon.end();
+}
+
+#[test]
+fn a_configuration_that_was_found_and_is_gone_changes_nothing() {
+    let folder = TempDir::new().unwrap();
+    let (file, log) = (folder.path().join("mainspring.toml"), folder.path().join("log"));
+    std::fs::write(&file, "native = ['Memory']\n").unwrap();
+    let mut child = mainspring()
+        .args(["up", "--json", "--socket", "it.sock"])
+        .current_dir(folder.path())
+        .stdout(Stdio::piped())
+        .stderr(std::fs::File::create(&log).unwrap())
+        .spawn()
+        .unwrap();
+    let mut boot = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut boot).unwrap();
+    assert!(boot.contains("Sys.BootComplete"), "{boot}");
+    std::fs::rename(&file, folder.path().join("away.toml")).unwrap();
+    signal_process(child.id(), "HUP");
+    let text = || std::fs::read_to_string(&log).unwrap();
+    eventually("that is told", || text().contains("nothing was reloaded"));
+    assert!(text().contains("there is no such file\n --> mainspring.toml"), "{}", text());
+    signal_process(child.id(), "TERM");
+    assert!(child.wait().unwrap().success());
+    assert!(!text().contains("removed"), "{}", text());
 }
 
 #[test]

@@ -27,8 +27,8 @@ pub(super) struct Client {
     pub(super) queued: bool,
     /// The client said that nothing more will come.
     pub(super) input_ended: bool,
-    /// The peer does not read any more: what is written to it is thrown away.
-    pub(super) output_failed: bool,
+    /// The peer cannot be written to any more: what is for it is thrown away.
+    pub(super) output_failed: Option<Errno>,
     /// To be closed when everything is written.
     pub(super) closing: bool,
     /// The last write did not take everything.
@@ -53,7 +53,7 @@ impl Client {
             door_closed: false,
             queued: false,
             input_ended: false,
-            output_failed: false,
+            output_failed: None,
             closing: false,
             full: false,
             lingers: false,
@@ -75,7 +75,7 @@ impl Client {
     pub(super) fn write(&mut self) -> usize {
         let start = self.out_done;
         while self.out_done < self.out.len() {
-            if self.output_failed {
+            if self.output_failed.is_some() {
                 self.out_done = self.out.len();
                 break;
             }
@@ -86,7 +86,7 @@ impl Client {
                     self.full = true;
                     break;
                 }
-                Err(_) => self.output_failed = true,
+                Err(error) => self.output_failed = Some(error),
             }
         }
         self.out_done - start

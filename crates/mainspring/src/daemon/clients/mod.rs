@@ -11,8 +11,9 @@ use client::Client;
 use mainspring_kernel::{CloseReason, ConnectionId};
 use mainspring_message::{Envelope, Failure};
 use mainspring_reactor::{Handle, Interest, Readiness};
+use rustix::io::Errno;
 use slab::Slab;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::fmt;
 use std::rc::Rc;
@@ -48,6 +49,8 @@ pub(crate) struct Clients {
     reactor: Handle,
     line_bytes_max: usize,
     state: RefCell<State>,
+    /// Whether a batch could not be read, or answered, to its end.
+    batch_failed: Cell<bool>,
     /// What is logged about clients that have not said who they are.
     stranger_warnings: Throttle,
     /// What is logged about all others.
@@ -109,6 +112,7 @@ impl Clients {
             hub,
             reactor,
             line_bytes_max: limits.line_bytes_max,
+            batch_failed: Cell::new(false),
             state: RefCell::new(state),
         })
     }
@@ -268,9 +272,14 @@ impl Clients {
         let state = &mut *state;
         let slot = slot_of(id);
         let Some(client) = state.table.get_mut(slot).filter(|client| client.id == id) else { return };
+        if reason != CloseReason::Shutdown {
+            self.warn(format_args!("{id} closed: {reason}"));
+        }
         match reason {
             CloseReason::SlowReader | CloseReason::SlowSubscriber => return self.remove(state, slot),
             CloseReason::Full => self.refuse(client, Failure::Overloaded, "there are too many connections"),
+            // What follows the bad lines of a batch is not served.
+            CloseReason::BadLines if !client.wire.tells_hangups() => self.batch_failed.set(true),
             CloseReason::BadLines | CloseReason::Shutdown => {}
         }
         client.closing = true;
@@ -315,10 +324,17 @@ impl Clients {
         let Some(client) = state.table.get_mut(slot) else { return };
         state.counters.writes += u64::from(!client.out.is_empty());
         let written = client.write();
-        if client.output_failed && !client.wire.tells_hangups() && !client.input_ended {
-            // Nobody hears the answers of a batch: there is no point in taking more of it.
-            client.input_ended = true;
-            self.hub.feed(|kernel, now| kernel.adapter_ended(client.door, now));
+        if let Some(error) = client.output_failed
+            && !client.wire.tells_hangups()
+        {
+            // That nobody wants to hear more is no failure: `| head` is a use.
+            if error != Errno::PIPE && !self.batch_failed.replace(true) {
+                tracing::error!("standard output cannot be written to: {error}");
+            }
+            if !std::mem::replace(&mut client.input_ended, true) {
+                // Nobody hears the answers of a batch: there is no point in taking more of it.
+                self.hub.feed(|kernel, now| kernel.adapter_ended(client.door, now));
+            }
         }
         state.counters.bytes_out += written as u64;
         let id = client.id;
@@ -393,6 +409,11 @@ impl Clients {
         self.flush_dirty();
         self.stranger_warnings.finish();
         self.client_warnings.finish();
+    }
+
+    /// Whether a batch could not be read, or answered, to its end.
+    pub(crate) fn batch_failed(&self) -> bool {
+        self.batch_failed.get()
     }
 
     /// How many there are, and what they did.

@@ -18,7 +18,13 @@ impl Clients {
             Ok(0) => return self.input_ended(state, slot),
             Ok(count) => &buffer[..count],
             Err(Errno::AGAIN | Errno::INTR) => return,
-            Err(_) => return self.remove(state, slot),
+            Err(error) => {
+                if !client.wire.tells_hangups() {
+                    self.batch_failed.set(true);
+                    tracing::error!("standard input cannot be read: {error}");
+                }
+                return self.remove(state, slot);
+            }
         };
         if bytes.len() == room {
             // There is more, most likely: no need to ask the loop.

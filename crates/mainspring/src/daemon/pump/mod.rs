@@ -278,7 +278,10 @@ impl Pump {
     }
 
     /// The last moments: what was closed is flushed as far as it goes, and the doors are taken away.
-    pub(crate) fn end(&self) {
+    ///
+    /// Returns the exit code, given what the kernel says of it.
+    pub(crate) fn end(&self, code: i32) -> i32 {
         self.clients.end();
+        if self.clients.batch_failed() { code.max(1) } else { code }
     }
 }
