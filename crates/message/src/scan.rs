@@ -137,7 +137,7 @@ impl<'a> Scanner<'a> {
     /// The end of the text, after optional whitespace.
     pub(crate) fn end(&mut self) -> Result<(), Syntax> {
         self.skip_whitespace();
-        if self.at == self.bytes.len() { Ok(()) } else { self.fail("nothing more after the object") }
+        if self.at == self.bytes.len() { Ok(()) } else { self.fail("nothing more after the value") }
     }
 
     /// A string literal at the cursor.

@@ -1,10 +1,10 @@
 //! `mainspring send`, `query` and `emit`: one message from the command line.
 
-use super::output;
 use super::target::{Failure, Target};
 use super::text;
+use super::{input, output};
 use mainspring_message::{Draft, Envelope, Json, Kind, Text};
-use std::io::{IsTerminal, Read};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -99,7 +99,7 @@ pub(super) fn emit(arguments: &Emit) -> ExitCode {
     let emit = || -> Result<ExitCode, Failure> {
         let draft = arguments.message.draft(Kind::Event)?;
         let mut client = arguments.target.connect()?;
-        match client.emit(&draft, arguments.target.deadline())? {
+        match client.emit(&draft)? {
             None => Ok(ExitCode::SUCCESS),
             Some(refusal) => Err(Failure::Refused(text::error_line(&refusal))),
         }
@@ -110,7 +110,7 @@ pub(super) fn emit(arguments: &Emit) -> ExitCode {
 fn request(kind: Kind, arguments: &Request) -> Result<ExitCode, Failure> {
     let mut draft = arguments.message.draft(kind)?;
     draft.timeout_ms = arguments.target.timeout_ms();
-    let outcome = arguments.target.connect()?.request(&draft, arguments.target.deadline())?;
+    let outcome = arguments.target.connect()?.request(&draft)?;
     if outcome.kind() == Kind::Reply {
         return Ok(output::print(&shown(&outcome, arguments.raw)));
     }
@@ -148,14 +148,8 @@ impl Message {
 
     fn data_text(&self) -> Result<String, Failure> {
         match (&self.file, self.data.as_deref()) {
-            (Some(path), _) => std::fs::read_to_string(path)
-                .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display()))),
-            (None, Some("-")) => {
-                let mut text = String::new();
-                let read = std::io::stdin().read_to_string(&mut text);
-                read.map_err(|error| Failure::Usage(format!("cannot read standard input: {error}")))?;
-                Ok(text)
-            }
+            (Some(path), _) => input::of_file(path),
+            (None, Some("-")) => input::of_stdin(),
             (None, Some(data)) => Ok(data.to_owned()),
             (None, None) => Ok("{}".to_owned()),
         }

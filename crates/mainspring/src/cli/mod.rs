@@ -6,6 +6,7 @@ mod check;
 mod completions;
 mod dead_letters;
 mod describe;
+mod input;
 mod look;
 mod message;
 mod new;

@@ -2,7 +2,7 @@
 
 use super::output;
 use super::target::{Failure, Target};
-use crate::client::{ClientError, Lines, Stream, fresh_id, now_ms};
+use crate::client::{ClientError, Lines, Patience, Stream, fresh_id, now_ms};
 use mainspring_message::{Draft, Json, Kind};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -17,11 +17,15 @@ Examples:
   echo '{\"kind\":\"query\",\"type\":\"Memory.Get\",\"data\":{\"key\":\"a\"}}' | mainspring pipe | jq .data
   (echo '{\"kind\":\"command\",\"type\":\"Sys.Subscribe\",\"data\":{\"types\":[\"*\"]}}'; cat) | mainspring pipe
 
-A line without `metadata` gets an id and a timestamp; every other line is sent as it is. Whatever comes back is printed as it came, in the order in
-which it came: `metadata.causation` says what it answers. It ends when the input has ended and everything is answered.
+A line without `metadata` gets an id and a timestamp, and the timeout if there is one; every other line is sent as it is. Whatever comes back is \
+printed as it came, in the order in which it came: `metadata.causation` says what it answers.
 
-Exit code: 0 everything was sent and answered (an error is an answer); 1 the daemon ended the connection first; 2 a line of the input is not JSON (what
-came before it was sent); 3 no daemon.";
+It ends when the input has ended and everything is answered. Whoever has subscribed to events stays for them: until the daemon ends, nobody reads the \
+output any more, or the time is up. --timeout is the time after the end of the input, and how long the daemon may leave a message unread; without it \
+both may take for ever.
+
+Exit code: 0 everything was sent and answered (an error is an answer); 1 the daemon ended the connection first, or the time was up; 2 a line of the \
+input is not JSON (what came before it was sent); 3 no daemon.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -36,50 +40,87 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
 
 fn pipe(target: &Target) -> Result<(), Failure> {
     let (mut stream, mut lines) = target.connect()?.into_parts();
-    let sending = stream.try_clone().map_err(ClientError::from)?;
+    let patience = target.timeout().map(|_| target.patience());
+    // Without a time, a daemon may hold us back for as long as it has enough to do.
+    stream.set_write_timeout(patience.map(Patience::longest)).map_err(ClientError::from)?;
+    let mut feeder = Feeder {
+        stream: stream.try_clone().map_err(ClientError::from)?,
+        patience,
+        timeout_ms: target.timeout_ms(),
+    };
     let (done, fed) = mpsc::channel();
     // Sending waits while the daemon does not read, and receiving while nobody reads us: neither may wait for the other.
     std::thread::spawn(move || {
-        let mut sending = sending;
+        let fed = feeder.feed();
+        // From a daemon that was given up nothing is waited for.
+        let end = if matches!(fed, Err(Failure::Client(_))) { Shutdown::Both } else { Shutdown::Write };
         // Told before the daemon learns that nothing more comes, so it is known when the daemon hangs up for that.
-        let _ = done.send(feed(&mut sending));
-        let _ = sending.shutdown(Shutdown::Write);
+        let _ = done.send(fed);
+        let _ = feeder.stream.shutdown(end);
+        if let Some(patience) = patience {
+            std::thread::sleep(patience.longest());
+            let _ = done.send(Err(patience.gave_up().into()));
+            let _ = feeder.stream.shutdown(Shutdown::Both);
+        }
     });
     output::end_with_reader();
     print_answers(&mut stream, &mut lines)?;
-    // The daemon hung up. That is as it should be if there was nothing more to send.
+    // The daemon hung up. That is as it should be if there was nothing more to send, and it was not we who gave up.
     match fed.try_recv() {
-        Ok(outcome) => outcome,
-        Err(_) => Err(ClientError::Closed.into()),
+        Ok(outcome) => outcome.and_then(|()| fed.try_recv().unwrap_or(Ok(()))),
+        Err(_) => Err(ClientError::hung_up(&stream).into()),
     }
 }
 
-/// Sends what comes on standard input until that ends.
-fn feed(stream: &mut Stream) -> Result<(), Failure> {
-    let mut lines = Lines::default();
-    let mut stdin = io::stdin().lock();
-    let mut outgoing = Vec::new();
-    let mut number = 0;
-    loop {
-        let count = match lines.fill(&mut stdin) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(Failure::Usage(format!("cannot read standard input: {error}"))),
-            Ok(count) => count,
-        };
-        let mut outcome = Ok(());
-        while let (Ok(()), Some(line)) = (&outcome, lines.next_line()) {
-            number += 1;
-            outcome = take(line, number, &mut outgoing);
+/// What sends the messages.
+struct Feeder {
+    stream: Stream,
+    /// How long the daemon may leave us waiting, if that was said.
+    patience: Option<Patience>,
+    /// What messages say about it that have no metadata of their own.
+    timeout_ms: Option<u64>,
+}
+
+impl Feeder {
+    /// Sends what comes on standard input until that ends.
+    fn feed(&mut self) -> Result<(), Failure> {
+        let mut lines = Lines::default();
+        let mut stdin = io::stdin().lock();
+        let mut outgoing = Vec::new();
+        let mut number = 0;
+        loop {
+            let count = match lines.fill(&mut stdin) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(Failure::Usage(format!("cannot read standard input: {error}"))),
+                Ok(count) => count,
+            };
+            let mut outcome = Ok(());
+            while let (Ok(()), Some(line)) = (&outcome, lines.next_line()) {
+                number += 1;
+                outcome = take(line, number, self.timeout_ms, &mut outgoing);
+            }
+            if count == 0 && outcome.is_ok() {
+                // The last line may lack its end.
+                outcome = lines
+                    .rest()
+                    .map_or(Ok(()), |rest| take(rest, number + 1, self.timeout_ms, &mut outgoing));
+            }
+            self.send(&outgoing)?;
+            outgoing.clear();
+            if count == 0 || outcome.is_err() {
+                return outcome;
+            }
         }
-        if count == 0 && outcome.is_ok() {
-            // The last line may lack its end.
-            outcome = lines.rest().map_or(Ok(()), |rest| take(rest, number + 1, &mut outgoing));
-        }
-        // All that came with one read is sent with one write. That the daemon is gone is told by whoever reads from it.
-        let _ = stream.write_all(&outgoing);
-        outgoing.clear();
-        if count == 0 || outcome.is_err() {
-            return outcome;
+    }
+
+    /// All that came with one read is sent with one write.
+    fn send(&mut self, lines: &[u8]) -> Result<(), Failure> {
+        match (self.stream.write_all(lines), self.patience) {
+            (Err(error), Some(patience)) if error.kind() == io::ErrorKind::WouldBlock => {
+                Err(patience.gave_up().into())
+            }
+            // That the daemon is gone is told by whoever reads from it.
+            _ => Ok(()),
         }
     }
 }
@@ -96,11 +137,11 @@ struct Short<'a> {
 }
 
 /// Adds a line to what is sent.
-fn take(line: &[u8], number: usize, outgoing: &mut Vec<u8>) -> Result<(), Failure> {
+fn take(line: &[u8], number: usize, timeout_ms: Option<u64>, outgoing: &mut Vec<u8>) -> Result<(), Failure> {
     if line.iter().all(u8::is_ascii_whitespace) {
         return Ok(());
     }
-    match completed(line) {
+    match completed(line, timeout_ms) {
         Some(message) => outgoing.extend_from_slice(message.as_bytes()),
         // Only what could not even be answered is refused here: the daemon's words about everything else are better.
         None if serde_json::from_slice::<&RawValue>(line).is_err() => {
@@ -113,10 +154,12 @@ fn take(line: &[u8], number: usize, outgoing: &mut Vec<u8>) -> Result<(), Failur
 }
 
 /// The message of a line that has no metadata.
-fn completed(line: &[u8]) -> Option<String> {
+fn completed(line: &[u8], timeout_ms: Option<u64>) -> Option<String> {
     let short: Short<'_> = serde_json::from_slice(line).ok()?;
     let data = Json::parse(short.data.map_or("{}", RawValue::get)).ok()?;
-    let draft = Draft::new(Kind::from_wire(short.kind)?, short.type_name, data);
+    let kind = Kind::from_wire(short.kind)?;
+    let mut draft = Draft::new(kind, short.type_name, data);
+    draft.timeout_ms = timeout_ms.filter(|_| matches!(kind, Kind::Command | Kind::Query));
     draft.check().ok()?;
     Some(draft.compose(&fresh_id(), now_ms(), &mut String::new()).line().to_owned())
 }
@@ -147,7 +190,7 @@ mod tests {
 
     fn taken(line: &str) -> Result<String, Failure> {
         let mut outgoing = Vec::new();
-        take(line.as_bytes(), 1, &mut outgoing).map(|()| String::from_utf8(outgoing).unwrap())
+        take(line.as_bytes(), 1, None, &mut outgoing).map(|()| String::from_utf8(outgoing).unwrap())
     }
 
     #[test]

@@ -1,19 +1,20 @@
 //! Which daemon a command talks to, and the exit codes of talking to it.
 
-use crate::client::{Address, Client, ClientError, Deadline, Flags};
+use crate::client::{Address, Client, ClientError, Flags, Patience};
 use crate::units;
 use mainspring_message::{Draft, Envelope, Json, Kind};
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The command line makes no sense.
 pub(super) const EXIT_USAGE: u8 = 2;
 /// There is no daemon to talk to.
 pub(super) const EXIT_NO_DAEMON: u8 = 3;
 
-/// How much longer than the daemon a command waits: the daemon's own answer says more.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// The time between two attempts to find a daemon that is starting.
+const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Where the daemon is.
 #[derive(Clone, Debug, clap::Args)]
@@ -46,9 +47,22 @@ impl Place {
 pub(super) struct Target {
     #[command(flatten)]
     place: Place,
-    /// How long to wait for the answer [default: as the daemon is set].
-    #[arg(long, value_name = "TIME", value_parser = units::duration, help_heading = "Daemon", global = true)]
+    /// How long to wait for the answer; 2s later a daemon that says nothing is given up [default: as the daemon is set, 30s unless its configuration
+    /// says otherwise; one that does not answer a ping after 30s is given up].
+    #[arg(long, value_name = "TIME", value_parser = time_above_zero, help_heading = "Daemon", global = true)]
     timeout: Option<Duration>,
+    /// How long to wait for a daemon that is still starting; 0s if it must be there already.
+    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "1s", help_heading = "Daemon", global = true)]
+    wait: Duration,
+}
+
+/// A time that is some time.
+pub(super) fn time_above_zero(text: &str) -> Result<Duration, String> {
+    let time = units::duration(text)?;
+    match time.as_millis() {
+        0 => Err("nothing is done in no time; it is at least 1ms".into()),
+        _ => Ok(time),
+    }
 }
 
 /// Why a command did not do what it was asked to.
@@ -73,7 +87,15 @@ impl Failure {
         if matches!(self, Failure::Output(error) if error.kind() == std::io::ErrorKind::BrokenPipe) {
             return ExitCode::SUCCESS;
         }
-        eprintln!("mainspring: {self}");
+        match self {
+            // Says which file it is about, line by line.
+            Failure::Client(ClientError::BadConfig(config)) => {
+                eprintln!(
+                    "{config}\nmainspring: so it does not say where the daemon is; correct it, or say so with --socket or --tcp"
+                );
+            }
+            _ => eprintln!("mainspring: {self}"),
+        }
         match self {
             Failure::Client(error) => ExitCode::from(exit_code(error)),
             Failure::Usage(_) => ExitCode::from(EXIT_USAGE),
@@ -84,30 +106,55 @@ impl Failure {
 
 fn exit_code(error: &ClientError) -> u8 {
     match error {
-        ClientError::NoDaemon { .. } | ClientError::NotADaemon { .. } => EXIT_NO_DAEMON,
+        ClientError::NoDaemon { .. } | ClientError::Denied { .. } | ClientError::NotADaemon { .. } => {
+            EXIT_NO_DAEMON
+        }
         ClientError::BadMessage { .. }
         | ClientError::BadPlace { .. }
         | ClientError::NoToken { .. }
         | ClientError::BadToken(_)
         | ClientError::TokenWithoutTcp
+        | ClientError::BadConfig(_)
+        | ClientError::UnknownPort { .. }
         | ClientError::NotText(_) => EXIT_USAGE,
         _ => 1,
     }
 }
 
+/// Whether the daemon may just not be there yet.
+fn is_starting(error: &ClientError) -> bool {
+    let ClientError::NoDaemon { reason, .. } = error else { return false };
+    matches!(reason.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused)
+}
+
 impl Target {
+    /// Connects, once there is a daemon to connect to.
     pub(super) fn connect(&self) -> Result<Client, Failure> {
-        Ok(Client::connect(&self.place.address()?)?)
+        let address = self.place.address()?;
+        let started = Instant::now();
+        loop {
+            match Client::connect(&address, self.patience()) {
+                // Nothing tells when a socket comes to listen, so it is tried again.
+                Err(error) if is_starting(&error) && started.elapsed() < self.wait => {
+                    std::thread::sleep(RETRY_INTERVAL);
+                }
+                outcome => return Ok(outcome?),
+            }
+        }
+    }
+
+    /// What was asked for with `--timeout`.
+    pub(super) fn timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+
+    pub(super) fn patience(&self) -> Patience {
+        Patience::new(self.timeout)
     }
 
     /// What a request says about its time, in milliseconds.
     pub(super) fn timeout_ms(&self) -> Option<u64> {
         self.timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1))
-    }
-
-    /// When to give the daemon up; without `--timeout` the daemon's own word is waited for.
-    pub(super) fn deadline(&self) -> Option<Deadline> {
-        self.timeout.map(|time| Deadline::after(time.saturating_add(PATIENCE)))
     }
 
     /// Asks one built-in query and returns the data of its reply.
@@ -129,7 +176,7 @@ impl Target {
     ) -> Result<Envelope, Failure> {
         let mut draft = Draft::new(kind, type_name, Json::from(data));
         draft.timeout_ms = self.timeout_ms();
-        let outcome = self.connect()?.request(&draft, self.deadline())?;
+        let outcome = self.connect()?.request(&draft)?;
         if outcome.kind() == Kind::Error {
             return Err(Failure::Refused(super::text::error_line(&outcome)));
         }

@@ -3,11 +3,11 @@
 use super::output;
 use super::target::{Failure, Target};
 use super::text;
-use crate::client::{ClientError, Lines, Stream};
+use crate::client::{ClientError, Lines, Stream, names_no_message};
 use mainspring_message::{Draft, Envelope, Json, Kind};
 use mainspring_reactor::{Event, Reactor, Signal};
 use serde_json::json;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::process::ExitCode;
@@ -22,7 +22,7 @@ Examples:
   mainspring watch --count 1 Import.Done && echo done
 
 Patterns are types, everything below a name (`Order.*`), or `*`. Whoever reads too slowly loses the oldest events and is told how many, on
-standard error; with --all the daemon ends the connection instead (exit code 1).
+standard error; with --all the daemon ends the connection instead (exit code 1). --timeout is for the beginning: the connection and the subscription.
 
 Exit code: 0 after an interrupt, after --count events, or when nobody reads the output any more; 1 if the daemon ended the connection or refused;
 2 the command line makes no sense; 3 no daemon.";
@@ -63,7 +63,10 @@ fn watch(arguments: &Arguments) -> Result<(), Failure> {
     let (stream, lines) = client.into_parts();
     stream.set_nonblocking(true).map_err(ClientError::from)?;
     let ending = Rc::new(RefCell::new(Ok(())));
-    let mut viewer = Viewer { lines, subscription, view: View::new(arguments), left: arguments.count };
+    let subscribed = Rc::new(Cell::new(false));
+    give_up_later(&reactor, arguments, &subscribed, &ending)?;
+    let view = View::new(arguments);
+    let mut viewer = Viewer { lines, subscription, subscribed, view, left: arguments.count };
     let outcome = ending.clone();
     reactor
         .watch(stream)
@@ -78,6 +81,25 @@ fn watch(arguments: &Arguments) -> Result<(), Failure> {
     end_with_reader(&reactor)?;
     reactor.run().map_err(loop_failed)?;
     ending.replace(Ok(()))
+}
+
+/// Ends it if the daemon has not taken the subscription in time.
+fn give_up_later(
+    reactor: &Reactor,
+    arguments: &Arguments,
+    subscribed: &Rc<Cell<bool>>,
+    ending: &Rc<RefCell<End>>,
+) -> Result<(), Failure> {
+    let (subscribed, ending) = (subscribed.clone(), ending.clone());
+    let patience = arguments.target.patience();
+    let late = move |handle: &mainspring_reactor::Handle| {
+        if !subscribed.get() {
+            *ending.borrow_mut() = Err(patience.gave_up().into());
+            handle.stop();
+        }
+    };
+    reactor.after(patience.longest(), late).map_err(loop_failed)?;
+    Ok(())
 }
 
 fn loop_failed(error: mainspring_reactor::Error) -> Failure {
@@ -107,6 +129,8 @@ type End = Result<(), Failure>;
 struct Viewer {
     lines: Lines,
     subscription: Envelope,
+    /// Whether the daemon has taken the subscription.
+    subscribed: Rc<Cell<bool>>,
     view: View,
     /// Events that are still wanted.
     left: Option<u64>,
@@ -117,7 +141,7 @@ impl Viewer {
     fn read(&mut self, stream: &mut Stream) -> Option<End> {
         loop {
             match self.lines.fill(stream) {
-                Ok(0) => return Some(Err(ClientError::Closed.into())),
+                Ok(0) => return Some(Err(self.hung_up(stream).into())),
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -135,6 +159,11 @@ impl Viewer {
         }
     }
 
+    /// What it means that the daemon ended the connection.
+    fn hung_up(&self, stream: &Stream) -> ClientError {
+        if self.subscribed.get() { ClientError::Ended } else { ClientError::hung_up(stream) }
+    }
+
     fn show_lines(&mut self, shown: &mut Vec<u8>) -> Option<End> {
         while let Some(line) = self.lines.next_line() {
             let Ok(message) = Envelope::parse(line) else {
@@ -144,10 +173,12 @@ impl Viewer {
             if let Some(error) = ClientError::turned_away(&message) {
                 return Some(Err(error.into()));
             }
+            let is_answer = message.causation() == Some(self.subscription.id());
             match message.kind() {
-                Kind::Error if message.causation() == Some(self.subscription.id()) => {
+                Kind::Error if is_answer || names_no_message(&message) => {
                     return Some(Err(Failure::Refused(text::error_line(&message))));
                 }
+                Kind::Reply if is_answer => self.subscribed.set(true),
                 Kind::Event if message.type_name() == "Sys.EventsDropped" => tell_dropped(&message),
                 Kind::Event if self.view.wants(&message) => {
                     self.view.show(&message, shown);

@@ -1,45 +1,77 @@
 //! How a connection begins: by TCP, with the token.
 
-use super::{Address, Client, ClientError, Deadline, Lines, Stream};
-use mainspring_message::{Draft, Json, Kind};
+use super::{Address, Client, ClientError, Lines, Patience, Stream, ping};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use std::io;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::Duration;
 
 /// How long whoever listens on a TCP port may take to let us in.
-const PATIENCE: Duration = Duration::from_secs(10);
+const ADMISSION_MAX: Duration = Duration::from_secs(10);
 
 impl Client {
     /// Connects to the daemon behind a door. By TCP, returns when the daemon has taken the token.
     ///
     /// # Errors
     /// Nobody listens there, or lets us in.
-    pub fn connect(address: &Address) -> Result<Client, ClientError> {
+    pub fn connect(address: &Address, patience: Patience) -> Result<Client, ClientError> {
         match address {
             Address::Unix(path) => {
-                let stream = UnixStream::connect(path).map_err(|reason| no_daemon(address, reason))?;
-                Ok(Client::new(Stream::Unix(stream)))
+                let stream = connect_unix(path, address, patience)?;
+                Ok(Client::new(Stream::Unix(stream), patience))
             }
             Address::Tcp { place, token } => {
-                let stream = connect_tcp(place, address)?;
-                let mut client = Client::new(Stream::Tcp(stream));
+                let limit = patience.longest().min(ADMISSION_MAX);
+                let stream = connect_tcp(place, address, limit)?;
+                let mut client = Client::new(Stream::Tcp(stream), Patience::new(Some(limit)));
                 client.show(token).map_err(|error| not_let_in(error, place))?;
+                client.patience = patience;
                 Ok(client)
             }
         }
     }
 
-    fn new(stream: Stream) -> Client {
-        Client { stream, lines: Lines::default(), scratch: String::new() }
+    pub(super) fn new(stream: Stream, patience: Patience) -> Client {
+        Client { stream, lines: Lines::default(), scratch: String::new(), patience }
     }
 
     /// Shows the token. A right one is not answered, so something is asked that every daemon answers.
     fn show(&mut self, token: &str) -> Result<(), ClientError> {
         self.send_lines(format!("{}\n", serde_json::json!({ "token": token })).as_bytes())?;
-        let ping = Draft::new(Kind::Query, "Syscall.Ping", Json::null());
-        self.request(&ping, Some(Deadline::after(PATIENCE))).map(drop)
+        self.request(&ping()).map(drop)
     }
+}
+
+/// Connects; a daemon that does not come to its door is not waited for longer than one that does not read.
+fn connect_unix(path: &Path, address: &Address, patience: Patience) -> Result<UnixStream, ClientError> {
+    let failed = |errno: Errno| match errno {
+        Errno::AGAIN => patience.gave_up(),
+        Errno::ACCESS => denied(path, address),
+        other => no_daemon(address, other.into()),
+    };
+    let place = SocketAddrUnix::new(path).map_err(|errno| no_daemon(address, errno.into()))?;
+    let socket =
+        rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+            .map_err(io::Error::from)?;
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(patience.longest()))
+        .map_err(io::Error::from)?;
+    rustix::io::retry_on_intr(|| rustix::net::connect(&socket, &place)).map_err(failed)?;
+    Ok(UnixStream::from(socket))
+}
+
+/// Whose door it is that stays closed: the socket's, or that of a folder on the way to it.
+fn denied(path: &Path, address: &Address) -> ClientError {
+    let seen = path.ancestors().find_map(|place| {
+        let place = if place.as_os_str().is_empty() { Path::new(".") } else { place };
+        std::fs::metadata(place).ok().map(|metadata| (place, metadata.uid()))
+    });
+    let (place, owner) = seen.unwrap_or((Path::new("/"), 0));
+    let (address, place) = (address.clone(), place.display().to_string());
+    ClientError::Denied { address, place, owner, user: rustix::process::geteuid().as_raw() }
 }
 
 fn no_daemon(address: &Address, reason: io::Error) -> ClientError {
@@ -51,17 +83,17 @@ fn not_let_in(error: ClientError, place: &str) -> ClientError {
     let place = place.to_owned();
     match error {
         ClientError::TurnedAway { code: 403, .. } => ClientError::WrongToken { place },
-        ClientError::Closed | ClientError::NotAMessage(_) | ClientError::Silent(_) => {
+        ClientError::Closed | ClientError::NotAMessage(_) | ClientError::Silent { .. } => {
             ClientError::NotADaemon { place }
         }
         other => other,
     }
 }
 
-fn connect_tcp(place: &str, address: &Address) -> Result<TcpStream, ClientError> {
+fn connect_tcp(place: &str, address: &Address, limit: Duration) -> Result<TcpStream, ClientError> {
     let mut reason = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for candidate in resolve(place)? {
-        match TcpStream::connect_timeout(&candidate, PATIENCE) {
+        match TcpStream::connect_timeout(&candidate, limit) {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
                 return Ok(stream);

@@ -1,7 +1,7 @@
 //! Where the daemon is, and what lets a command in.
 
 use super::ClientError;
-use crate::config::{CONFIG_FILE, first_door_of_file};
+use crate::config::{self, CONFIG_FILE, Overrides, first_door_of_file};
 use crate::files::read_secret;
 use crate::settings::Door;
 use crate::socket_path::{chosen_socket_path, default_socket_path};
@@ -45,7 +45,7 @@ impl Address {
     /// The daemon's door: by flag, by `MAINSPRING_TCP` or `MAINSPRING_SOCKET`, by `mainspring.toml` in this folder, or where it is by default.
     ///
     /// # Errors
-    /// There is no token for a TCP door, or it cannot be read.
+    /// There is no token for a TCP door, or it cannot be read; `mainspring.toml` in this folder would have to say, and has a fault.
     pub fn find(flags: Flags<'_>) -> Result<Address, ClientError> {
         if let Some(path) = flags.socket {
             return Ok(Address::Unix(path.to_path_buf()));
@@ -58,24 +58,42 @@ impl Address {
         if flags.token_file.is_some() {
             return Err(ClientError::TokenWithoutTcp);
         }
-        let found = chosen_socket_path(None).map(Address::Unix);
-        let found = found.or_else(|| first_door_of_file(Path::new(CONFIG_FILE)).and_then(Address::of_door));
+        if let Some(path) = chosen_socket_path(None) {
+            return Ok(Address::Unix(path));
+        }
+        let found = door_of_folder()?.map(Address::of_door).transpose()?.flatten();
         Ok(found.unwrap_or_else(|| Address::Unix(default_socket_path())))
     }
 
     /// The address of a door that a file names, with the first of its tokens.
-    fn of_door(door: Door) -> Option<Address> {
+    fn of_door(door: Door) -> Result<Option<Address>, ClientError> {
         match door {
-            Door::Unix { path } => Some(Address::Unix(path)),
-            // Which port it has is known to nobody but the daemon.
-            Door::Tcp { address, .. } if address.port() == 0 => None,
-            Door::Tcp { address, tokens } => {
-                let (_, token) = tokens.into_iter().next()?;
-                Some(Address::Tcp { place: address.to_string(), token })
+            Door::Unix { path } => Ok(Some(Address::Unix(path))),
+            Door::Tcp { address, .. } if address.port() == 0 => {
+                Err(ClientError::UnknownPort { file: CONFIG_FILE })
             }
-            Door::Stdio => None,
+            Door::Tcp { address, tokens } => {
+                let token = tokens.into_iter().next();
+                Ok(token.map(|(_, token)| Address::Tcp { place: address.to_string(), token }))
+            }
+            Door::Stdio => Ok(None),
         }
     }
+}
+
+/// The door that `mainspring.toml` in this folder names. A file that names none because it is wrong must not lead to the daemon of another.
+fn door_of_folder() -> Result<Option<Door>, ClientError> {
+    let file = Path::new(CONFIG_FILE);
+    if config::file_to_load(None).is_none() {
+        return Ok(None);
+    }
+    if let Some(door) = first_door_of_file(file) {
+        return Ok(Some(door));
+    }
+    let Err(mut error) = config::load(None, &Overrides::default()) else { return Ok(None) };
+    // What is wrong with a capability's own file says nothing about the door.
+    error.problems.retain(|problem| problem.path == file);
+    if error.problems.is_empty() { Ok(None) } else { Err(ClientError::BadConfig(error)) }
 }
 
 impl fmt::Display for Address {

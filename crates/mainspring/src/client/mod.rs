@@ -4,20 +4,25 @@
 //! - `connect`: how a connection begins.
 //! - `stream`: the connection itself.
 //! - `lines`: cutting lines out of a stream.
+//! - `patience`: how long the daemon is waited for.
 
 mod connect;
 mod find;
 mod lines;
+mod patience;
 mod stream;
 
 pub use find::{Address, Flags, TCP_VARIABLE, TOKEN_FILE_VARIABLE, TOKEN_VARIABLE};
 pub use lines::{LINE_BYTES_MAX, Lines};
+pub use patience::{Deadline, GRACE, Patience, SILENCE_MAX};
 pub use stream::Stream;
 
+use crate::config::ConfigError;
 use crate::daemon::CONNECTION;
-use mainspring_message::{Draft, Envelope, Kind};
+use crate::units::show_duration;
+use mainspring_message::{Draft, Envelope, Failure, Json, Kind};
 use std::io::{self, Write};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 /// How long the last words of a daemon that has hung up may take to come.
 const LAST_WORDS_PATIENCE: Duration = Duration::from_secs(1);
@@ -34,6 +39,18 @@ pub enum ClientError {
         address: Address,
         /// What the operating system says.
         reason: io::Error,
+    },
+    /// The socket is somebody else's.
+    #[error("may not connect to {address}: {place} belongs to user {owner}, and you are user {user}")]
+    Denied {
+        /// Where.
+        address: Address,
+        /// The socket, or the folder on the way to it that is closed.
+        place: String,
+        /// Whose it is.
+        owner: u32,
+        /// Who we are.
+        user: u32,
     },
     /// Whoever listens on a TCP port does not speak like a daemon.
     #[error("what listens at {place} does not answer like a daemon")]
@@ -83,9 +100,25 @@ pub enum ClientError {
     /// The daemon closed the connection before it had answered.
     #[error("the daemon closed the connection before it had answered")]
     Closed,
+    /// The daemon is another user's, and closed the connection.
+    #[error("the daemon belongs to user {owner} and serves nobody else; you are user {user}")]
+    OfAnotherUser {
+        /// Whose it is.
+        owner: u32,
+        /// Who we are.
+        user: u32,
+    },
+    /// The daemon ended the connection when it had nothing more to answer: it has ended itself, for one.
+    #[error("the daemon ended the connection")]
+    Ended,
     /// The daemon has not answered in time.
-    #[error("the daemon has not answered within {0:?}")]
-    Silent(Duration),
+    #[error("the daemon has not answered within {}{}", show_duration(*.within), grace_words(*.grace))]
+    Silent {
+        /// What was asked for.
+        within: Duration,
+        /// What it was given beyond that.
+        grace: Duration,
+    },
     /// What came is not a message.
     #[error("the daemon wrote something that is not a message: {0}")]
     NotAMessage(String),
@@ -97,12 +130,37 @@ pub enum ClientError {
         /// Which rule.
         reason: &'static str,
     },
+    /// The file that says where the daemon is cannot be used.
+    #[error("{0}")]
+    BadConfig(ConfigError),
+    /// The file names a TCP door whose port only the daemon knows.
+    #[error(
+        "the daemon of {file} chooses its TCP port itself: say which with --tcp, or where it is with --socket"
+    )]
+    UnknownPort {
+        /// The file.
+        file: &'static str,
+    },
     /// The connection failed.
     #[error("the connection to the daemon failed: {0}")]
     Io(#[from] io::Error),
 }
 
+fn grace_words(grace: Duration) -> String {
+    if grace.is_zero() { String::new() } else { format!(", nor {} later", show_duration(grace)) }
+}
+
 impl ClientError {
+    /// What it means that the daemon closed a connection without a word.
+    #[must_use]
+    pub fn hung_up(stream: &Stream) -> ClientError {
+        let user = rustix::process::geteuid().as_raw();
+        match stream.peer_user() {
+            Some(owner) if owner != user => ClientError::OfAnotherUser { owner, user },
+            _ => ClientError::Closed,
+        }
+    }
+
     /// What an error says that is about the connection as a whole, and so the last thing that comes.
     #[must_use]
     pub fn turned_away(message: &Envelope) -> Option<ClientError> {
@@ -115,19 +173,36 @@ impl ClientError {
     }
 }
 
+/// Whether an error is the loop's own and about a message that it could not name: a line beyond the limit, or one that is no message. Where one
+/// request is under way, it is about that one.
+#[must_use]
+pub fn names_no_message(message: &Envelope) -> bool {
+    if message.kind() != Kind::Error || Failure::from_type_name(message.type_name()).is_none() {
+        return false;
+    }
+    let data: serde_json::Value = serde_json::from_str(message.data()).unwrap_or_default();
+    data["originalId"].is_null()
+}
+
+/// A question that every daemon answers at once.
+fn ping() -> Draft {
+    Draft::new(Kind::Query, "Syscall.Ping", Json::null())
+}
+
 /// A connection to a daemon.
 #[derive(Debug)]
 pub struct Client {
     stream: Stream,
     lines: Lines,
     scratch: String,
+    patience: Patience,
 }
 
 impl Client {
     /// Sends a message, under a fresh id unless it has one, and returns it as it was sent.
     ///
     /// # Errors
-    /// The message breaks the rules, or the connection failed.
+    /// The message breaks the rules, the connection failed, or the daemon does not read.
     pub fn send(&mut self, draft: &Draft) -> Result<Envelope, ClientError> {
         draft.check().map_err(|(field, reason)| ClientError::BadMessage { field, reason })?;
         let message = draft.compose(&fresh_id(), now_ms(), &mut self.scratch);
@@ -141,14 +216,16 @@ impl Client {
     /// Sends lines as they are.
     ///
     /// # Errors
-    /// The connection failed.
+    /// The connection failed, or the daemon does not read.
     pub fn send_lines(&mut self, lines: &[u8]) -> Result<(), ClientError> {
+        self.stream.set_write_timeout(Some(self.patience.longest()))?;
         match self.stream.write_all(lines) {
             Err(error)
                 if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) =>
             {
                 Err(self.last_words())
             }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(self.patience.gave_up()),
             written => Ok(written?),
         }
     }
@@ -160,7 +237,7 @@ impl Client {
             match self.receive(Some(deadline)) {
                 Ok(Some(_)) => {}
                 Err(error @ ClientError::TurnedAway { .. }) => return error,
-                Ok(None) | Err(_) => return ClientError::Closed,
+                Ok(None) | Err(_) => return ClientError::hung_up(&self.stream),
             }
         }
     }
@@ -189,18 +266,45 @@ impl Client {
         }
     }
 
+    /// The next message that is wanted; whatever else comes is left out. Waits as the patience says.
+    fn wait_for(&mut self, mut is_wanted: impl FnMut(&Envelope) -> bool) -> Result<Envelope, ClientError> {
+        let mut deadline = self.patience.deadline();
+        let mut probe: Option<Envelope> = None;
+        loop {
+            match self.receive(Some(deadline)) {
+                Ok(None) => return Err(ClientError::hung_up(&self.stream)),
+                Ok(Some(message)) if is_wanted(&message) => return Ok(message),
+                Ok(Some(message)) => {
+                    if probe.as_ref().is_some_and(|ping| message.causation() == Some(ping.id())) {
+                        // It is there, and sees to it itself that every request has an end.
+                        probe = None;
+                        deadline = self.patience.deadline();
+                    }
+                }
+                Err(error @ ClientError::Silent { .. }) => match self.patience.ping_deadline() {
+                    Some(later) if probe.is_none() => {
+                        probe = Some(self.send(&ping())?);
+                        deadline = later;
+                    }
+                    _ => return Err(error),
+                },
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     /// Sends a request and waits for its outcome: a reply or an error. Whatever else comes meanwhile is left out.
+    ///
+    /// One request is under way at a time, so an error about a message that the daemon could not name is this one's.
     ///
     /// # Errors
     /// There is no outcome.
-    pub fn request(&mut self, draft: &Draft, deadline: Option<Deadline>) -> Result<Envelope, ClientError> {
+    pub fn request(&mut self, draft: &Draft) -> Result<Envelope, ClientError> {
         let sent = self.send(draft)?;
-        loop {
-            let message = self.receive(deadline)?.ok_or(ClientError::Closed)?;
-            if message.kind().is_outcome() && message.causation() == Some(sent.id()) {
-                return Ok(message);
-            }
-        }
+        self.wait_for(|message| {
+            let is_answer = message.kind().is_outcome() && message.causation() == Some(sent.id());
+            is_answer || names_no_message(message)
+        })
     }
 
     /// Sends an event and makes sure that the daemon took it. The error with which it was refused, if it was.
@@ -209,52 +313,23 @@ impl Client {
     ///
     /// # Errors
     /// The connection failed before that was known.
-    pub fn emit(
-        &mut self,
-        draft: &Draft,
-        deadline: Option<Deadline>,
-    ) -> Result<Option<Envelope>, ClientError> {
+    pub fn emit(&mut self, draft: &Draft) -> Result<Option<Envelope>, ClientError> {
         let event = self.send(draft)?;
-        let ping = self.send(&Draft::new(Kind::Query, "Syscall.Ping", mainspring_message::Json::null()))?;
-        let mut refusal = None;
-        loop {
-            let message = self.receive(deadline)?.ok_or(ClientError::Closed)?;
-            match message.causation() {
-                Some(cause) if cause == event.id() && message.kind() == Kind::Error => {
-                    refusal = Some(message)
-                }
-                Some(cause) if cause == ping.id() && message.kind().is_outcome() => return Ok(refusal),
-                _ => {}
-            }
-        }
+        let ping = self.send(&ping())?;
+        let is_refusal = |message: &Envelope| {
+            let is_answer = message.kind() == Kind::Error && message.causation() == Some(event.id());
+            is_answer || names_no_message(message)
+        };
+        let is_pong =
+            |message: &Envelope| message.kind().is_outcome() && message.causation() == Some(ping.id());
+        let told = self.wait_for(|message| is_refusal(message) || is_pong(message))?;
+        Ok(is_refusal(&told).then_some(told))
     }
 
     /// The stream, and what was read from it and not yet taken.
     #[must_use]
     pub fn into_parts(self) -> (Stream, Lines) {
         (self.stream, self.lines)
-    }
-}
-
-/// When waiting ends.
-#[derive(Clone, Copy, Debug)]
-pub struct Deadline {
-    at: Instant,
-    within: Duration,
-}
-
-impl Deadline {
-    /// So long from now.
-    #[must_use]
-    pub fn after(within: Duration) -> Deadline {
-        let now = Instant::now();
-        // A century is as good as for ever, and can be added to any time.
-        Deadline { at: now + within.min(Duration::from_secs(100 * 365 * 86_400)), within }
-    }
-
-    fn left(self) -> Result<Duration, ClientError> {
-        let left = self.at.saturating_duration_since(Instant::now());
-        if left.is_zero() { Err(ClientError::Silent(self.within)) } else { Ok(left) }
     }
 }
 
@@ -276,4 +351,56 @@ pub fn fresh_id() -> String {
 pub fn now_ms() -> u64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead, BufReader};
+    use std::os::unix::net::UnixStream;
+
+    fn answer(request: &str, data: &str) -> String {
+        let request = Envelope::parse(request.trim_end().as_bytes()).unwrap();
+        let (id, name) = (request.id(), request.type_name());
+        format!(
+            "{{\"kind\":\"reply\",\"type\":\"{name}\",\"data\":{data},\"metadata\":{{\"id\":\"r\",\"timestamp\":1,\"causation\":\"{id}\"}}}}\n"
+        )
+    }
+
+    #[test]
+    fn without_a_time_a_daemon_is_waited_for_while_it_answers_pings_and_no_longer() {
+        let (stream, peer) = UnixStream::pair().unwrap();
+        let mut client = Client::new(Stream::Unix(stream), Patience::short());
+        let daemon = std::thread::spawn(move || {
+            let mut lines = BufReader::new(peer.try_clone().unwrap());
+            let mut next = || {
+                let mut line = String::new();
+                lines.read_line(&mut line).unwrap();
+                line
+            };
+            let request = next();
+            for _ in 0..2 {
+                let ping = next();
+                assert!(ping.contains("Syscall.Ping"), "{ping}");
+                (&peer).write_all(answer(&ping, "null").as_bytes()).unwrap();
+            }
+            (&peer).write_all(answer(&request, "7").as_bytes()).unwrap();
+            // Silent from here on, until the client has gone.
+            while !next().is_empty() {}
+        });
+        let draft = Draft::new(Kind::Query, "App.Slow", Json::null());
+        assert_eq!(client.request(&draft).unwrap().data(), "7");
+        let error = client.request(&draft).unwrap_err();
+        assert_eq!(error.to_string(), "the daemon has not answered within 20ms, nor 1s later");
+        drop(client);
+        daemon.join().unwrap();
+    }
+
+    #[test]
+    fn a_daemon_that_takes_no_bytes_is_given_up_too() {
+        let (stream, _peer) = UnixStream::pair().unwrap();
+        let mut client = Client::new(Stream::Unix(stream), Patience::short());
+        let error = client.send_lines(&vec![b'x'; 16 << 20]).unwrap_err();
+        assert!(matches!(error, ClientError::Silent { .. }), "{error}");
+    }
 }

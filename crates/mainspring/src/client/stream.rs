@@ -45,6 +45,21 @@ impl Stream {
         either!(self, socket => socket.set_read_timeout(timeout))
     }
 
+    /// How long a write may wait before the other end takes any of it.
+    ///
+    /// # Errors
+    /// The time is zero.
+    pub fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        either!(self, socket => socket.set_write_timeout(timeout))
+    }
+
+    /// The user at the other end, which TCP does not tell.
+    #[must_use]
+    pub fn peer_user(&self) -> Option<u32> {
+        let Stream::Unix(socket) = self else { return None };
+        rustix::net::sockopt::socket_peercred(socket).ok().map(|peer| peer.uid.as_raw())
+    }
+
     /// Whether reads and writes return instead of waiting.
     ///
     /// # Errors

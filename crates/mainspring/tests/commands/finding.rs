@@ -1,8 +1,11 @@
 //! How a command finds its daemon.
 
 use crate::fake::{Fake, command, stderr, stdout};
-use std::fs;
-use std::os::unix::fs::symlink;
+use crate::real::Real;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::process::Stdio;
 
 fn pong() -> Fake {
     Fake::serve(|connection| {
@@ -14,7 +17,12 @@ fn pong() -> Fake {
 #[test]
 fn without_a_daemon_a_command_says_so_and_exits_with_3() {
     let folder = tempfile::tempdir().unwrap();
-    for arguments in [&["query", "Syscall.Ping"][..], &["emit", "App.Done"], &["watch"], &["actors"]] {
+    for arguments in [
+        &["query", "Syscall.Ping"][..],
+        &["emit", "App.Done", "--wait", "0s"],
+        &["watch", "--wait", "0s"],
+        &["actors", "--wait", "0s"],
+    ] {
         let output = command(arguments, folder.path()).output().unwrap();
         assert_eq!(output.status.code(), Some(3), "{arguments:?}");
         let text = stderr(&output);
@@ -58,4 +66,105 @@ fn the_users_runtime_folder_is_the_last_resort() {
     symlink(fake.socket(), folder.path().join("mainspring/mainspring.sock")).unwrap();
     let output = command(&["query", "Syscall.Ping"], folder.path()).output().unwrap();
     assert_eq!(stdout(&output), "\"here\"\n", "{}", stderr(&output));
+}
+
+#[test]
+fn a_configuration_with_a_fault_does_not_lead_to_the_daemon_of_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mainspring.toml");
+    for (text, words) in [
+        ("[[listen]]\nunix = \n", "mainspring.toml:2:"),
+        ("[[listne]]\nunix = 'it.sock'\n", "did you mean `listen`?\n --> mainspring.toml:1:"),
+        ("[[listen]]\nunxi = 'it.sock'\n", "did you mean `unix`?\n --> mainspring.toml:2:"),
+        ("[[listen]]\ntcp = '127.0.0.1:7700'\n", "name in `tokens` who may come in"),
+        (
+            "[[listen]]\ntcp = '127.0.0.1:0'\ntokens = [{ name = 'a', token = '0123456789abcdef' }]\n",
+            "chooses its TCP port itself",
+        ),
+    ] {
+        fs::write(&file, text).unwrap();
+        for arguments in [&["query", "Syscall.Ping"][..], &["watch"], &["actors"]] {
+            let output = command(arguments, folder.path()).output().unwrap();
+            assert_eq!(output.status.code(), Some(2), "{text}: {}", stderr(&output));
+            assert!(stderr(&output).contains(words), "{text}: {}", stderr(&output));
+        }
+    }
+    fs::remove_file(&file).unwrap();
+    fs::create_dir(&file).unwrap();
+    let output = command(&["query", "Syscall.Ping"], folder.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("it is a folder, not a file\n --> mainspring.toml"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn a_fault_in_a_capability_says_nothing_about_where_the_daemon_is() {
+    let fake = pong();
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("mainspring")).unwrap();
+    symlink(fake.socket(), folder.path().join("mainspring/mainspring.sock")).unwrap();
+    fs::write(folder.path().join("mainspring.toml"), "manifests = ['broken.toml']\n").unwrap();
+    fs::write(folder.path().join("broken.toml"), "id = 7\n").unwrap();
+    let output = command(&["query", "Syscall.Ping"], folder.path()).output().unwrap();
+    assert_eq!(stdout(&output), "\"here\"\n", "{}", stderr(&output));
+}
+
+#[test]
+fn a_daemon_that_is_still_starting_is_waited_for() {
+    let mut early = Vec::new();
+    let _daemon = Real::start_with("", |folder| {
+        for arguments in [&["query", "Syscall.Ping", "7", "--wait", "60s"][..], &["actors", "--wait", "60s"]]
+        {
+            let mut command = command(arguments, folder);
+            early.push(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+        }
+    });
+    for child in early {
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    }
+}
+
+/// A user that is not this one.
+const NOBODY: u32 = 65534;
+
+#[test]
+fn somebody_elses_daemon_is_told_apart_from_none() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can be somebody else");
+        return;
+    }
+    let daemon = Real::start("");
+    let (folder, socket) = (daemon.folder(), daemon.folder().join("it.sock"));
+    let ask = |arguments: &[&str]| {
+        let mut command = command(arguments, std::path::Path::new("/"));
+        command.env("MAINSPRING_SOCKET", &socket).uid(NOBODY).stdin(Stdio::null()).output()
+    };
+    let commands = [&["query", "Syscall.Ping"][..], &["watch"], &["pipe"], &["emit", "App.Done"]];
+    if ask(&["--version"]).is_err() {
+        println!("skipped: nobody may run the program where it is");
+        return;
+    }
+    let chmod =
+        |path: &std::path::Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    // The folder is closed, then the socket, then neither.
+    chmod(folder, 0o700);
+    let output = ask(commands[0]).unwrap();
+    let words = format!("{} belongs to user 0, and you are user {NOBODY}", folder.display());
+    assert!(output.status.code() == Some(3) && stderr(&output).contains(&words), "{}", stderr(&output));
+    chmod(folder, 0o755);
+    let output = ask(commands[0]).unwrap();
+    let words = format!("{} belongs to user 0, and you are user {NOBODY}", socket.display());
+    assert!(output.status.code() == Some(3) && stderr(&output).contains(&words), "{}", stderr(&output));
+    chmod(&socket, 0o666);
+    for arguments in commands {
+        let output = ask(arguments).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        let text = stderr(&output);
+        let words = format!("belongs to user 0 and serves nobody else; you are user {NOBODY}");
+        assert!(text.contains(&words) || text.contains("(403)"), "{arguments:?}: {text}");
+    }
 }

@@ -4,6 +4,7 @@ mod beginning;
 mod document;
 mod fake;
 mod finding;
+mod giving_up;
 #[path = "../support/guest_module.rs"]
 mod guest_module;
 mod looking;
@@ -11,6 +12,7 @@ mod measuring;
 mod overview;
 mod piping;
 mod real;
+mod refusals;
 mod requests;
 mod shop;
 mod tcp;

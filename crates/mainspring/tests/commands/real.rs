@@ -58,6 +58,13 @@ impl Real {
         self.command(arguments).stdin(Stdio::null()).output().unwrap()
     }
 
+    /// Stops the daemon where it is, until what this returns is dropped.
+    pub(crate) fn freeze(&self) -> Frozen {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+        Frozen(pid)
+    }
+
     /// Runs a command that must succeed, and returns what it printed.
     pub(crate) fn ok(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
@@ -74,5 +81,14 @@ impl Drop for Real {
             rustix::process::Signal::TERM,
         );
         let _ = self.child.wait();
+    }
+}
+
+/// A daemon that is stopped, and goes on when this is dropped.
+pub(crate) struct Frozen(rustix::process::Pid);
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        let _ = rustix::process::kill_process(self.0, rustix::process::Signal::CONT);
     }
 }

@@ -103,8 +103,11 @@ fn what_makes_no_sense_is_refused_before_any_daemon_is_asked() {
     for (arguments, words) in [
         (&["send", "memory"][..], "type"),
         (&["send", "Memory.Set", "{key: 1}"], "data: not JSON at byte 1"),
-        (&["send", "Memory.Set", "1 2"], "data: not JSON"),
+        (&["send", "Memory.Set", "1 2"], "data: not JSON at byte 2: expected nothing more after the value"),
+        (&["send", "Memory.Set", "01"], "nothing more after the value"),
         (&["send", "Memory.Set", "--file", "nowhere"], "cannot read nowhere"),
+        (&["send", "Memory.Set", "--file", "/dev/zero"], "/dev/zero is longer than 64 MiB"),
+        (&["send", "Memory.Set", "-"], "standard input is empty"),
         (&["send", "Memory.Set", "--id", ""], "metadata.id must not be empty"),
         (&["send", "Memory.Set", "--timeout", "5"], "needs a unit of time"),
         (&["send"], "TYPE"),
@@ -141,7 +144,8 @@ fn a_silent_daemon_is_given_up_a_while_after_the_timeout() {
     });
     let output = fake.run(&["send", "A.B", "--timeout", "1ms"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("has not answered within"), "{}", stderr(&output));
+    let words = "the daemon has not answered within 1ms, nor 2s later";
+    assert!(stderr(&output).contains(words), "{}", stderr(&output));
 }
 
 #[test]

@@ -145,5 +145,5 @@ fn a_refusal_and_the_end_of_the_daemon_are_exit_code_1() {
     });
     let output = ends.run(&["watch"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("closed the connection"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the daemon ended the connection"), "{}", stderr(&output));
 }

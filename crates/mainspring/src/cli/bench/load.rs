@@ -2,7 +2,7 @@
 
 use super::super::target::Failure;
 use super::progress::Progress;
-use crate::client::{Address, Client, ClientError, Lines, Stream, fresh_id, now_ms};
+use crate::client::{Address, Client, ClientError, Lines, Patience, Stream, fresh_id, now_ms};
 use hdrhistogram::Histogram;
 use mainspring_reactor::{Handle, Reactor, Signal};
 use std::cell::RefCell;
@@ -74,7 +74,7 @@ pub(super) fn run(address: &Address, case: Case, progress: &Progress) -> Result<
     let tally = Rc::new(RefCell::new(Tally::new()));
     let mut server = None;
     for _ in 0..case.connections {
-        let (stream, lines) = Client::connect(address)?.into_parts();
+        let (stream, lines) = Client::connect(address, Patience::new(None))?.into_parts();
         server = server.or_else(|| server_of(&stream));
         let connection = Connection::new(stream, lines, case.depth)?;
         tally.borrow_mut().under_way += case.depth;
@@ -103,7 +103,7 @@ fn finish(reactor: &mut Reactor, tally: &Rc<RefCell<Tally>>) -> Result<(), Failu
     let start = Instant::now();
     while tally.borrow().under_way > 0 {
         if start.elapsed() > PATIENCE {
-            return Err(ClientError::Silent(PATIENCE).into());
+            return Err(ClientError::Silent { within: PATIENCE, grace: Duration::ZERO }.into());
         }
         turn_for(reactor, Duration::from_millis(10), tally, |_, _| {})?;
         if let Some(failure) = tally.borrow_mut().failure.take() {

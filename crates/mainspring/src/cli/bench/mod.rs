@@ -6,8 +6,7 @@ mod report;
 mod subject;
 
 use super::output;
-use super::target::{Failure, Place};
-use crate::units;
+use super::target::{Failure, Place, time_above_zero};
 use load::{Case, Outcome};
 use progress::Progress;
 use std::process::ExitCode;
@@ -42,7 +41,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=load::DEPTH_MAX))]
     depth: Option<u16>,
     /// How long each case is measured.
-    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "3s")]
+    #[arg(long, value_name = "TIME", value_parser = time_above_zero, default_value = "3s")]
     duration: Duration,
     #[command(flatten)]
     place: Place,

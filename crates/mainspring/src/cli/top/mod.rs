@@ -136,7 +136,7 @@ impl Watcher {
     fn ask(&mut self, type_name: &'static str) -> Result<Value, Failure> {
         let mut draft = Draft::new(Kind::Query, type_name, Json::from(json!({})));
         draft.timeout_ms = self.target.timeout_ms();
-        let answer: Envelope = self.client.request(&draft, self.target.deadline())?;
+        let answer: Envelope = self.client.request(&draft)?;
         if answer.kind() == Kind::Error {
             return Err(Failure::Refused(super::text::error_line(&answer)));
         }
