@@ -151,14 +151,6 @@ fn a_command_line_that_makes_no_sense_ends_with_2() {
 }
 
 #[test]
-fn a_rule_that_makes_no_sense_is_explained() {
-    let Some(guest) = guest("info") else { return };
-    let output = mainspring().args(["run", "--allow-connect", "nowhere"]).arg(guest).output().unwrap();
-    expect(&output, 1);
-    assert!(text(&output.stderr).contains("`nowhere` is not a network rule"), "{}", text(&output.stderr));
-}
-
-#[test]
 fn the_wait_of_a_component_that_wakes_itself_can_be_set() {
     let Some(guest) = guest("wasi-socket.component") else { return };
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -236,4 +228,20 @@ fn a_wait_for_sockets_that_the_system_refuses_is_told_once_and_the_guest_goes_on
     let said = text(&output.stderr);
     assert!(said.starts_with("mainspring: warning: cannot wait for a guest's sockets"), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
+}
+
+#[test]
+fn a_command_line_that_makes_no_sense_is_exit_code_2_whatever_the_guest_is() {
+    for (arguments, words) in [
+        (&["--allow-listen", "nonsense"][..], "--allow-listen: `nonsense` is not a network rule"),
+        (&["--allow-connect", "a:b:c"], "--allow-connect: `a:b:c` is not a network rule"),
+        (&["--env", "NO_SUCH_VARIABLE_HERE"], "there is no such variable"),
+        (&["--env", "=x"], "--env =x: a variable has a name"),
+        (&["--env", ""], "a variable has a name"),
+    ] {
+        let output = mainspring().arg("run").args(arguments).arg("no-such.wasm").output().unwrap();
+        expect(&output, 2);
+        assert!(text(&output.stderr).contains(words), "{}", text(&output.stderr));
+    }
+    expect(&mainspring().args(["run", "--env", "A=", "no-such.wasm"]).output().unwrap(), 1);
 }

@@ -9,7 +9,9 @@ const EXAMPLES: &str = "\
 Examples:
   mainspring actors
   mainspring actors --json | jq '.actors[] | select(.state != \"up\")'
-  mainspring send Sys.ResetActor '{\"capabilityId\": \"greeter\"}'      # try an unhealthy one again now";
+  mainspring send Sys.ResetActor '{\"capabilityId\": \"greeter\"}'      # try an unhealthy one again now
+
+Exit code: 0 it is shown, 1 the daemon refuses or does not answer, 2 the command line makes no sense, 3 no daemon.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

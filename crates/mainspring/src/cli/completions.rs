@@ -9,7 +9,9 @@ const EXAMPLES: &str = "\
 Examples:
   mainspring completions bash > ~/.local/share/bash-completion/completions/mainspring
   mainspring completions zsh > \"${fpath[1]}/_mainspring\"
-  mainspring completions fish > ~/.config/fish/completions/mainspring.fish";
+  mainspring completions fish > ~/.config/fish/completions/mainspring.fish
+
+Exit code: 0 it is printed, 1 it cannot be written, 2 the command line makes no sense.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

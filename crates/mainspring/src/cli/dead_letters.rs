@@ -18,7 +18,9 @@ Examples:
   mainspring dead-letters show 12
   mainspring dead-letters requeue 12
   mainspring dead-letters drop 12
-  mainspring dead-letters drop --all";
+  mainspring dead-letters drop --all
+
+Exit code: 0 it is shown or done, 1 there is no such letter, or the daemon refuses or does not answer, 2 the command line makes no sense, 3 no daemon.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -129,7 +131,7 @@ fn listing(data: &Value) -> String {
     }
     let mut page = if rows.len() == 1 { "no dead letters\n".into() } else { text::table(&rows) };
     if let Some(dropped @ 1..) = data["dropped"].as_u64() {
-        page += &format!("{dropped} older ones made room\n");
+        page += &format!("{} made room\n", text::count(dropped, "older one", "older ones"));
     }
     page
 }

@@ -10,8 +10,10 @@ const EXAMPLES: &str = "\
 Examples:
   mainspring describe                      # everything, in a few lines
   mainspring describe Memory.Set           # one type, with its schemas
-  mainspring describe --capability memory  # one capability
-  mainspring describe --json | jq '.capabilities[].handles'";
+  mainspring describe --capability Memory  # one capability
+  mainspring describe --json | jq '.capabilities[].handles'
+
+Exit code: 0 it is shown, 1 there is no such type or capability, or the daemon refuses or does not answer, 2 the command line makes no sense, 3 no daemon.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

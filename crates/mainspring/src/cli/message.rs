@@ -36,6 +36,9 @@ Exit code: 0 the daemon took it, 1 it refused it (on standard error), 2 the comm
 #[derive(Debug, clap::Args)]
 #[command(after_help = SEND_EXAMPLES)]
 pub(super) struct Send {
+    /// The type, such as Memory.Set.
+    #[arg(value_name = "TYPE")]
+    type_name: String,
     #[command(flatten)]
     request: Request,
 }
@@ -43,6 +46,9 @@ pub(super) struct Send {
 #[derive(Debug, clap::Args)]
 #[command(after_help = QUERY_EXAMPLES)]
 pub(super) struct Query {
+    /// The type, such as Memory.Get.
+    #[arg(value_name = "TYPE")]
+    type_name: String,
     #[command(flatten)]
     request: Request,
 }
@@ -50,8 +56,14 @@ pub(super) struct Query {
 #[derive(Debug, clap::Args)]
 #[command(after_help = EMIT_EXAMPLES)]
 pub(super) struct Emit {
+    /// The type, such as Order.Shipped.
+    #[arg(value_name = "TYPE")]
+    type_name: String,
     #[command(flatten)]
     message: Message,
+    /// The id, which names this event for whoever hears it [default: a fresh one].
+    #[arg(long)]
+    id: Option<String>,
     #[command(flatten)]
     target: Target,
 }
@@ -60,6 +72,9 @@ pub(super) struct Emit {
 struct Request {
     #[command(flatten)]
     message: Message,
+    /// The id; the same id again within two minutes gets the same answer and runs nothing [default: a fresh one].
+    #[arg(long)]
+    id: Option<String>,
     /// Print the whole message that comes back, as it came.
     #[arg(long)]
     raw: bool,
@@ -70,34 +85,29 @@ struct Request {
 /// One message.
 #[derive(Debug, clap::Args)]
 struct Message {
-    /// The type, such as Memory.Set.
-    #[arg(value_name = "TYPE")]
-    type_name: String,
     /// The data as JSON; `-` reads it from standard input [default: {}].
     #[arg(allow_hyphen_values = true)]
     data: Option<String>,
     /// Read the data from a file.
     #[arg(long, value_name = "FILE", conflicts_with = "data")]
     file: Option<PathBuf>,
-    /// The id; the same id again within two minutes gets the same answer and runs nothing [default: a fresh one].
-    #[arg(long)]
-    id: Option<String>,
     /// The workflow that it belongs to: whatever it causes carries the same.
     #[arg(long, value_name = "ID")]
     correlation: Option<String>,
 }
 
 pub(super) fn send(arguments: &Send) -> ExitCode {
-    request(Kind::Command, &arguments.request).unwrap_or_else(|failure| failure.report())
+    request(Kind::Command, &arguments.type_name, &arguments.request)
+        .unwrap_or_else(|failure| failure.report())
 }
 
 pub(super) fn query(arguments: &Query) -> ExitCode {
-    request(Kind::Query, &arguments.request).unwrap_or_else(|failure| failure.report())
+    request(Kind::Query, &arguments.type_name, &arguments.request).unwrap_or_else(|failure| failure.report())
 }
 
 pub(super) fn emit(arguments: &Emit) -> ExitCode {
     let emit = || -> Result<ExitCode, Failure> {
-        let draft = arguments.message.draft(Kind::Event)?;
+        let draft = arguments.message.draft(Kind::Event, &arguments.type_name, arguments.id.as_deref())?;
         let mut client = arguments.target.connect()?;
         match client.emit(&draft)? {
             None => Ok(ExitCode::SUCCESS),
@@ -107,8 +117,8 @@ pub(super) fn emit(arguments: &Emit) -> ExitCode {
     emit().unwrap_or_else(|failure| failure.report())
 }
 
-fn request(kind: Kind, arguments: &Request) -> Result<ExitCode, Failure> {
-    let mut draft = arguments.message.draft(kind)?;
+fn request(kind: Kind, type_name: &str, arguments: &Request) -> Result<ExitCode, Failure> {
+    let mut draft = arguments.message.draft(kind, type_name, arguments.id.as_deref())?;
     draft.timeout_ms = arguments.target.timeout_ms();
     let outcome = arguments.target.connect()?.request(&draft)?;
     if outcome.kind() == Kind::Reply {
@@ -133,14 +143,13 @@ fn shown(reply: &Envelope, raw: bool) -> String {
 }
 
 impl Message {
-    fn draft(&self, kind: Kind) -> Result<Draft, Failure> {
+    fn draft(&self, kind: Kind, type_name: &str, id: Option<&str>) -> Result<Draft, Failure> {
         let text = self.data_text()?;
         let data = Json::parse(&text).map_err(|error| Failure::Usage(format!("data: {error}")))?;
-        let shared = |text: &Option<String>| text.as_deref().map(Text::from);
         let draft = Draft {
-            id: shared(&self.id),
-            correlation: shared(&self.correlation),
-            ..Draft::new(kind, self.type_name.as_str(), data)
+            id: id.map(Text::from),
+            correlation: self.correlation.as_deref().map(Text::from),
+            ..Draft::new(kind, type_name, data)
         };
         draft.check().map_err(|(field, reason)| Failure::Usage(format!("{field} {reason}")))?;
         Ok(draft)

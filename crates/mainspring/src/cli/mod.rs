@@ -85,31 +85,45 @@ enum Command {
 /// else that went wrong, otherwise the command's own.
 #[must_use]
 pub fn main() -> ExitCode {
-    let outcome: Result<ExitCode, Box<dyn std::error::Error>> = match Arguments::parse().command {
-        Command::Run(arguments) => run::run(&arguments).map_err(Into::into),
-        Command::Up(arguments) => up::up(&arguments).map_err(Into::into),
-        Command::Send(arguments) => Ok(message::send(&arguments)),
-        Command::Query(arguments) => Ok(message::query(&arguments)),
-        Command::Emit(arguments) => Ok(message::emit(&arguments)),
-        Command::Watch(arguments) => Ok(watch::run(&arguments)),
-        Command::Pipe(arguments) => Ok(pipe::run(&arguments)),
-        Command::Describe(arguments) => Ok(describe::run(&arguments)),
-        Command::Timers(arguments) => Ok(timers::run(&arguments)),
-        Command::DeadLetters(arguments) => Ok(dead_letters::run(&arguments)),
-        Command::New(arguments) => Ok(new::run(&arguments)),
-        Command::Trace(arguments) => Ok(trace::run(&arguments)),
-        Command::Top(arguments) => Ok(top::run(&arguments)),
-        Command::Bench(arguments) => Ok(bench::run(&arguments)),
-        Command::Completions(arguments) => Ok(completions::run(&arguments)),
-        Command::Actors(arguments) => Ok(actors::run(&arguments)),
-        Command::Check(arguments) => Ok(check::run(&arguments)),
+    let command = match Arguments::try_parse() {
+        Ok(arguments) => arguments.command,
+        Err(told) => return tell(&told),
     };
-    match outcome {
-        Ok(code) => code,
-        Err(error) => {
+    match command {
+        Command::Run(arguments) => run::run(&arguments).unwrap_or_else(|error| {
+            eprintln!("mainspring: {error}");
+            ExitCode::from(if error.is_usage() { target::EXIT_USAGE } else { 1 })
+        }),
+        Command::Up(arguments) => up::up(&arguments).unwrap_or_else(|error| {
             eprintln!("mainspring: {error}");
             ExitCode::FAILURE
+        }),
+        Command::Send(arguments) => message::send(&arguments),
+        Command::Query(arguments) => message::query(&arguments),
+        Command::Emit(arguments) => message::emit(&arguments),
+        Command::Watch(arguments) => watch::run(&arguments),
+        Command::Pipe(arguments) => pipe::run(&arguments),
+        Command::Describe(arguments) => describe::run(&arguments),
+        Command::Timers(arguments) => timers::run(&arguments),
+        Command::DeadLetters(arguments) => dead_letters::run(&arguments),
+        Command::New(arguments) => new::run(&arguments),
+        Command::Trace(arguments) => trace::run(&arguments),
+        Command::Top(arguments) => top::run(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
+        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Actors(arguments) => actors::run(&arguments),
+        Command::Check(arguments) => check::run(&arguments),
+    }
+}
+
+/// Prints help, the version, or what is wrong with the command line.
+fn tell(told: &clap::Error) -> ExitCode {
+    match told.print() {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            eprintln!("mainspring: cannot write: {error}");
+            ExitCode::FAILURE
         }
+        _ => ExitCode::from(u8::try_from(told.exit_code()).unwrap_or(target::EXIT_USAGE)),
     }
 }
 
@@ -121,5 +135,44 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Arguments::command().debug_assert();
+    }
+
+    /// The words of a line as a shell would see them, up to a pipe, a redirection or a comment.
+    fn words(line: &str) -> Vec<String> {
+        let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+        for character in line.chars() {
+            match (quote, character) {
+                (Some(open), _) if character == open => quote = None,
+                (None, '\'' | '"') => {
+                    quote = Some(character);
+                    word.get_or_insert_default();
+                }
+                (None, ' ') => words.extend(word.take()),
+                (None, '|' | '<' | '>' | '&' | '#' | ')') => break,
+                _ => word.get_or_insert_default().push(character),
+            }
+        }
+        words.extend(word);
+        words
+    }
+
+    #[test]
+    fn every_example_is_a_command_line_that_can_be_understood() {
+        let mut tried = 0;
+        for command in Arguments::command().get_subcommands() {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.starts_with("Examples:\n"), "{}: {help}", command.get_name());
+            assert!(help.contains("\nExit code: "), "{} says nothing about exit codes", command.get_name());
+            // An example may go on in the next line.
+            let help = help.replace(",\n      ", ", ");
+            for line in help.lines().filter(|line| line.starts_with("  ")) {
+                let Some(at) = line.find("mainspring ") else { continue };
+                tried += 1;
+                if let Err(error) = Arguments::try_parse_from(words(&line[at..])) {
+                    panic!("{line}: {error}");
+                }
+            }
+        }
+        assert!(tried > 50, "{tried}");
     }
 }

@@ -64,7 +64,10 @@ fn pipe(target: &Target) -> Result<(), Failure> {
         }
     });
     output::end_with_reader();
-    print_answers(&mut stream, &mut lines)?;
+    let answered_bytes = print_answers(&mut stream, &mut lines)?;
+    if let (0, error @ ClientError::OfAnotherUser { .. }) = (answered_bytes, ClientError::hung_up(&stream)) {
+        return Err(error.into());
+    }
     // The daemon hung up. That is as it should be if there was nothing more to send, and it was not we who gave up.
     match fed.try_recv() {
         Ok(outcome) => outcome.and_then(|()| fed.try_recv().unwrap_or(Ok(()))),
@@ -164,14 +167,16 @@ fn completed(line: &[u8], timeout_ms: Option<u64>) -> Option<String> {
     Some(draft.compose(&fresh_id(), now_ms(), &mut String::new()).line().to_owned())
 }
 
-fn print_answers(stream: &mut Stream, lines: &mut Lines) -> Result<(), Failure> {
+/// Prints what comes back until the daemon hangs up, and says how many bytes that was.
+fn print_answers(stream: &mut Stream, lines: &mut Lines) -> Result<usize, Failure> {
     let mut stdout = io::stdout().lock();
+    let mut bytes = 0;
     loop {
         match lines.fill(stream) {
-            Ok(0) => return Ok(()),
-            Ok(_) => {}
+            Ok(0) => return Ok(bytes),
+            Ok(count) => bytes += count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(bytes),
             Err(error) => return Err(ClientError::from(error).into()),
         }
         let mut text = Vec::new();

@@ -27,14 +27,14 @@ Examples:
   mainspring run hello.wasm
   mainspring run --allow-listen 127.0.0.1:7000 echo.wasm -- 127.0.0.1:7000
   mainspring run --allow-connect db.example.com:5432 --env PGUSER=me report.wasm
-  mainspring run --dir ./data::/data:ro --memory-max 16MiB --cpu-max 10s convert.wasm -- /data/in.csv
+  mainspring run --dir ./data::/data:ro --memory-max 16MiB convert.wasm -- /data/in.csv
 
-A guest can reach nothing but its standard streams unless a flag says so. Rules for the network are host:port; the host may be a name
-(db.example.com), all names below one (*.example.com), an address or network (10.0.0.0/8), `loopback` or `*`; the port a number, a
-range (8000-8999) or `*`.
+A guest can reach nothing but its standard streams unless a flag says so. Rules for the network are host:port; the host may be a name \
+(db.example.com), all names below one (*.example.com), an address or network (10.0.0.0/8), `loopback` or `*`; the port a number, a range (8000-8999) \
+or `*`.
 
-Exit code: the guest's own; 134 if it trapped, 137 if it was killed or used up a limit, 128 + n after signal n, 1 if it could not be
-started, 2 for a command line that makes no sense.";
+Exit code: the guest's own; 134 if it trapped, 137 if it was killed or used up a limit, 128 + n after signal n, 1 if it could not be started, 2 for a \
+command line that makes no sense.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -102,18 +102,28 @@ pub(super) enum Error {
     Read { path: String, source: std::io::Error },
     #[error("{path} is not WebAssembly: it begins with neither a module's nor a component's header")]
     NotWebAssembly { path: String },
-    #[error("--env {0}: there is no such variable in this process")]
+    #[error("--env {0}: there is no such variable in this process, or it is no text")]
     NoVariable(String),
+    #[error("--env {0}: a variable has a name, such as NAME=VALUE")]
+    NoName(String),
     #[error(transparent)]
     Host(#[from] mainspring_host::Error),
-    #[error(transparent)]
-    Rule(#[from] mainspring_host::BadRule),
+    #[error("{flag}: {reason}")]
+    Rule { flag: &'static str, reason: mainspring_host::BadRule },
     #[error(transparent)]
     Reactor(#[from] mainspring_reactor::Error),
 }
 
+impl Error {
+    /// Whether the command line is to blame.
+    pub(super) fn is_usage(&self) -> bool {
+        matches!(self, Error::NoVariable(_) | Error::NoName(_) | Error::Rule { .. })
+    }
+}
+
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Error> {
     warnings::show();
+    let config = configuration(arguments)?;
     let bytes = read(arguments)?;
     let mut reactor = Reactor::new()?;
     let signals = Signals::watch(&reactor)?;
@@ -124,7 +134,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Error> {
     host.socket_wait = arguments.socket_wait.unwrap_or(host.socket_wait);
     let host = host.build()?;
     let cache = if arguments.no_cache { CodeCache::none() } else { CodeCache::of_user() };
-    let config = configuration(arguments)?;
     let guest = if Component::is_component(&bytes) {
         host.spawn_component(&reactor, &cache.component(&host, &bytes)?, config)?
     } else {
@@ -153,10 +162,13 @@ fn configuration(arguments: &Arguments) -> Result<GuestConfig, Error> {
     config.environment = arguments.env.iter().map(|text| variable(text)).collect::<Result<_, _>>()?;
     (config.stdin, config.stdout, config.stderr) = (Stdin::Inherit, Stdout::Inherit, Stdout::Inherit);
     for rule in &arguments.allow_connect {
-        config.network.allow_connect(rule)?;
+        config
+            .network
+            .allow_connect(rule)
+            .map_err(|reason| Error::Rule { flag: "--allow-connect", reason })?;
     }
     for rule in &arguments.allow_listen {
-        config.network.allow_listen(rule)?;
+        config.network.allow_listen(rule).map_err(|reason| Error::Rule { flag: "--allow-listen", reason })?;
     }
     config.wasi = WasiConfig { folders: arguments.dir.clone(), sockets: arguments.wasi_sockets };
     limit(arguments, &mut config);
@@ -164,6 +176,10 @@ fn configuration(arguments: &Arguments) -> Result<GuestConfig, Error> {
 }
 
 fn variable(text: &str) -> Result<(String, String), Error> {
+    let name = text.split('=').next().unwrap_or_default();
+    if name.is_empty() {
+        return Err(Error::NoName(text.into()));
+    }
     if let Some((name, value)) = text.split_once('=') {
         return Ok((name.into(), value.into()));
     }

@@ -47,8 +47,8 @@ impl Place {
 pub(super) struct Target {
     #[command(flatten)]
     place: Place,
-    /// How long to wait for the answer; 2s later a daemon that says nothing is given up [default: as the daemon is set, 30s unless its configuration
-    /// says otherwise; one that does not answer a ping after 30s is given up].
+    /// How long to wait for the answer, and 2s more for the daemon's own word about that [default: as the daemon is set, usually 30s; one that is silent for
+    /// 30s and then does not answer a ping is given up].
     #[arg(long, value_name = "TIME", value_parser = time_above_zero, help_heading = "Daemon", global = true)]
     timeout: Option<Duration>,
     /// How long to wait for a daemon that is still starting; 0s if it must be there already.

@@ -6,7 +6,12 @@ use std::io::IsTerminal;
 
 /// Whether standard output is a terminal, and may be coloured.
 pub(super) fn may_colour() -> bool {
-    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+    is_screen() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// Whether standard output is a terminal that can do more than print one line after the other.
+pub(super) fn is_screen() -> bool {
+    std::io::stdout().is_terminal() && std::env::var_os("TERM").is_none_or(|name| name != "dumb")
 }
 
 /// An error in one line: its type, its code and its words.
@@ -145,6 +150,11 @@ pub(super) fn table(rows: &[Vec<String>]) -> String {
         text.push('\n');
     }
     text
+}
+
+/// A number of things: `1 message`, `2 messages`.
+pub(super) fn count(number: u64, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
 }
 
 /// Nanoseconds in a few characters.

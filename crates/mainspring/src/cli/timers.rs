@@ -12,9 +12,11 @@ Examples:
   mainspring timers
   mainspring timers --cancel nightly
   mainspring send Timer.Schedule '{\"timerId\": \"nightly\", \"repeat\": 86400000,
-      \"message\": {\"kind\": \"command\", \"type\": \"Import.Run\", \"data\": {}}}'
+      \"message\": {\"kind\": \"event\", \"type\": \"Clock.Midnight\", \"data\": {}}}'
 
-Timers belong to whoever set them: these are the timers of your user.";
+Timers belong to whoever set them: these are the timers of your user.
+
+Exit code: 0 they are shown or it is cancelled, 1 there is no such timer, or the daemon refuses or does not answer, 2 the command line makes no sense, 3 no daemon.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -15,8 +15,10 @@ Examples:
   mainspring trace --id 5f0c9e...          # the tree around one message
   mainspring trace order-7 --json | jq '.nodes[] | select(.outcome.kind == \"error\")'
 
-The daemon remembers what happened of late, within `limits.history_bytes_max`. AT is when a message was taken, TOOK how long until its outcome, WAITED
-how much of that it waited for its capability.";
+The daemon remembers what happened of late, within `limits.history_bytes_max`. AT is when a message was taken, TOOK how long until its outcome, WAITED \
+how much of that it waited for its capability.
+
+Exit code: 0 it is shown, 1 nothing of it is remembered, or the daemon refuses or does not answer, 2 the command line makes no sense, 3 no daemon.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -38,8 +40,21 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     };
     told(arguments.look.ask("Sys.Trace", question, |data| match data["nodes"].as_array() {
         Some(nodes) if !nodes.is_empty() => Ok(tree(data)),
-        _ => Err(Failure::Refused("nothing of it is remembered".into())),
+        _ => Err(Failure::Refused(nothing(arguments)?)),
     }))
+}
+
+/// What was looked for in vain, and where.
+fn nothing(arguments: &Arguments) -> Result<String, Failure> {
+    let sought = match (&arguments.correlation, &arguments.id) {
+        (Some(id), _) => format!("the correlation {id:?} (a message is looked for by its id with --id)"),
+        (None, id) => format!("the id {:?}", id.as_deref().unwrap_or_default()),
+    };
+    let stats = arguments.look.target.ask("Sys.Stats", json!({}))?;
+    let kept = text::count(stats["gauges"]["historyBytes"].as_u64().unwrap_or(0), "byte", "bytes");
+    Ok(format!(
+        "no message with {sought} is remembered; the history holds the latest messages, {kept} of them now, and `limits.history_bytes_max` at most"
+    ))
 }
 
 fn tree(data: &Value) -> String {
@@ -53,8 +68,8 @@ fn tree(data: &Value) -> String {
     for index in 0..nodes.len() {
         forest.draw(index, "", "", &nodes, &mut rows);
     }
-    let mut page =
-        format!("{} UTC, {} messages\n\n", text::clock(data["startedAt"].as_u64().unwrap_or(0)), nodes.len());
+    let started = text::clock(data["startedAt"].as_u64().unwrap_or(0));
+    let mut page = format!("{started} UTC, {}\n\n", text::count(nodes.len() as u64, "message", "messages"));
     page += &text::table(&rows);
     if let Some(left_out @ 1..) = data["leftOut"].as_u64() {
         let _ = writeln!(page, "{left_out} earlier ones are left out");
@@ -153,11 +168,7 @@ fn audience(to: &Value) -> String {
     let (Some(capabilities), Some(clients)) = (to["capabilities"].as_u64(), to["clients"].as_u64()) else {
         return "the loop".into();
     };
-    let count = |number: u64, one: &str, many: &str| match number {
-        0 => None,
-        1 => Some(format!("1 {one}")),
-        _ => Some(format!("{number} {many}")),
-    };
+    let count = |number, one, many| (number > 0).then(|| text::count(number, one, many));
     let parts: Vec<String> =
         [count(capabilities, "capability", "capabilities"), count(clients, "client", "clients")]
             .into_iter()

@@ -12,7 +12,11 @@ Examples:
   mainspring up
   mainspring up --config app/mainspring.toml
   mainspring up --socket /run/app/bus.sock --json
-  mainspring up --batch < requests.ndjson > answers.ndjson";
+  mainspring up --batch < requests.ndjson > answers.ndjson
+
+Signals: INT and TERM end it, after what was accepted is answered; a second one ends it at once; HUP reads the configuration again.
+
+Exit code: 0 it ended as it was told to, 1 it could not start or had to stop, 2 the command line makes no sense.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

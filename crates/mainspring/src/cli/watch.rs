@@ -21,10 +21,10 @@ Examples:
   mainspring watch --correlation order-7
   mainspring watch --count 1 Import.Done && echo done
 
-Patterns are types, everything below a name (`Order.*`), or `*`. Whoever reads too slowly loses the oldest events and is told how many, on
+Patterns are types, everything below a name (`Order.*`), or `*`. Whoever reads too slowly loses the oldest events and is told how many, on \
 standard error; with --all the daemon ends the connection instead (exit code 1). --timeout is for the beginning: the connection and the subscription.
 
-Exit code: 0 after an interrupt, after --count events, or when nobody reads the output any more; 1 if the daemon ended the connection or refused;
+Exit code: 0 after an interrupt, after --count events, or when nobody reads the output any more; 1 if the daemon ended the connection or refused; \
 2 the command line makes no sense; 3 no daemon.";
 
 #[derive(Debug, clap::Args)]
@@ -145,6 +145,9 @@ impl Viewer {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                    return Some(Err(self.hung_up(stream).into()));
+                }
                 Err(error) => return Some(Err(ClientError::from(error).into())),
             }
             let mut shown = Vec::new();
@@ -220,9 +223,9 @@ fn wait_for_room(stdout: &impl std::os::fd::AsFd) -> io::Result<()> {
 
 fn tell_dropped(message: &Envelope) {
     let data: serde_json::Value = serde_json::from_str(message.data()).unwrap_or_default();
-    let count = data["count"].as_u64().unwrap_or_default();
+    let events = text::count(data["count"].as_u64().unwrap_or_default(), "event was", "events were");
     let mut stderr = io::stderr().lock();
-    let _ = writeln!(stderr, "mainspring: {count} events were dropped: they came faster than they were read");
+    let _ = writeln!(stderr, "mainspring: {events} dropped: events came faster than they were read");
 }
 
 /// How events are shown.

@@ -26,6 +26,8 @@ fn describe_tells_everything_one_capability_and_one_type() {
         builtin.contains("query Sys.DeadLetters (the loop)")
             && builtin.contains("command Sys.DeadLetters (the loop)")
     );
+    let help = daemon.ok(&["describe", "--help"]);
+    assert!(help.contains("--capability Memory "), "{help}");
     let capability = daemon.ok(&["describe", "--capability", "Memory"]);
     assert!(capability.contains("\ntakes:\n{") && capability.contains("\nsays:\n{"), "{capability}");
     let data: Value = serde_json::from_str(&daemon.ok(&["describe", "--json"])).unwrap();
@@ -117,4 +119,74 @@ fn every_command_has_help_with_examples() {
     for shell in ["bash", "zsh", "fish"] {
         assert!(run(&["completions", shell]).contains("dead-letters"), "{shell}");
     }
+}
+
+/// Whether a line of prose was broken before it was full.
+fn is_broken_early(line: &str, next: &str, width: usize) -> bool {
+    let word = next.split(' ').next().unwrap_or_default();
+    let is_prose = |line: &str| !line.is_empty() && !line.starts_with(' ') && !line.ends_with(':');
+    is_prose(line) && is_prose(next) && line.chars().count() + 1 + word.chars().count() <= width
+}
+
+#[test]
+fn help_is_as_wide_as_the_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in [
+        "up",
+        "send",
+        "query",
+        "emit",
+        "pipe",
+        "watch",
+        "describe",
+        "actors",
+        "timers",
+        "dead-letters",
+        "trace",
+        "top",
+        "check",
+        "bench",
+        "new",
+        "run",
+        "completions",
+    ] {
+        for width in [70, 80, 100] {
+            let mut command = command(&[name, "--help"], folder.path());
+            let output = command.env("COLUMNS", width.to_string()).output().unwrap();
+            let help = stdout(&output).split("Examples:\n").nth(1).unwrap();
+            let lines: Vec<&str> = help.lines().collect();
+            for pair in lines.windows(2) {
+                assert!(!is_broken_early(pair[0], pair[1], width), "{name}, {width}: {help}");
+            }
+            if width == 100 {
+                let wrapped = |line: &&str| line.starts_with("  ") && !line.contains("mainspring");
+                let examples: Vec<&&str> = lines.iter().take_while(|line| !line.is_empty()).collect();
+                let broken = examples.iter().find(|line| wrapped(line) && !line.starts_with("      "));
+                assert!(broken.is_none(), "{name}: {help}");
+            }
+        }
+    }
+}
+
+#[test]
+fn help_that_cannot_be_written_is_a_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    for argument in ["--help", "--version"] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output =
+            command(&[argument], folder.path()).stdout(full).stderr(Stdio::piped()).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{argument}");
+        assert!(stderr(&output).contains("cannot write"), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn an_event_may_have_the_id_of_another() {
+    let daemon = Real::start("");
+    for _ in 0..2 {
+        daemon.ok(&["emit", "App.Done", "--id", "same", "--correlation", "w"]);
+    }
+    assert!(daemon.ok(&["trace", "w"]).contains("UTC, 2 messages\n"));
+    let help = daemon.ok(&["emit", "--help"]);
+    assert!(!help.contains("runs nothing") && help.contains("such as Order.Shipped"), "{help}");
 }

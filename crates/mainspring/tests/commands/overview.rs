@@ -78,6 +78,27 @@ fn top_gives_the_terminal_back_when_the_daemon_ends() {
     );
 }
 
+#[test]
+fn top_looks_once_on_a_terminal_that_cannot_move_its_cursor() {
+    let daemon = Real::start("");
+    let output = Command::new("python3")
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/commands/terminal.py"))
+        .args(["CAPABILITY", "x", env!("CARGO_BIN_EXE_mainspring"), "top", "--interval", "50ms"])
+        .current_dir(daemon.folder())
+        .env_remove("MAINSPRING_SOCKET")
+        .env("TERM", "dumb")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    // It has ended by itself, and left the terminal alone.
+    assert_eq!(
+        stdout(&output),
+        "exit 0\nwas quiet False\nrestored True\ncursor False\n",
+        "{}",
+        stderr(&output)
+    );
+}
+
 /// A capability that tells an event about every command, and answers it.
 const TELLER: &str = "[[capability]]
 id = 'teller'
@@ -106,5 +127,11 @@ fn trace_shows_what_a_command_caused() {
     }
     let nothing = daemon.run(&["trace", "unknown"]);
     assert_eq!(nothing.status.code(), Some(1));
-    assert!(stderr(&nothing).contains("nothing of it is remembered"), "{}", stderr(&nothing));
+    let text = stderr(&nothing);
+    assert!(text.contains("no message with the correlation \"unknown\"") && text.contains("--id"), "{text}");
+    assert!(text.contains("limits.history_bytes_max") && text.contains(" bytes of them now"), "{text}");
+    let nothing = daemon.run(&["trace", "--id", "unknown"]);
+    assert!(stderr(&nothing).contains("with the id \"unknown\""), "{}", stderr(&nothing));
+    daemon.ok(&["emit", "App.Done", "--correlation", "alone"]);
+    assert!(daemon.ok(&["trace", "alone"]).contains("UTC, 1 message\n"));
 }

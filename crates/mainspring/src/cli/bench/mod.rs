@@ -18,12 +18,13 @@ Examples:
   mainspring bench                                   # all cases, about half a minute
   mainspring bench --connections 1 --depth 64
   mainspring bench --duration 10s --json > figures.json
-  mainspring bench --socket /run/app/bus.sock        # a daemon that runs already; it gets 1000 keys in its memory
+  mainspring bench --socket /run/app/bus.sock        # a daemon that runs already
   mainspring bench --tcp 127.0.0.1:7700 --token-file token      # the same by TCP
 
-It starts a daemon of its own with the shipped defaults (validation, repetitions, timeouts and limits are on), sends Memory.Set over its Unix socket, DEPTH requests
-at a time on each connection, and measures from sending a request to reading its reply. CPU is the daemon's, per request; the load comes from this one process, and
-both need a core each. Take the best of a few runs on a machine that is otherwise idle.
+It starts a daemon of its own with the shipped defaults (validation, repetitions, timeouts and limits are on), sends Memory.Set over its Unix socket, \
+DEPTH requests at a time on each connection, and measures from sending a request to reading its reply. CPU is the daemon's, per request; the load comes \
+from this one process, and both need a core each. Take the best of a few runs on a machine that is otherwise idle. A daemon that runs already gets 1000 \
+keys in its memory.
 
 Exit code: 0 every request was answered with a reply, 1 something was not, 2 the command line makes no sense, 3 no daemon.";
 

@@ -1,5 +1,6 @@
 //! A bar on standard error that fills while a case is measured, if anybody is there to see it.
 
+use super::super::text;
 use super::load::Case;
 use std::io::{IsTerminal, Write};
 
@@ -13,7 +14,8 @@ pub(super) struct Progress {
 
 impl Progress {
     pub(super) fn new(at: usize, cases: usize, case: Case) -> Progress {
-        let label = format!("{}/{cases}  {} connections, {} deep", at + 1, case.connections, case.depth);
+        let connections = text::count(case.connections as u64, "connection", "connections");
+        let label = format!("{}/{cases}  {connections}, {} deep", at + 1, case.depth);
         Progress { label, is_seen: std::io::stderr().is_terminal() }
     }
 

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 /// What is measured, and with which settings.
 pub(super) fn introduction(subject: &Subject) -> String {
-    let mut page = format!("mainspring {}, {} cores", env!("CARGO_PKG_VERSION"), cores());
+    let cores = text::count(cores() as u64, "core", "cores");
+    let mut page = format!("mainspring {}, {cores}", env!("CARGO_PKG_VERSION"));
     if cfg!(debug_assertions) {
         page += ", a build for development: its figures mean nothing";
     }
@@ -67,7 +68,8 @@ pub(super) fn table(outcomes: &[Outcome]) -> String {
     let errors: u64 = outcomes.iter().map(|outcome| outcome.errors).sum();
     if errors > 0 {
         let first = outcomes.iter().find_map(|outcome| outcome.first_error.as_deref()).unwrap_or_default();
-        page += &format!("{errors} requests ended in an error, the first in {}\n", text::visible(first));
+        let requests = text::count(errors, "request", "requests");
+        page += &format!("{requests} ended in an error, the first in {}\n", text::visible(first));
     }
     page
 }

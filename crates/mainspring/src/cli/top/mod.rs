@@ -3,8 +3,8 @@
 mod screen;
 mod view;
 
-use super::output;
 use super::target::{Failure, Target};
+use super::{output, text};
 use crate::client::{Client, ClientError};
 use crate::units;
 use mainspring_message::{Draft, Envelope, Json, Kind};
@@ -22,12 +22,16 @@ const EXAMPLES: &str = "\
 Examples:
   mainspring top
   mainspring top --interval 250ms
-  mainspring top --once            # one look, as text: also what happens when the output is no terminal
+  mainspring top --once            # one look, as text
 
-LATENCY, P50 and P99 are of requests that capabilities were given, from being taken to their outcome, over the last 10 to 20 seconds. They are as fine as a turn
-of the loop: what native code answers in the same turn took no time.
+Where the output is no terminal, or a dumb one (TERM=dumb), it looks once as well.
 
-Keys: q ends it.";
+LATENCY, P50 and P99 are of requests that capabilities were given, from being taken to their outcome, over the last 10 to 20 seconds. They are as fine \
+as a turn of the loop: what native code answers in the same turn took no time.
+
+Keys: q ends it.
+
+Exit code: 0 it was ended or looked once, 1 the daemon has ended,  refuses or does not answer, 2 the command line makes no sense, 3 no daemon.";
 
 /// The shortest time between two looks: looking costs the daemon something too.
 const INTERVAL_MIN: Duration = Duration::from_millis(50);
@@ -46,8 +50,8 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
-    let is_terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
-    let outcome = if arguments.once || !is_terminal { once(arguments) } else { live(arguments) };
+    let can_be_live = text::is_screen() && std::io::stdin().is_terminal();
+    let outcome = if arguments.once || !can_be_live { once(arguments) } else { live(arguments) };
     outcome.unwrap_or_else(|failure| failure.report())
 }
 
@@ -138,14 +142,14 @@ impl Watcher {
         draft.timeout_ms = self.target.timeout_ms();
         let answer: Envelope = self.client.request(&draft)?;
         if answer.kind() == Kind::Error {
-            return Err(Failure::Refused(super::text::error_line(&answer)));
+            return Err(Failure::Refused(text::error_line(&answer)));
         }
         Ok(serde_json::from_str(answer.data()).unwrap_or_default())
     }
 
     fn page(&self, colour: bool) -> String {
-        self.latest.as_ref().map_or(String::new(), |latest| {
-            page(self.earlier.as_ref(), latest, colour && super::text::may_colour())
-        })
+        self.latest
+            .as_ref()
+            .map_or(String::new(), |latest| page(self.earlier.as_ref(), latest, colour && text::may_colour()))
     }
 }

@@ -32,10 +32,10 @@ pub(super) fn page(earlier: Option<&Sample>, now: &Sample, colour: bool) -> Stri
     let title = |name: &str| if colour { format!("{BOLD}{name}{PLAIN}") } else { name.to_owned() };
     let _ = writeln!(
         page,
-        "{}  {} connections, {} peers",
+        "{}  {}, {}",
         title("mainspring"),
-        now.gauge("connections"),
-        now.gauge("peers")
+        text::count(now.gauge("connections"), "connection", "connections"),
+        text::count(now.gauge("peers"), "peer", "peers")
     );
     let _ = writeln!(page);
     let rates = [
@@ -208,6 +208,9 @@ mod tests {
         assert!(shown.contains("guest       backoff  10ms        4"), "{shown}");
         assert!(shown.contains("kind=guest wakeups=9"), "{shown}");
         assert!(page(None, &now, false).contains("replies/s -"));
+        let mut alone = sample(start, 0);
+        alone.stats["gauges"]["connections"] = json!(1);
+        assert!(page(None, &alone, false).contains("1 connection, 0 peers"));
         assert!(page(None, &now, true).contains("\x1b[31mguest"));
     }
 }
