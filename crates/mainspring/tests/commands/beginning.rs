@@ -3,6 +3,7 @@
 use crate::fake::{command, stderr, stdout};
 use crate::real::Real;
 use serde_json::{Value, json};
+use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -12,26 +13,50 @@ fn new_capability(folder: &Path, language: &str) -> String {
     stdout(&output).to_owned()
 }
 
-/// What the command says to type, in the capability's folder.
-fn build(folder: &Path, told: &str) {
-    let Some(line) = told.lines().find(|line| line.trim_start().starts_with("(cd ")) else { return };
-    // Whatever the build needs is there already, since this program was built.
-    let line = line.replace("cargo build", &format!("{} build --quiet", env!("CARGO")));
-    let built = Command::new("sh")
-        .args(["-c", &line])
-        .current_dir(folder)
-        .env_remove("CARGO_TARGET_DIR")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    assert!(built.status.success(), "{line}: {}", String::from_utf8_lossy(&built.stderr));
+/// Types what the command says to type in the capability's folder: to build the program, and to test it.
+fn build_and_test(folder: &Path, told: &str) -> Result<(), String> {
+    let lines = told.lines().filter(|line| line.trim_start().starts_with("(cd "));
+    let mut typed = 0;
+    for line in lines {
+        typed += 1;
+        // Whatever the build needs is there already, since this program was built.
+        let line = line.replace("&& cargo", &format!("&& {} --quiet", env!("CARGO")));
+        let output = Command::new("sh")
+            .args(["-c", &line])
+            .current_dir(folder)
+            .env_remove("CARGO_TARGET_DIR")
+            // The runner of tests may be one itself.
+            .env_remove("NODE_TEST_CONTEXT")
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        if !output.status.success() {
+            return Err(format!("{line}: {}{}", stdout(&output), stderr(&output)));
+        }
+    }
+    assert!(typed > 0, "{told}");
+    Ok(())
+}
+
+/// Makes the program say something else.
+fn spoil(folder: &Path) {
+    let capability = folder.join("capabilities/hello-there");
+    for name in ["main.py", "main.js", "main.sh", "main.c", "src/main.rs"] {
+        let path = capability.join(name);
+        if let Ok(text) = fs::read_to_string(&path) {
+            assert!(text.contains("Hello, "));
+            fs::write(&path, text.replace("Hello, ", "Bye, ")).unwrap();
+        }
+    }
 }
 
 fn works(language: &str) {
+    let mut listed = String::new();
     let daemon = Real::start_with("manifests = ['capabilities/*/capability.toml']", |folder| {
         let told = new_capability(folder, language);
         assert!(told.starts_with("wrote capabilities/hello-there\n"), "{told}");
-        build(folder, &told);
+        build_and_test(folder, &told).unwrap();
+        listed = told;
     });
     for (name, id) in [("Ada", "plain"), ("a \"b\" \\ é {}:,", "an \"id\" \\ of {odd} kind"), ("", "empty")]
     {
@@ -46,6 +71,10 @@ fn works(language: &str) {
         actors.lines().find(|row| row.starts_with("hello-there")).unwrap().split_whitespace().collect();
     // Up, and never restarted.
     assert_eq!((row[1], row[row.len() - 1]), ("up", "1"), "{actors}");
+    assert!(!listed.contains("manifests"), "the configuration lists it: {listed}");
+    spoil(daemon.folder());
+    let failed = build_and_test(daemon.folder(), &listed).expect_err("a test that can fail");
+    assert!(failed.contains("Bye, Ada!"), "{language}: {failed}");
 }
 
 #[test]
@@ -90,4 +119,32 @@ fn a_configuration_is_written_if_there_is_none_and_nothing_is_ever_overwritten()
     assert!(stderr(&again).contains("is there already"), "{}", stderr(&again));
     let bad = command(&["new", "capability", "../x", "--lang", "c"], folder.path()).output().unwrap();
     assert_eq!(bad.status.code(), Some(2));
+}
+
+#[test]
+fn the_line_that_lists_it_is_told_if_the_configuration_does_not_list_it() {
+    for (config, words) in [
+        (
+            "native = ['Memory']\n[log]\nlevel = 'warn'\n",
+            "add to mainspring.toml, above its first [table]:\n",
+        ),
+        ("manifests = []\n[log]\nlevel = 'warn'\n", "let `manifests` list it too:\n"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("mainspring.toml");
+        fs::write(&file, config).unwrap();
+        let told = new_capability(folder.path(), "shell");
+        assert!(told.contains(words), "{told}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), config, "nothing is changed silently");
+        let check = || {
+            let output = command(&["check"], folder.path()).output().unwrap();
+            assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+            stdout(&output).contains("hello-there")
+        };
+        assert!(!check());
+        // Doing what it says is enough.
+        let line = told.lines().find(|line| line.trim().starts_with("manifests = ")).unwrap();
+        fs::write(&file, format!("{line}\n{}", config.replace("manifests = []\n", ""))).unwrap();
+        assert!(check());
+    }
 }

@@ -4,8 +4,8 @@ use super::super::target::Failure;
 use super::progress::Progress;
 use crate::client::{Address, Client, ClientError, Lines, Patience, Stream, fresh_id, now_ms};
 use hdrhistogram::Histogram;
-use mainspring_reactor::{Handle, Reactor, Signal};
-use std::cell::RefCell;
+use mainspring_reactor::{Handle, Reactor, Signal, Watcher};
+use std::cell::{Cell, RefCell};
 use std::io::{self, Write};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -57,55 +57,96 @@ impl Outcome {
     }
 }
 
-/// Runs one case against a daemon.
-pub(super) fn run(address: &Address, case: Case, progress: &Progress) -> Result<Outcome, Failure> {
-    let failed = |error: mainspring_reactor::Error| Failure::Client(ClientError::Io(io::Error::other(error)));
-    let mut reactor = Reactor::new().map_err(failed)?;
-    // An interrupt ends the measurement, and with it the daemon that was started for it.
-    let interrupted = Rc::new(RefCell::new(false));
-    for signal in [Signal::INT, Signal::TERM] {
-        let interrupted = interrupted.clone();
-        let stop = move |event: &mainspring_reactor::SignalEvent<'_>| {
-            *interrupted.borrow_mut() = true;
-            event.reactor().stop();
-        };
-        reactor.on_signal(signal, stop).map_err(failed)?;
+/// Where cases are run: a loop that a signal stops.
+pub(super) struct Stage {
+    reactor: Reactor,
+    interrupted: Rc<Cell<bool>>,
+}
+
+impl Stage {
+    /// From here on a signal ends no more than the measurement, so that what was started for it can be ended too.
+    pub(super) fn new() -> Result<Stage, Failure> {
+        let reactor = Reactor::new().map_err(failed)?;
+        let interrupted = Rc::new(Cell::new(false));
+        for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+            let interrupted = interrupted.clone();
+            let stop = move |event: &mainspring_reactor::SignalEvent<'_>| {
+                interrupted.set(true);
+                event.reactor().stop();
+            };
+            reactor.on_signal(signal, stop).map_err(failed)?;
+        }
+        Ok(Stage { reactor, interrupted })
     }
+
+    /// Runs the loop for a while, and tells ten times a second how far it is.
+    fn turn_for(
+        &mut self,
+        time: Duration,
+        tally: &Rc<RefCell<Tally>>,
+        tell: impl Fn(f64, &Tally),
+    ) -> Result<(), Failure> {
+        let start = Instant::now();
+        let step = Duration::from_millis(100);
+        while start.elapsed() < time && tally.borrow().failure.is_none() {
+            let left = time - start.elapsed().min(time);
+            self.reactor.after(step.min(left), Handle::stop).map_err(failed)?;
+            self.reactor.run().map_err(failed)?;
+            if self.interrupted.get() {
+                return Err(Failure::Refused("interrupted".into()));
+            }
+            tell(start.elapsed().as_secs_f64() / time.as_secs_f64().max(1e-9), &tally.borrow());
+        }
+        Ok(())
+    }
+}
+
+fn failed(error: mainspring_reactor::Error) -> Failure {
+    Failure::Client(ClientError::Io(io::Error::other(error)))
+}
+
+/// Runs one case against a daemon.
+pub(super) fn run(
+    stage: &mut Stage,
+    address: &Address,
+    case: Case,
+    progress: &Progress,
+) -> Result<Outcome, Failure> {
     let tally = Rc::new(RefCell::new(Tally::new()));
-    let mut server = None;
+    let (mut server, mut watchers) = (None, Vec::new());
     for _ in 0..case.connections {
         let (stream, lines) = Client::connect(address, Patience::new(None))?.into_parts();
         server = server.or_else(|| server_of(&stream));
         let connection = Connection::new(stream, lines, case.depth)?;
         tally.borrow_mut().under_way += case.depth;
-        connection.start(&reactor, &tally).map_err(failed)?;
+        watchers.push(connection.start(&stage.reactor, &tally).map_err(failed)?);
     }
-    turn_for(&mut reactor, case.duration.mul_f64(WARM_UP_SHARE), &tally, |_, _| {})?;
+    stage.turn_for(case.duration.mul_f64(WARM_UP_SHARE), &tally, |_, _| {})?;
     tally.borrow_mut().reset();
     let cpu_before = server.and_then(cpu_of);
     let start = Instant::now();
-    turn_for(&mut reactor, case.duration, &tally, |share, tally| {
+    stage.turn_for(case.duration, &tally, |share, tally| {
         progress.show(share, tally.replies as f64 / start.elapsed().as_secs_f64().max(1e-9));
     })?;
     let elapsed = start.elapsed();
     let cpu_after = server.and_then(cpu_of);
-    if *interrupted.borrow() {
-        return Err(Failure::Refused("interrupted".into()));
-    }
     let outcome = outcome(case, elapsed, cpu_before.zip(cpu_after), &mut tally.borrow_mut())?;
-    finish(&mut reactor, &tally)?;
+    finish(stage, &tally)?;
+    for watcher in watchers {
+        stage.reactor.unwatch(watcher);
+    }
     Ok(outcome)
 }
 
 /// Waits for what is under way: left behind, it would count as this peer's in the next case.
-fn finish(reactor: &mut Reactor, tally: &Rc<RefCell<Tally>>) -> Result<(), Failure> {
+fn finish(stage: &mut Stage, tally: &Rc<RefCell<Tally>>) -> Result<(), Failure> {
     tally.borrow_mut().is_ending = true;
     let start = Instant::now();
     while tally.borrow().under_way > 0 {
         if start.elapsed() > PATIENCE {
             return Err(ClientError::Silent { within: PATIENCE, grace: Duration::ZERO }.into());
         }
-        turn_for(reactor, Duration::from_millis(10), tally, |_, _| {})?;
+        stage.turn_for(Duration::from_millis(10), tally, |_, _| {})?;
         if let Some(failure) = tally.borrow_mut().failure.take() {
             return Err(failure);
         }
@@ -131,24 +172,6 @@ fn outcome(
         latency: tally.latency.clone(),
         server_cpu: cpu.map(|(before, after)| after.saturating_sub(before)),
     })
-}
-
-/// Runs the loop for a while, and tells ten times a second how far it is.
-fn turn_for(
-    reactor: &mut Reactor,
-    time: Duration,
-    tally: &Rc<RefCell<Tally>>,
-    tell: impl Fn(f64, &Tally),
-) -> Result<(), Failure> {
-    let failed = |error: mainspring_reactor::Error| Failure::Client(ClientError::Io(io::Error::other(error)));
-    let start = Instant::now();
-    let step = Duration::from_millis(100);
-    while start.elapsed() < time && tally.borrow().failure.is_none() {
-        reactor.after(step.min(time - start.elapsed().min(time)), Handle::stop).map_err(failed)?;
-        reactor.run().map_err(failed)?;
-        tell(start.elapsed().as_secs_f64() / time.as_secs_f64().max(1e-9), &tally.borrow());
-    }
-    Ok(())
 }
 
 /// What was counted.
@@ -211,7 +234,7 @@ impl Connection {
         Ok(connection)
     }
 
-    fn start(self, reactor: &Reactor, tally: &Rc<RefCell<Tally>>) -> mainspring_reactor::Result<()> {
+    fn start(self, reactor: &Reactor, tally: &Rc<RefCell<Tally>>) -> mainspring_reactor::Result<Watcher> {
         let tally = tally.clone();
         let mut this = self;
         let fd = std::os::fd::AsRawFd::as_raw_fd(&this.stream);
@@ -222,8 +245,7 @@ impl Connection {
                 event.reactor().stop();
             }
         };
-        reactor.watch_raw(fd, ()).on_read(read).start()?;
-        Ok(())
+        reactor.watch_raw(fd, ()).on_read(read).start()
     }
 
     /// Takes the answers that came, and sends as many requests.

@@ -7,7 +7,7 @@ mod subject;
 
 use super::output;
 use super::target::{Failure, Place, time_above_zero};
-use load::{Case, Outcome};
+use load::{Case, Outcome, Stage};
 use progress::Progress;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -60,6 +60,8 @@ fn bench(arguments: &Arguments) -> Result<ExitCode, Failure> {
         true => Subject::running(arguments.place.address()?),
         false => Subject::start()?,
     };
+    // The daemon ends with this process, whatever ends that; its folder goes if a signal is waited for.
+    let mut stage = Stage::new()?;
     let cases = cases(arguments);
     if !arguments.json && output::print(&report::introduction(&subject)) != ExitCode::SUCCESS {
         return Ok(ExitCode::FAILURE);
@@ -67,7 +69,7 @@ fn bench(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut outcomes: Vec<Outcome> = Vec::new();
     for (at, case) in cases.iter().enumerate() {
         let progress = Progress::new(at, cases.len(), *case);
-        outcomes.push(load::run(subject.address(), *case, &progress)?);
+        outcomes.push(load::run(&mut stage, subject.address(), *case, &progress)?);
         progress.clear();
     }
     let all_replied = outcomes.iter().all(|outcome| outcome.errors == 0);

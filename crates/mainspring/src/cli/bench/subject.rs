@@ -2,9 +2,11 @@
 
 use super::super::target::Failure;
 use crate::client::{Address, ClientError};
+use rustix::process::Signal;
 use std::fs;
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
@@ -29,6 +31,7 @@ impl Subject {
         let mut command = Command::new(std::env::current_exe().map_err(failed)?);
         command.args(["up", "--no-config", "--json", "--log-level", "error", "--socket"]).arg(&socket);
         command.current_dir(&folder).stdin(Stdio::null()).stdout(Stdio::piped());
+        end_with_us(&mut command);
         let child = command.spawn().inspect_err(|_| drop(fs::remove_dir_all(&folder))).map_err(failed)?;
         let mut subject = Subject { address: Address::Unix(socket), own: Some((child, folder)) };
         let mut line = String::new();
@@ -48,13 +51,22 @@ impl Subject {
     }
 }
 
+/// Has the system end the daemon when this process ends, however that comes about.
+fn end_with_us(command: &mut Command) {
+    let parent = rustix::process::getpid();
+    let prepare = move || {
+        rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
+        // It may have ended before it was asked for.
+        if rustix::process::getppid() == Some(parent) { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
+    };
+    // SAFETY: between fork and exec it makes two system calls, and allocates nothing.
+    unsafe { command.pre_exec(prepare) };
+}
+
 impl Drop for Subject {
     fn drop(&mut self) {
         let Some((child, folder)) = &mut self.own else { return };
-        let _ = rustix::process::kill_process(
-            rustix::process::Pid::from_child(child),
-            rustix::process::Signal::TERM,
-        );
+        let _ = rustix::process::kill_process(rustix::process::Pid::from_child(child), Signal::TERM);
         let _ = child.wait();
         let _ = fs::remove_dir_all(folder);
     }

@@ -1,10 +1,12 @@
 //! `mainspring new capability`: a folder with a manifest and a program that works.
 
+mod listing;
 mod templates;
 
 use super::output;
 use super::target::Failure;
 use crate::config::CONFIG_FILE;
+use listing::Listing;
 use mainspring_message::check_type_name;
 use std::fs;
 use std::io::{self, Write};
@@ -12,6 +14,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use templates::Template;
+
+/// The manifest of a capability.
+const MANIFEST_FILE: &str = "capability.toml";
 
 /// The longest name.
 const NAME_BYTES_MAX: usize = 64;
@@ -22,7 +27,8 @@ Examples:
   mainspring new capability resize-image --lang rust
   mainspring new capability backup --lang shell --dir ops/capabilities
 
-It writes capabilities/NAME/ with a manifest and a program that answers one query, and mainspring.toml if there is none. Nothing that is there is changed.
+It writes capabilities/NAME/ with a manifest, a program that answers one query and a test of it, and mainspring.toml if there is none. Nothing that is \
+there is changed: if mainspring.toml does not list the new manifest, it says which line would.
 
 Exit code: 0 it is written, 1 it cannot be written, 2 the command line makes no sense.";
 
@@ -89,8 +95,11 @@ fn write_capability(arguments: &Capability) -> Result<String, Failure> {
     }
     let mut told = format!("wrote {}\n", folder.display());
     let config = Path::new(CONFIG_FILE);
-    if !config.exists() {
-        let pattern = arguments.dir.join("*/capability.toml").display().to_string();
+    let pattern = arguments.dir.join("*").join(MANIFEST_FILE).display().to_string();
+    let mut change = String::new();
+    if config.exists() {
+        change = needed_change(config, &folder.join(MANIFEST_FILE), &pattern);
+    } else {
         let text = format!(
             "# What `mainspring up` runs; `mainspring check` says whether it is right.\nmanifests = [{pattern:?}]\n"
         );
@@ -98,13 +107,37 @@ fn write_capability(arguments: &Capability) -> Result<String, Failure> {
         told += &format!("wrote {CONFIG_FILE}\n");
     }
     told += "\nNext:\n";
-    if let Some(build) = template.build {
-        told += &format!("  (cd {} && {build})\n", folder.display());
+    for command in template.build.into_iter().chain([template.test]) {
+        told += &format!("  (cd {} && {command})\n", folder.display());
     }
+    told += &change;
     told += &format!(
         "  mainspring check\n  mainspring up &\n  mainspring query {type_prefix}.Greet '{{\"name\": \"Ada\"}}'\n"
     );
     Ok(told)
+}
+
+/// What a person has to do so that the configuration lists a manifest; nothing if it does.
+fn needed_change(config: &Path, manifest: &Path, pattern: &str) -> String {
+    let folder = std::env::current_dir().unwrap_or_default();
+    let listing = match fs::read_to_string(config) {
+        Ok(text) => Listing::of(&text, &folder, manifest, pattern),
+        Err(_) => Listing::Unreadable,
+    };
+    match listing {
+        Listing::Named => String::new(),
+        Listing::Unnamed { line, is_there: true } => {
+            format!("  # in {CONFIG_FILE}, let `manifests` list it too:\n    {line}\n")
+        }
+        Listing::Unnamed { line, is_there: false } => {
+            format!("  # add to {CONFIG_FILE}, above its first [table]:\n    {line}\n")
+        }
+        Listing::Unreadable => {
+            format!(
+                "  # see to it that `manifests` of {CONFIG_FILE} lists {pattern:?}; it cannot be read now\n"
+            )
+        }
+    }
 }
 
 /// Writes a file that must not be there yet.

@@ -33,4 +33,5 @@ def main():
             say("error", message["type"], {"code": 500, "message": str(error)}, message)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+# Tests {{name}} as the daemon sees it: `sh test.sh` in this folder.
+
+cd "$(dirname "$0")" || exit 1
+
+# check WORDS QUERY: what is said to the query has these words.
+check() {
+    said=$(printf '%s\n' "$2" | ./main)
+    case $said in
+    *"$1"*) ;;
+    *)
+        printf 'expected %s\nin %s\n' "$1" "$said" >&2
+        exit 1
+        ;;
+    esac
+}
+
+query='{"kind":"query","type":"{{Type}}.Greet","data":{"name":"Ada"},"metadata":{"id":"q1","timestamp":0}}'
+check '"kind":"reply"' "$query"
+check '"data":{"text":"Hello, Ada!"}' "$query"
+check '"causation":"q1"' "$query"
+echo "all is well"
