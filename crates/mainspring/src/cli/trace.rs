@@ -72,7 +72,8 @@ fn tree(data: &Value) -> String {
     let mut page = format!("{started} UTC, {}\n\n", text::count(nodes.len() as u64, "message", "messages"));
     page += &text::table(&rows);
     if let Some(left_out @ 1..) = data["leftOut"].as_u64() {
-        let _ = writeln!(page, "{left_out} earlier ones are left out");
+        let earlier = text::count(left_out, "earlier one is", "earlier ones are");
+        let _ = writeln!(page, "{earlier} left out");
     }
     page
 }

@@ -25,9 +25,9 @@ impl Client {
                 Ok(Client::new(Stream::Unix(stream), patience))
             }
             Address::Tcp { place, token } => {
-                let limit = patience.longest().min(ADMISSION_MAX);
-                let stream = connect_tcp(place, address, limit)?;
-                let mut client = Client::new(Stream::Tcp(stream), Patience::new(Some(limit)));
+                let admission = patience.at_most(ADMISSION_MAX);
+                let stream = connect_tcp(place, address, admission.longest())?;
+                let mut client = Client::new(Stream::Tcp(stream), admission);
                 client.show(token).map_err(|error| not_let_in(error, place))?;
                 client.patience = patience;
                 Ok(client)

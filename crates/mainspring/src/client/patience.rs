@@ -25,6 +25,11 @@ impl Patience {
         Patience { asked, silence_max: SILENCE_MAX, grace: GRACE }
     }
 
+    /// The same, but no more than a time.
+    pub(super) fn at_most(self, limit: Duration) -> Patience {
+        Patience { asked: Some(self.asked.map_or(limit, |asked| asked.min(limit))), ..self }
+    }
+
     /// When there must be an answer, or a sign of life.
     pub(super) fn deadline(self) -> Deadline {
         match self.asked {

@@ -155,6 +155,7 @@ fn somebody_elses_daemon_is_told_apart_from_none() {
     let output = ask(commands[0]).unwrap();
     let words = format!("{} belongs to user 0, and you are user {NOBODY}", folder.display());
     assert!(output.status.code() == Some(3) && stderr(&output).contains(&words), "{}", stderr(&output));
+    assert!(stderr(&output).contains("permission denied") && !stderr(&output).contains("mainspring up"));
     chmod(folder, 0o755);
     let output = ask(commands[0]).unwrap();
     let words = format!("{} belongs to user 0, and you are user {NOBODY}", socket.display());

@@ -63,7 +63,7 @@ fn pipe_gives_up_a_daemon_that_does_not_read_its_input() {
 #[test]
 fn pipe_with_a_time_ends_though_it_has_subscribed() {
     let daemon = Real::start("");
-    let mut command = daemon.command(&["pipe", "--timeout", "1ms"]);
+    let mut command = daemon.command(&["pipe", "--timeout", "500ms"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let subscribe = b"{\"kind\":\"command\",\"type\":\"Sys.Subscribe\",\"data\":{\"types\":[\"App.*\"]}}\n";

@@ -18,7 +18,7 @@ fn a_message_beyond_the_daemons_limit_is_told_at_once_by_every_command_that_asks
         &["trace", &long],
         &["watch", &format!("App.{long}")],
     ] {
-        let output = daemon.run(arguments);
+        let output = daemon.run(&[arguments, &["--timeout", "10s"]].concat());
         let text = stderr(&output);
         assert_eq!(output.status.code(), Some(1), "{}: {text}", arguments[0]);
         assert!(text.contains("(413)") && text.contains("400"), "{}: {text}", arguments[0]);
@@ -32,7 +32,8 @@ fn a_message_beyond_the_shipped_limit_is_refused_too() {
     let path = daemon.folder().join("big.json");
     fs::write(&path, format!("{{\"key\":\"big\",\"value\":\"{}\"}}", "x".repeat(1 << 20))).unwrap();
     for arguments in [["send", "Memory.Set"], ["query", "Memory.Get"], ["emit", "App.Done"]] {
-        let output = daemon.command(&arguments).arg("--file").arg(&path).output().unwrap();
+        let mut command = daemon.command(&arguments);
+        let output = command.arg("--file").arg(&path).args(["--timeout", "10s"]).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
         assert!(stderr(&output).contains("(413)"), "{arguments:?}: {}", stderr(&output));
     }
