@@ -22,6 +22,8 @@ use std::time::Duration;
 /// Bytes read at a time. Few enough that a client with many requests under way reads the first answers, and sends more,
 /// while the rest is being worked on: with all of them in one go, client and daemon would take turns.
 const READ_BYTES: usize = 5 << 10;
+/// The same while others wait to be read: then there is always somebody who works, and fewer reads and writes are better.
+const READ_IN_TURN_BYTES: usize = 10 << 10;
 /// The same for a client in the middle of a long line.
 const READ_LONG_BYTES: usize = 64 << 10;
 /// Bytes read from all clients together before the kernel has worked on them: what it works on should stay in the cache.

@@ -2,7 +2,7 @@
 
 use super::super::lines::Cut;
 use super::client::Client;
-use super::{Clients, PARTIAL_BYTES_MAX, READ_BYTES, State};
+use super::{Clients, PARTIAL_BYTES_MAX, READ_BYTES, READ_IN_TURN_BYTES, State};
 use mainspring_message::Failure;
 use rustix::io::Errno;
 use std::rc::Rc;
@@ -12,8 +12,11 @@ impl Clients {
     pub(super) fn read(self: &Rc<Clients>, state: &mut State, slot: usize) {
         let State { table, buffer, counters, partial_bytes, at_gates, readable, .. } = state;
         let Some(client) = table.get_mut(slot) else { return };
-        let in_long_line = client.lines.held_bytes() >= READ_BYTES;
-        let room = if in_long_line { buffer.len() } else { buffer.len().min(READ_BYTES) };
+        let room = match (client.lines.held_bytes() >= READ_BYTES, readable.is_empty()) {
+            (true, _) => buffer.len(),
+            (false, true) => buffer.len().min(READ_BYTES),
+            (false, false) => buffer.len().min(READ_IN_TURN_BYTES),
+        };
         let bytes = match client.wire.read(&mut buffer[..room]) {
             Ok(0) => return self.input_ended(state, slot),
             Ok(count) => &buffer[..count],
