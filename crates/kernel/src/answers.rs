@@ -51,6 +51,7 @@ pub(crate) struct Answers {
 
 impl Answers {
     /// Keeps a line with the id of its request; `id_place` is where that stands on the line, if it does.
+    #[inline]
     pub(crate) fn keep(&mut self, line: &str, id: &str, id_place: Option<(u32, u32)>) -> AnswerPlace {
         let room = line.len() + if id_place.is_none() { id.len() } else { 0 };
         let piece = self.piece_with(room);

@@ -46,6 +46,21 @@ pub(crate) struct Applicant<'a> {
     pub(crate) cause: Option<RequestKey>,
 }
 
+/// A request that may be let in, with what was found out about it.
+struct Ticket {
+    handler: Handler,
+    hash: u64,
+    fingerprint: u64,
+    deadline_ns: i64,
+    depth: u32,
+}
+
+/// What is found out about a request.
+enum Examined {
+    New(Ticket),
+    Known(Admission),
+}
+
 /// Types that only the loop itself may speak or serve.
 pub(crate) fn is_reserved(type_name: &str) -> bool {
     ["Sys.", "Syscall.", "Timer.", "Kernel."].iter().any(|prefix| type_name.starts_with(prefix))
@@ -66,7 +81,9 @@ impl Kernel {
         };
         client.bad_lines = 0;
         let verdict = match message.kind() {
-            Kind::Command | Kind::Query => self.ingest_request(connection, peer, queue, &message, now),
+            Kind::Command | Kind::Query => {
+                return self.ingest_request(connection, peer, queue, message, now);
+            }
             Kind::Event => self.ingest_event(queue, &message),
             Kind::Reply => Err(Refusal::new(Failure::Forbidden, "kind: a client has nothing to reply to")),
             // An error never produces an error: one that answers nobody ends here.
@@ -155,36 +172,55 @@ impl Kernel {
         connection: ConnectionId,
         peer: u32,
         queue: u32,
-        message: &Envelope,
+        message: Envelope,
         now: Now,
-    ) -> Result<(), Refusal> {
+    ) {
         let origin = Origin::Connection(connection);
-        let applicant = Applicant { message, origin, peer, queue, cause: None };
-        match self.admit(applicant, now)? {
-            Admission::Answered(answer) => {
+        match self.examine(&message, &origin, peer, queue, None, now) {
+            Ok(Examined::Known(Admission::Answered(answer))) => {
                 let _ = self.write(connection, answer, now);
+                return;
             }
-            Admission::Accepted | Admission::Joined => {
-                if let Some(client) = self.connections.get_mut(&connection) {
-                    client.owed += 1;
-                }
-            }
+            Ok(Examined::Known(_)) => {}
+            Ok(Examined::New(ticket)) => self.accept(ticket, message, origin, peer, queue, None, now),
+            Err(refusal) => return self.refuse(connection, &message, refusal, now),
         }
-        Ok(())
+        if let Some(client) = self.connections.get_mut(&connection) {
+            client.owed += 1;
+        }
     }
 
-    /// Lets a request in: route, schema, limits, repetition; then its timer, its place in the table and in the lane.
+    /// Lets a request in, unless it is refused or known.
     pub(crate) fn admit(&mut self, applicant: Applicant<'_>, now: Now) -> Result<Admission, Refusal> {
         let Applicant { message, origin, peer, queue, cause } = applicant;
+        match self.examine(message, &origin, peer, queue, cause, now)? {
+            Examined::Known(admission) => Ok(admission),
+            Examined::New(ticket) => {
+                self.accept(ticket, message.clone(), origin, peer, queue, cause, now);
+                Ok(Admission::Accepted)
+            }
+        }
+    }
+
+    /// Looks at a request before it is let in: route, schema, limits, repetition.
+    fn examine(
+        &mut self,
+        message: &Envelope,
+        origin: &Origin,
+        peer: u32,
+        queue: u32,
+        cause: Option<RequestKey>,
+        now: Now,
+    ) -> Result<Examined, Refusal> {
         let handler = self.route_request(message)?;
         let hash = self.hash_id(message.id());
         let mut fingerprint = self.fingerprint(message);
-        if let (true, Origin::Connection(connection)) = (handler.is_for_one_connection(), &origin) {
+        if let (true, Origin::Connection(connection)) = (handler.is_for_one_connection(), origin) {
             // The same words on another connection ask for something else.
             fingerprint ^= self.hash_id(&connection.to_string());
         }
-        if let Some(earlier) = self.repetition(hash, peer, message, fingerprint, &origin, now)? {
-            return Ok(earlier);
+        if let Some(earlier) = self.repetition(hash, peer, message, fingerprint, origin, now)? {
+            return Ok(Examined::Known(earlier));
         }
         if self.is_ending() && matches!(origin, Origin::Connection(_)) {
             return Err(Refusal::new(Failure::ShuttingDown, "the loop is shutting down"));
@@ -192,8 +228,25 @@ impl Kernel {
         self.check_lane(queue)?;
         self.check_request_limits(peer)?;
         let (deadline_ns, depth) = self.deadline(message, cause, now)?;
+        Ok(Examined::New(Ticket { handler, hash, fingerprint, deadline_ns, depth }))
+    }
+
+    /// Lets a request in: its place in the table, its timer, its place in the lane.
+    #[expect(clippy::too_many_arguments, reason = "they are the parts of what becomes one entry")]
+    fn accept(
+        &mut self,
+        ticket: Ticket,
+        message: Envelope,
+        origin: Origin,
+        peer: u32,
+        queue: u32,
+        cause: Option<RequestKey>,
+        now: Now,
+    ) {
+        let Ticket { handler, hash, fingerprint, deadline_ns, depth } = ticket;
+        let bytes = message.line().len();
         let live = Live {
-            message: message.clone(),
+            message,
             origin,
             phase: Phase::Lane,
             timer: None,
@@ -215,8 +268,7 @@ impl Kernel {
             self.actors[capability as usize].pending += 1;
         }
         self.counters.requests_accepted += 1;
-        self.enqueue(queue, Item::Request(key), message.line().len());
-        Ok(Admission::Accepted)
+        self.enqueue(queue, Item::Request(key), bytes);
     }
 
     /// The handler of a request whose data fits its schema.

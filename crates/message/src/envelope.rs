@@ -1,10 +1,10 @@
 //! The envelope: a message as a view over its line.
 
+use crate::buffer::Buffer;
 use crate::kind::Kind;
 use crate::text::Text;
 use crate::write::write_string;
 use std::fmt;
-use triomphe::{Arc, HeaderSlice};
 
 /// Where a field lies in the text of its message.
 #[derive(Clone, Copy, Debug)]
@@ -88,17 +88,6 @@ impl Layout {
     }
 }
 
-/// What is known of a message, in front of its text.
-#[derive(Debug)]
-pub(crate) struct Header {
-    layout: Layout,
-    /// Where the line ends. Behind it stand the names that it has with escapes, decoded.
-    line_len: u32,
-}
-
-/// A message's fields and text, in one piece of memory.
-pub(crate) type Buffer = Arc<HeaderSlice<Header, str>>;
-
 /// A message: one JSON object on one line, checked once, with its fields found.
 ///
 /// It *is* its line, so writing it costs nothing and members that nobody here knows travel unchanged. Cloning it
@@ -123,20 +112,20 @@ impl Envelope {
     pub(crate) fn assemble(line: &str, decoded: &str, layout: Layout) -> Envelope {
         let line_len = line.len() as u32;
         if decoded.is_empty() {
-            return Envelope(Arc::from_header_and_str(Header { layout, line_len }, line));
+            return Envelope(Buffer::new(layout, line_len, line));
         }
         let layout = layout.map_names(|name| name.behind(line_len));
-        Envelope(Arc::from_header_and_str(Header { layout, line_len }, &[line, decoded].concat()))
+        Envelope(Buffer::new(layout, line_len, &[line, decoded].concat()))
     }
 
     #[inline]
     fn layout(&self) -> &Layout {
-        &self.0.header.layout
+        self.0.layout()
     }
 
     #[inline]
     fn text(&self, span: Span) -> &str {
-        &self.0.slice[span.start as usize..span.end as usize]
+        &self.0.text()[span.start as usize..span.end as usize]
     }
 
     #[inline]
@@ -152,7 +141,7 @@ impl Envelope {
     /// The whole message as one line of JSON, without the line break.
     #[inline]
     pub fn line(&self) -> &str {
-        &self.0.slice[..self.0.header.line_len as usize]
+        &self.0.text()[..self.0.line_len() as usize]
     }
 
     /// Where on the line the causation stands; nothing if there is none, or if it is written with escapes.
@@ -160,7 +149,7 @@ impl Envelope {
     pub fn causation_place(&self) -> Option<(u32, u32)> {
         let span = self.layout().causation;
         // What is absent stands behind every line.
-        (span.start < self.0.header.line_len).then_some((span.start, span.end))
+        (span.start < self.0.line_len()).then_some((span.start, span.end))
     }
 
     /// The kind.
@@ -257,8 +246,8 @@ impl Envelope {
     /// When the line would grow beyond [`LINE_BYTES_CEILING`].
     pub fn with_metadata_member(&self, name: &str, value: &str) -> Envelope {
         let at = self.layout().metadata.start as usize + 1;
-        let (head, tail) = self.0.slice.split_at(at);
-        let mut text = String::with_capacity(self.0.slice.len() + 2 * value.len() + name.len() + 8);
+        let (head, tail) = self.0.text().split_at(at);
+        let mut text = String::with_capacity(self.0.text().len() + 2 * value.len() + name.len() + 8);
         text.push_str(head);
         write_string(name, &mut text);
         text.push(':');
@@ -268,7 +257,7 @@ impl Envelope {
         text.push(',');
         let added = (text.len() - at) as u32;
         text.push_str(tail);
-        let line_len = self.0.header.line_len as usize + added as usize;
+        let line_len = self.0.line_len() as usize + added as usize;
         assert!(line_len <= LINE_BYTES_CEILING, "a line is at most {LINE_BYTES_CEILING} bytes long");
         let mut layout = self.layout().map_names(|name| name.shifted(at as u32, added));
         layout.data = layout.data.shifted(at as u32, added);
@@ -287,7 +276,7 @@ impl Envelope {
                 *place = Span::plain(start, text.len());
             }
         }
-        Envelope(Arc::from_header_and_str(Header { layout, line_len: line_len as u32 }, &text))
+        Envelope(Buffer::new(layout, line_len as u32, &text))
     }
 }
 

@@ -10,6 +10,7 @@
 //! [`codes`] lists every error that the loop itself writes. The crate is small on purpose: kernel, daemon, command
 //! line and capabilities (also inside WebAssembly) share it.
 
+mod buffer;
 pub mod codes;
 mod draft;
 mod envelope;

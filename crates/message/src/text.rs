@@ -1,6 +1,6 @@
 //! A piece of text that is cheap to hand on.
 
-use crate::envelope::Buffer;
+use crate::buffer::Buffer;
 use std::fmt;
 use std::ops::Deref;
 use triomphe::Arc;
@@ -32,9 +32,9 @@ impl Text {
     /// A slice of `buffer`; the caller vouches that the range lies on character boundaries within 4 GiB.
     #[inline]
     pub(crate) fn slice(buffer: &Buffer, start: u32, end: u32) -> Text {
-        match Text::inline(&buffer.slice[start as usize..end as usize]) {
+        match Text::inline(&buffer.text()[start as usize..end as usize]) {
             Some(text) => text,
-            None => Text(Repr::Slice { buffer: Arc::clone(buffer), start, end }),
+            None => Text(Repr::Slice { buffer: buffer.clone(), start, end }),
         }
     }
 
@@ -51,7 +51,7 @@ impl Text {
         match &self.0 {
             // SAFETY: `inline` is the only place that makes this variant, and it copies a whole `&str` of `len` bytes.
             Repr::Inline { len, bytes } => unsafe { str::from_utf8_unchecked(&bytes[..usize::from(*len)]) },
-            Repr::Slice { buffer, start, end } => &buffer.slice[*start as usize..*end as usize],
+            Repr::Slice { buffer, start, end } => &buffer.text()[*start as usize..*end as usize],
             Repr::Whole(text) => text,
         }
     }
