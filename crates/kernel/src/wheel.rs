@@ -204,7 +204,6 @@ impl<T> Wheel<T> {
     /// # Panics
     ///
     /// Beyond 2^32 - 1 pending timers; callers bound their timers far below that.
-    #[inline]
     pub fn schedule(&mut self, deadline_ns: i64, value: T) -> TimerKey {
         let key = key_of(deadline_ns);
         let entry = self.new_entry(key, value);
@@ -306,7 +305,6 @@ impl<T> Wheel<T> {
     }
 
     /// Puts an entry into the finest wheel that covers its key, making finer ones as needed.
-    #[inline(never)]
     fn place(&mut self, entry: u32, key: u64) {
         let mut at = if self.nodes[self.finger as usize].covers(key) { self.finger } else { ROOT };
         loop {
@@ -445,7 +443,6 @@ impl<T> Wheel<T> {
         }
     }
 
-    #[inline]
     fn new_entry(&mut self, key: u64, value: T) -> u32 {
         if self.entries_free != NONE {
             let entry = self.entries_free;

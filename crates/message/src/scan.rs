@@ -274,6 +274,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// `"name" :` at the cursor.
+    #[inline]
     pub(crate) fn member_name(&mut self) -> Result<StringSpan, Syntax> {
         if self.peek() != Some(b'"') {
             return self.fail("a member name in quotes");
