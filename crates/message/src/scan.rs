@@ -66,6 +66,19 @@ const fn specials(word: u64) -> u64 {
     (quotes | backslashes | controls) & HIGH_BITS
 }
 
+/// The number that eight digits make, the first of them lowest in the word; nothing if one is no digit.
+const fn eight_digits(word: u64) -> Option<u64> {
+    let digits = word ^ (LOW_BITS * b'0' as u64);
+    // What is no digit has a bit above the lowest four, or gets one by adding six.
+    if (digits | digits.wrapping_add(LOW_BITS * 6)) & (LOW_BITS * 0xf0) != 0 {
+        return None;
+    }
+    // Neighbours become pairs, pairs become fours, fours become the whole.
+    let pairs = (digits.wrapping_mul(10 << 8 | 1) >> 8) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs.wrapping_mul(100 << 16 | 1) >> 16) & 0x0000_ffff_0000_ffff;
+    Some(fours.wrapping_mul(10_000 << 32 | 1) >> 32)
+}
+
 impl<'a> Scanner<'a> {
     pub(crate) fn new(text: &'a str) -> Scanner<'a> {
         Scanner { bytes: text.as_bytes(), at: 0, saw_line_break: false }
@@ -113,6 +126,11 @@ impl<'a> Scanner<'a> {
     pub(crate) fn take_integer(&mut self) -> Option<u64> {
         let mut at = self.at;
         let mut number = 0u64;
+        // Timestamps have thirteen digits.
+        let first = self.bytes.get(at..at + 8).and_then(|bytes| bytes.first_chunk());
+        if let Some(eight) = first.and_then(|bytes| eight_digits(u64::from_le_bytes(*bytes))) {
+            (number, at) = (eight, at + 8);
+        }
         while let Some(digit @ b'0'..=b'9') = self.bytes.get(at).copied() {
             number = number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
             at += 1;
@@ -371,6 +389,23 @@ mod tests {
             }
         }
         assert_eq!(specials(u64::from_le_bytes([0xff, 0x80, 0x20, b'!', b'#', b'[', b']', 0x7f])), 0);
+    }
+
+    #[test]
+    fn integers_are_read_as_they_are_written() {
+        let read = |text: &str| Scanner::new(text).take_integer();
+        for number in (0..16).flat_map(|power| {
+            let ten = 10u64.pow(power) % 1_000_000_000_000_000;
+            [ten.saturating_sub(1), ten, ten + 7, 123_456_789_012_345 % ten.max(1)]
+        }) {
+            assert_eq!(read(&format!("{number},")), Some(number));
+            assert_eq!(read(&format!("{number}}}     ")), Some(number));
+        }
+        for text in
+            ["", "1", "x,", "01,", "12345678", "1234567x,", "12345:78,", "123456789012345678,", "1.5,"]
+        {
+            assert_eq!(read(text), None, "{text}");
+        }
     }
 
     #[test]
