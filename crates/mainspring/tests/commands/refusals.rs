@@ -27,6 +27,16 @@ fn a_message_beyond_the_daemons_limit_is_told_at_once_by_every_command_that_asks
 }
 
 #[test]
+fn bench_says_what_a_daemon_complains_about_that_ends_the_connection() {
+    let daemon = Real::start("[limits]\nline_bytes_max = 200\n");
+    let socket = daemon.folder().join("it.sock");
+    let mut bench = daemon.command(&["bench", "--connections", "1", "--duration", "10s"]);
+    let output = bench.arg("--socket").arg(socket).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("(413)"), "{}", stderr(&output));
+}
+
+#[test]
 fn a_message_beyond_the_shipped_limit_is_refused_too() {
     let daemon = Real::start("");
     let path = daemon.folder().join("big.json");

@@ -1,9 +1,11 @@
 //! The load: so many connections, on each so many requests under way.
 
 use super::super::target::Failure;
+use super::super::text;
 use super::progress::Progress;
 use crate::client::{Address, Client, ClientError, Lines, Patience, Stream, fresh_id, now_ms};
 use hdrhistogram::Histogram;
+use mainspring_message::Envelope;
 use mainspring_reactor::{Handle, Reactor, Signal, Watcher};
 use std::cell::{Cell, RefCell};
 use std::io::{self, Write};
@@ -201,6 +203,20 @@ impl Tally {
         }
     }
 
+    /// What it means that reading or writing failed.
+    fn failed(&self, error: io::Error) -> Failure {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => self.hung_up(),
+            _ => ClientError::from(error).into(),
+        }
+    }
+
+    /// Why the daemon ended a connection: for what it complained about before, if it did.
+    fn hung_up(&self) -> Failure {
+        let error = self.first_error.as_deref().and_then(|line| Envelope::parse(line.as_bytes()).ok());
+        error.map_or(ClientError::Closed.into(), |error| Failure::Refused(text::error_line(&error)))
+    }
+
     fn reset(&mut self) {
         (self.replies, self.errors, self.first_error) = (0, 0, None);
         self.latency.reset();
@@ -240,8 +256,8 @@ impl Connection {
         let fd = std::os::fd::AsRawFd::as_raw_fd(&this.stream);
         let read = move |(): &mut (), event: &mainspring_reactor::Event<'_>| {
             let mut tally = tally.borrow_mut();
-            if let Err(error) = this.read(&mut tally) {
-                tally.failure.get_or_insert(error.into());
+            if let Err(failure) = this.read(&mut tally) {
+                tally.failure.get_or_insert(failure);
                 event.reactor().stop();
             }
         };
@@ -249,16 +265,16 @@ impl Connection {
     }
 
     /// Takes the answers that came, and sends as many requests.
-    fn read(&mut self, tally: &mut Tally) -> Result<(), ClientError> {
-        if self.lines.fill(&mut self.stream)? == 0 {
-            return Err(ClientError::Closed);
+    fn read(&mut self, tally: &mut Tally) -> Result<(), Failure> {
+        if self.lines.fill(&mut self.stream).map_err(|error| tally.failed(error))? == 0 {
+            return Err(tally.hung_up());
         }
         let now = Instant::now();
         let mut answered = 0;
         while let Some(line) = self.lines.next_line() {
             // Answers are small and of one form: looking for two words is enough, and leaves the core to the daemon.
             let Some(number) = request_number(line) else {
-                return Err(ClientError::NotAMessage(String::from_utf8_lossy(line).into_owned()));
+                return Err(no_answer(line).into());
             };
             answered += 1;
             let sent = self.sent[number % self.sent.len()];
@@ -276,10 +292,10 @@ impl Connection {
             return Ok(());
         }
         tally.under_way += answered;
-        self.send(answered)
+        self.send(answered).map_err(|error| tally.failed(error))
     }
 
-    fn send(&mut self, count: usize) -> Result<(), ClientError> {
+    fn send(&mut self, count: usize) -> io::Result<()> {
         let mut text = String::with_capacity(count * 256);
         let timestamp = now_ms();
         let now = Instant::now();
@@ -292,8 +308,14 @@ impl Connection {
             ));
         }
         self.next += count;
-        Ok(self.stream.write_all(text.as_bytes())?)
+        self.stream.write_all(text.as_bytes())
     }
+}
+
+/// What a line says that answers no request.
+fn no_answer(line: &[u8]) -> ClientError {
+    let refusal = Envelope::parse(line).ok().and_then(|message| ClientError::turned_away(&message));
+    refusal.unwrap_or_else(|| ClientError::NotAMessage(String::from_utf8_lossy(line).into_owned()))
 }
 
 /// The number in the id of the request that a line answers.
