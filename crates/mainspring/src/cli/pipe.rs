@@ -3,13 +3,15 @@
 use super::output;
 use super::target::{Failure, Target};
 use crate::client::{ClientError, Lines, Patience, Stream, fresh_id, now_ms};
-use mainspring_message::{Draft, Json, Kind};
+use mainspring_message::{Draft, Envelope, Json, Kind};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::net::Shutdown;
 use std::process::ExitCode;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, mpsc};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -47,7 +49,9 @@ fn pipe(target: &Target) -> Result<(), Failure> {
         stream: stream.try_clone().map_err(ClientError::from)?,
         patience,
         timeout_ms: target.timeout_ms(),
+        unanswered: Arc::default(),
     };
+    let unanswered = Arc::clone(&feeder.unanswered);
     let (done, fed) = mpsc::channel();
     // Sending waits while the daemon does not read, and receiving while nobody reads us: neither may wait for the other.
     std::thread::spawn(move || {
@@ -64,14 +68,21 @@ fn pipe(target: &Target) -> Result<(), Failure> {
         }
     });
     output::end_with_reader();
-    let answered_bytes = print_answers(&mut stream, &mut lines)?;
+    let answered_bytes = print_answers(&mut stream, &mut lines, &unanswered)?;
     if let (0, error @ ClientError::OfAnotherUser { .. }) = (answered_bytes, ClientError::hung_up(&stream)) {
         return Err(error.into());
     }
     // The daemon hung up. That is as it should be if there was nothing more to send, and it was not we who gave up.
     match fed.try_recv() {
-        Ok(outcome) => outcome.and_then(|()| fed.try_recv().unwrap_or(Ok(()))),
-        Err(_) => Err(ClientError::hung_up(&stream).into()),
+        Ok(outcome) => {
+            outcome?;
+            fed.try_recv().unwrap_or(Ok(()))?;
+        }
+        Err(_) => return Err(ClientError::hung_up(&stream).into()),
+    }
+    match unanswered.load(Ordering::Relaxed) {
+        ..=0 => Ok(()),
+        _ => Err(ClientError::hung_up(&stream).into()),
     }
 }
 
@@ -82,6 +93,8 @@ struct Feeder {
     patience: Option<Patience>,
     /// What messages say about it that have no metadata of their own.
     timeout_ms: Option<u64>,
+    /// Lines that the daemon has yet to answer. Whoever repeats itself may be answered early, so it may be below zero for a while.
+    unanswered: Arc<AtomicI64>,
 }
 
 impl Feeder {
@@ -100,13 +113,11 @@ impl Feeder {
             let mut outcome = Ok(());
             while let (Ok(()), Some(line)) = (&outcome, lines.next_line()) {
                 number += 1;
-                outcome = take(line, number, self.timeout_ms, &mut outgoing);
+                outcome = self.take(line, number, &mut outgoing);
             }
             if count == 0 && outcome.is_ok() {
                 // The last line may lack its end.
-                outcome = lines
-                    .rest()
-                    .map_or(Ok(()), |rest| take(rest, number + 1, self.timeout_ms, &mut outgoing));
+                outcome = lines.rest().map_or(Ok(()), |rest| self.take(rest, number + 1, &mut outgoing));
             }
             self.send(&outgoing)?;
             outgoing.clear();
@@ -114,6 +125,14 @@ impl Feeder {
                 return outcome;
             }
         }
+    }
+
+    /// Adds a line to what is sent.
+    fn take(&self, line: &[u8], number: usize, outgoing: &mut Vec<u8>) -> Result<(), Failure> {
+        if take(line, number, self.timeout_ms, outgoing)? {
+            self.unanswered.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// All that came with one read is sent with one write.
@@ -128,6 +147,13 @@ impl Feeder {
     }
 }
 
+/// Any message, as far as it matters who answers it.
+#[derive(Deserialize)]
+struct Named<'a> {
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+}
+
 /// A message without the part that nobody wants to write by hand.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -139,10 +165,15 @@ struct Short<'a> {
     data: Option<&'a RawValue>,
 }
 
-/// Adds a line to what is sent.
-fn take(line: &[u8], number: usize, timeout_ms: Option<u64>, outgoing: &mut Vec<u8>) -> Result<(), Failure> {
+/// Adds a line to what is sent; says whether it will be answered.
+fn take(
+    line: &[u8],
+    number: usize,
+    timeout_ms: Option<u64>,
+    outgoing: &mut Vec<u8>,
+) -> Result<bool, Failure> {
     if line.iter().all(u8::is_ascii_whitespace) {
-        return Ok(());
+        return Ok(false);
     }
     match completed(line, timeout_ms) {
         Some(message) => outgoing.extend_from_slice(message.as_bytes()),
@@ -153,7 +184,9 @@ fn take(line: &[u8], number: usize, timeout_ms: Option<u64>, outgoing: &mut Vec<
         None => outgoing.extend_from_slice(line),
     }
     outgoing.push(b'\n');
-    Ok(())
+    // Nobody answers an event or an error; whatever is no message at all is answered with an error.
+    let is_silent = |kind: &str| matches!(Kind::from_wire(kind), Some(Kind::Event | Kind::Error));
+    Ok(!serde_json::from_slice::<Named<'_>>(line).is_ok_and(|named| is_silent(&named.kind)))
 }
 
 /// The message of a line that has no metadata.
@@ -168,7 +201,7 @@ fn completed(line: &[u8], timeout_ms: Option<u64>) -> Option<String> {
 }
 
 /// Prints what comes back until the daemon hangs up, and says how many bytes that was.
-fn print_answers(stream: &mut Stream, lines: &mut Lines) -> Result<usize, Failure> {
+fn print_answers(stream: &mut Stream, lines: &mut Lines, unanswered: &AtomicI64) -> Result<usize, Failure> {
     let mut stdout = io::stdout().lock();
     let mut bytes = 0;
     loop {
@@ -181,6 +214,9 @@ fn print_answers(stream: &mut Stream, lines: &mut Lines) -> Result<usize, Failur
         }
         let mut text = Vec::new();
         while let Some(line) = lines.next_line() {
+            if Envelope::parse(line).is_ok_and(|message| message.kind().is_outcome()) {
+                unanswered.fetch_sub(1, Ordering::Relaxed);
+            }
             text.extend_from_slice(line);
             text.push(b'\n');
         }
@@ -195,7 +231,18 @@ mod tests {
 
     fn taken(line: &str) -> Result<String, Failure> {
         let mut outgoing = Vec::new();
-        take(line.as_bytes(), 1, None, &mut outgoing).map(|()| String::from_utf8(outgoing).unwrap())
+        take(line.as_bytes(), 1, None, &mut outgoing).map(|_| String::from_utf8(outgoing).unwrap())
+    }
+
+    #[test]
+    fn what_will_be_answered_is_known() {
+        let is_answered = |line: &str| take(line.as_bytes(), 1, None, &mut Vec::new()).unwrap();
+        for line in [r#"{"kind":"query","type":"A.B"}"#, r#"{"kind":1}"#, "7", r#"{"kind":"reply"}"#] {
+            assert!(is_answered(line), "{line}");
+        }
+        for line in ["  ", r#"{"kind":"event","type":"A.B"}"#, r#"{"type":"A.B","kind":"error"}"#] {
+            assert!(!is_answered(line), "{line}");
+        }
     }
 
     #[test]

@@ -107,3 +107,20 @@ fn no_time_at_all_is_refused() {
         assert!(stderr(&output).contains("at least 1ms"), "{arguments:?}: {}", stderr(&output));
     }
 }
+
+#[test]
+fn pipe_fails_when_the_daemon_hangs_up_on_it() {
+    let daemon = Real::start("");
+    let mut command = daemon.command(&["pipe"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut input = "{\"kind\":1}\n".repeat(200);
+    input += "{\"kind\":\"query\",\"type\":\"Syscall.Ping\"}\n";
+    // All of it is on its way before the daemon has had enough.
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert_eq!(stdout(&output).lines().count(), 101);
+    assert!(stdout(&output).trim_end().contains("so the connection is closed"), "{}", stdout(&output));
+    assert!(stderr(&output).contains("closed the connection"), "{}", stderr(&output));
+}
