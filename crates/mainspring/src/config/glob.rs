@@ -40,13 +40,13 @@ fn matching(folder: &Path, path: &Path, pattern: &str) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder.join(path)) else { return Vec::new() };
     let names = entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()));
     names
-        .filter(|name| name.starts_with('.') == pattern.starts_with('.') && matches(pattern, name))
+        .filter(|name| name.starts_with('.') == pattern.starts_with('.') && name_matches(pattern, name))
         .map(|name| path.join(name))
         .collect()
 }
 
 /// Whether a name matches, without ever trying more than once for each star.
-fn matches(pattern: &str, name: &str) -> bool {
+pub(crate) fn name_matches(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
     let (mut p, mut n) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
@@ -82,7 +82,7 @@ mod tests {
             ("??", "a", false),
             ("a", "a", true),
         ] {
-            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+            assert_eq!(name_matches(pattern, name), expected, "{pattern} {name}");
         }
         assert!(!matches(&"*a".repeat(1000), &"b".repeat(1000)));
     }

@@ -27,6 +27,7 @@ mod toml_text;
 mod tree;
 mod verify;
 
+pub(crate) use glob::name_matches;
 pub use problem::{ConfigError, Problem};
 pub use reference::reference;
 

@@ -1,5 +1,6 @@
 //! Whether a configuration names a manifest, and the line that would make it so.
 
+use crate::config::name_matches;
 use std::path::{Component, Path, PathBuf};
 
 /// What a configuration says about a manifest.
@@ -66,25 +67,12 @@ fn names(pattern: &Path, path: &Path) -> bool {
             (Some(wanted), Some(found)) => {
                 let [wanted, found] =
                     [wanted, found].map(|part| part.as_os_str().to_string_lossy().into_owned());
-                if !matches(&wanted, &found) {
+                if !name_matches(&wanted, &found) {
                     return false;
                 }
             }
             _ => return false,
         }
-    }
-}
-
-/// Whether a name matches, where `*` stands for any characters and `?` for one.
-fn matches(pattern: &str, name: &str) -> bool {
-    let (mut wanted, mut found) = (pattern.chars(), name.chars());
-    match (wanted.next(), found.next()) {
-        (None, None) => true,
-        (Some('*'), None) => matches(wanted.as_str(), name),
-        (Some('*'), Some(_)) => matches(wanted.as_str(), name) || matches(pattern, found.as_str()),
-        (Some('?'), Some(_)) => matches(wanted.as_str(), found.as_str()),
-        (Some(one), Some(other)) => one == other && matches(wanted.as_str(), found.as_str()),
-        _ => false,
     }
 }
 
