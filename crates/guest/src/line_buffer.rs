@@ -31,7 +31,7 @@ impl LineBuffer {
 
     /// The next line whose end has come, without that end. One that is too long is cut off at one byte more than it may have.
     pub(crate) fn next_line(&mut self) -> Option<&[u8]> {
-        let found = self.bytes[self.scanned..self.held.end].iter().position(|&byte| byte == b'\n');
+        let found = memchr::memchr(b'\n', &self.bytes[self.scanned..self.held.end]);
         let Some(at) = found else {
             self.scanned = self.held.end;
             return None;
