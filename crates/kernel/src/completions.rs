@@ -123,15 +123,13 @@ impl Kernel {
 
     fn deliver_outcome(&mut self, peer: u32, live: Live, answer: Envelope, now: Now) {
         for waiter in live.waiters {
-            self.settle_debt(waiter);
-            if let Err(answer) = self.write(waiter, answer.clone(), now) {
+            if let Err(answer) = self.answer(waiter, answer.clone(), now) {
                 self.unclaimed(Owner::Peer(peer), answer, now);
             }
         }
         match live.origin {
             Origin::Connection(connection) => {
-                self.settle_debt(connection);
-                if let Err(answer) = self.write(connection, answer, now) {
+                if let Err(answer) = self.answer(connection, answer, now) {
                     self.unclaimed(Owner::Peer(peer), answer, now);
                 }
             }

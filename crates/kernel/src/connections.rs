@@ -91,7 +91,7 @@ impl Kernel {
         self.connections.get(&connection).is_some_and(|client| client.owed > 0 || !client.patterns.is_empty())
     }
 
-    /// A client was given an outcome.
+    /// A client is owed one outcome less.
     pub(crate) fn settle_debt(&mut self, connection: ConnectionId) {
         if let Some(client) = self.connections.get_mut(&connection) {
             client.owed = client.owed.saturating_sub(1);
@@ -115,8 +115,29 @@ impl Kernel {
         message: Envelope,
         now: Now,
     ) -> Result<(), Envelope> {
+        self.write_settling(connection, message, 0, now)
+    }
+
+    /// Writes an outcome that the connection is owed; gives it back when the connection is gone.
+    pub(crate) fn answer(
+        &mut self,
+        connection: ConnectionId,
+        outcome: Envelope,
+        now: Now,
+    ) -> Result<(), Envelope> {
+        self.write_settling(connection, outcome, 1, now)
+    }
+
+    fn write_settling(
+        &mut self,
+        connection: ConnectionId,
+        message: Envelope,
+        debts: usize,
+        now: Now,
+    ) -> Result<(), Envelope> {
         let limit = self.config.limits.egress_bytes_max;
         let Some(state) = self.connections.get_mut(&connection) else { return Err(message) };
+        state.owed = state.owed.saturating_sub(debts);
         let bytes = message.line().len() + 1;
         state.egress_bytes += bytes;
         self.egress_bytes += bytes;

@@ -104,7 +104,9 @@ impl History {
         }
         self.newer.extend_from_slice(&head(record, &texts));
         for text in texts.map(Option::unwrap_or_default) {
-            self.newer.extend_from_slice(text.as_bytes());
+            if !text.is_empty() {
+                self.newer.extend_from_slice(text.as_bytes());
+            }
         }
     }
 

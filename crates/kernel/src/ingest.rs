@@ -80,6 +80,8 @@ impl Kernel {
             Err(rejection) => return self.reject_line(connection, &rejection, now),
         };
         client.bad_lines = 0;
+        // Settled with its answer, whichever that is.
+        client.owed += usize::from(message.kind().is_request());
         let verdict = match message.kind() {
             Kind::Command | Kind::Query => {
                 return self.ingest_request(connection, peer, queue, message, now);
@@ -178,15 +180,14 @@ impl Kernel {
         let origin = Origin::Connection(connection);
         match self.examine(&message, &origin, peer, queue, None, now) {
             Ok(Examined::Known(Admission::Answered(answer))) => {
-                let _ = self.write(connection, answer, now);
-                return;
+                let _ = self.answer(connection, answer, now);
             }
             Ok(Examined::Known(_)) => {}
             Ok(Examined::New(ticket)) => self.accept(ticket, message, origin, peer, queue, None, now),
-            Err(refusal) => return self.refuse(connection, &message, refusal, now),
-        }
-        if let Some(client) = self.connections.get_mut(&connection) {
-            client.owed += 1;
+            Err(refusal) => {
+                self.settle_debt(connection);
+                self.refuse(connection, &message, refusal, now);
+            }
         }
     }
 
