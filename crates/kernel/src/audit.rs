@@ -72,7 +72,7 @@ impl Kernel {
     fn audit_handlers(&self, live: &[RequestKey]) -> Result<(), String> {
         let mut pending = vec![0; self.actors.len()];
         for key in live {
-            if let Handler::Capability(capability) = self.requests.entry(key.slot).handler {
+            if let Handler::Capability(capability) = self.requests.entry(key.slot()).handler {
                 pending[capability as usize] += 1;
             }
         }
@@ -88,7 +88,7 @@ impl Kernel {
 
     /// An unfinished request is where its phase says, once, and its deadline is watched.
     fn audit_request(&self, key: RequestKey, request: &Live) -> Result<(), String> {
-        let handler = self.requests.entry(key.slot).handler;
+        let handler = self.requests.entry(key.slot()).handler;
         let actor = match handler {
             Handler::Capability(capability) => Some(&self.actors[capability as usize]),
             Handler::Builtin(_) => None,

@@ -16,7 +16,7 @@ impl Kernel {
         if self.requests.get(key).is_none() {
             return;
         }
-        let handler = self.requests.entry(key.slot).handler;
+        let handler = self.requests.entry(key.slot()).handler;
         self.finish(key, answer, true, now);
         if let Handler::Capability(capability) = handler {
             self.pump(capability, now);
@@ -39,7 +39,7 @@ impl Kernel {
     /// A request in an actor's hands stays there past its deadline, until an outcome comes or the actor hangs.
     pub(crate) fn keep_as_overdue(&mut self, key: RequestKey, now: Now) {
         let Some(live) = self.requests.get(key) else { return };
-        let Handler::Capability(capability) = self.requests.entry(key.slot).handler else { return };
+        let Handler::Capability(capability) = self.requests.entry(key.slot()).handler else { return };
         if !matches!(live.phase, Phase::InFlight(_)) {
             return;
         }
@@ -61,7 +61,7 @@ impl Kernel {
             && !live.origin.is_delegate()
             && matches!(live.phase, Phase::Retrying(_) | Phase::Mailbox);
         if let (true, Handler::Capability(capability)) =
-            (between_attempts, self.requests.entry(key.slot).handler)
+            (between_attempts, self.requests.entry(key.slot()).handler)
         {
             let reason = format!("the actor failed over the request, and then: {text}");
             self.bury(Owner::Capability(capability), message.clone(), &reason, attempts, now);
@@ -73,7 +73,7 @@ impl Kernel {
 
     /// Ends a request: its timer, its place, its peer's account; then the answer goes to whoever waits for it.
     pub(crate) fn finish(&mut self, key: RequestKey, answer: Envelope, remember: bool, now: Now) {
-        let entry = self.requests.entry(key.slot);
+        let entry = self.requests.entry(key.slot());
         let (peer, handler) = (entry.peer, entry.handler);
         let limits = &self.config.limits;
         let bytes = answer.line().len();
@@ -236,7 +236,7 @@ impl Kernel {
         if self.requests.get(key).is_none() {
             return;
         }
-        if let Handler::Capability(capability) = self.requests.entry(key.slot).handler {
+        if let Handler::Capability(capability) = self.requests.entry(key.slot()).handler {
             self.post(capability, key, now);
         }
     }

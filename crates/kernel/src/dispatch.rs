@@ -21,7 +21,7 @@ impl Kernel {
         if self.requests.get(key).is_none() {
             return;
         }
-        match self.requests.entry(key.slot).handler {
+        match self.requests.entry(key.slot()).handler {
             Handler::Capability(capability) => self.post(capability, key, now),
             Handler::Builtin(builtin) => self.serve_builtin(builtin, key, now),
         }

@@ -301,7 +301,8 @@ impl Kernel {
         let mut above = cause;
         while let Some(key) = above {
             let live = self.requests.get(key)?;
-            if self.requests.entry(key.slot).handler == handler && matches!(live.phase, Phase::InFlight(_)) {
+            if self.requests.entry(key.slot()).handler == handler && matches!(live.phase, Phase::InFlight(_))
+            {
                 let id = &self.actors[wanted as usize].manifest.id;
                 let text = format!("{id} {waits}, and is waiting for this one");
                 return Some(Refusal::new(Failure::Deadlock, text));
@@ -345,7 +346,7 @@ impl Kernel {
     fn find_cause(&mut self, capability: u32, id: &str) -> Cause {
         // Mostly it is what the actor works on just now.
         if let Some(key) = self.find_in_hands(capability, id) {
-            return self.caused_by_request(key.slot);
+            return self.caused_by_request(key.slot());
         }
         let hash = self.hash_id(id);
         if let Some(slot) = self.requests.find_handled(hash, capability, id) {

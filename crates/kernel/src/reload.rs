@@ -213,7 +213,7 @@ impl Kernel {
                 .requests
                 .get(key)
                 .is_some_and(|live| matches!(live.phase, Phase::Lane | Phase::Retrying(_)));
-            if waits && self.requests.entry(key.slot).handler == Handler::Capability(capability) {
+            if waits && self.requests.entry(key.slot()).handler == Handler::Capability(capability) {
                 self.reroute_request(capability, key, moving, now);
             }
         }

@@ -13,11 +13,25 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as HashEntry;
 use mainspring_message::{Envelope, Text};
 
-/// Names one request for as long as it is unfinished or remembered.
+/// Names one request for as long as it is unfinished or remembered. One word, so that handing it on is one move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RequestKey {
-    pub(crate) slot: u32,
-    generation: u32,
+pub(crate) struct RequestKey(u64);
+
+impl RequestKey {
+    #[inline]
+    fn new(slot: u32, generation: u32) -> RequestKey {
+        RequestKey(u64::from(generation) << 32 | u64::from(slot))
+    }
+
+    #[inline]
+    pub(crate) fn slot(self) -> u32 {
+        self.0 as u32
+    }
+
+    #[inline]
+    fn generation(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
 }
 
 /// Who gets the outcome.
@@ -206,7 +220,7 @@ impl Requests {
     }
 
     pub(crate) fn key(&self, slot: u32) -> RequestKey {
-        RequestKey { slot, generation: self.entries[slot as usize].generation }
+        RequestKey::new(slot, self.entries[slot as usize].generation)
     }
 
     pub(crate) fn entry(&self, slot: u32) -> &Entry {
@@ -237,14 +251,14 @@ impl Requests {
 
     /// Makes another capability the handler of an unfinished request that no actor has in its hands.
     pub(crate) fn hand_over(&mut self, key: RequestKey, to: u32) {
-        self.leave_index(key.slot);
-        self.entries[key.slot as usize].handler = Handler::Capability(to);
+        self.leave_index(key.slot());
+        self.entries[key.slot() as usize].handler = Handler::Capability(to);
     }
 
     /// The unfinished request of that name.
     pub(crate) fn get(&self, key: RequestKey) -> Option<&Live> {
-        match self.entries.get(key.slot as usize) {
-            Some(Entry { generation, state: State::Live(live), .. }) if *generation == key.generation => {
+        match self.entries.get(key.slot() as usize) {
+            Some(Entry { generation, state: State::Live(live), .. }) if *generation == key.generation() => {
                 Some(live)
             }
             _ => None,
@@ -252,8 +266,8 @@ impl Requests {
     }
 
     pub(crate) fn get_mut(&mut self, key: RequestKey) -> Option<&mut Live> {
-        match self.entries.get_mut(key.slot as usize) {
-            Some(Entry { generation, state: State::Live(live), .. }) if *generation == key.generation => {
+        match self.entries.get_mut(key.slot() as usize) {
+            Some(Entry { generation, state: State::Live(live), .. }) if *generation == key.generation() => {
                 Some(live)
             }
             _ => None,
@@ -303,9 +317,9 @@ impl Requests {
 
     /// An actor of its capability is given the request.
     pub(crate) fn note_delivery(&mut self, key: RequestKey) {
-        self.entries[key.slot as usize].delivered = true;
+        self.entries[key.slot() as usize].delivered = true;
         if self.is_indexed {
-            self.index(key.slot);
+            self.index(key.slot());
         }
     }
 
@@ -366,7 +380,7 @@ impl Requests {
         };
         self.by_peer.insert_unique(combined(hash, peer), slot, rehash);
         self.live += 1;
-        RequestKey { slot, generation }
+        RequestKey::new(slot, generation)
     }
 
     fn take_slot(&mut self) -> u32 {
@@ -396,7 +410,7 @@ impl Requests {
     /// Ends an unfinished request and forgets it.
     pub(crate) fn remove_live(&mut self, key: RequestKey) -> Option<Box<Live>> {
         self.get(key)?;
-        let state = self.release(key.slot);
+        let state = self.release(key.slot());
         self.live -= 1;
         match state {
             State::Live(live) => Some(live),
@@ -417,12 +431,12 @@ impl Requests {
         let id = answer.causation().unwrap_or_default();
         let answer = self.answers.keep(answer.line(), id, answer.causation_place());
         let finished = State::Finished { answer, finished_ns: now_ns };
-        let state = std::mem::replace(&mut self.entries[key.slot as usize].state, finished);
+        let state = std::mem::replace(&mut self.entries[key.slot() as usize].state, finished);
         self.live -= 1;
         let mut all = self.window;
-        self.link(&mut all, key.slot, bytes, |entry| &mut entry.all);
+        self.link(&mut all, key.slot(), bytes, |entry| &mut entry.all);
         self.window = all;
-        self.link(own, key.slot, bytes, |entry| &mut entry.own);
+        self.link(own, key.slot(), bytes, |entry| &mut entry.own);
         match state {
             State::Live(live) => Some(live),
             _ => None,
@@ -496,6 +510,6 @@ impl Requests {
     /// All unfinished requests, in the order of their slots.
     pub(crate) fn live_keys(&self) -> Vec<RequestKey> {
         let live = self.entries.iter().enumerate().filter(|(_, entry)| matches!(entry.state, State::Live(_)));
-        live.map(|(slot, entry)| RequestKey { slot: slot as u32, generation: entry.generation }).collect()
+        live.map(|(slot, entry)| RequestKey::new(slot as u32, entry.generation)).collect()
     }
 }

@@ -75,7 +75,7 @@ impl Kernel {
             Origin::Actor(actor) => Recipient::Actor(*actor),
             Origin::Delegate(delegate) => delegate.to,
         };
-        let caller = Caller { peer: self.requests.entry(key.slot).peer, recipient };
+        let caller = Caller { peer: self.requests.entry(key.slot()).peer, recipient };
         let answer = match builtin {
             Builtin::Ping => return self.answer_builtin(key, &request, request.data(), now),
             Builtin::Stats if self.config.collect_stats => return self.ask_for_stats(key),
@@ -108,7 +108,7 @@ impl Kernel {
         let (causation, correlation) = (Some(request.id()), request.correlation());
         let answer = self.loop_message(Kind::Reply, request.type_name(), data, causation, correlation, now);
         // A subscription ends with its connection, so its answer means nothing to the next one.
-        let remember = !self.requests.entry(key.slot).handler.is_for_one_connection();
+        let remember = !self.requests.entry(key.slot()).handler.is_for_one_connection();
         self.finish(key, answer, remember, now);
     }
 

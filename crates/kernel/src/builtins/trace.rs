@@ -65,7 +65,7 @@ impl Kernel {
         let unfinished =
             self.requests.live_keys().into_iter().filter(|key| *key != asked).filter_map(|key| {
                 let live = self.requests.get(key)?;
-                Some(record_of(self.requests.entry(key.slot).handler, live, None))
+                Some(record_of(self.requests.entry(key.slot()).handler, live, None))
             });
         let all: Vec<Record<'_>> = self.history.records().chain(unfinished).collect();
         let mut found: Vec<&Record<'_>> = match (&data.correlation, &data.id) {
