@@ -31,7 +31,7 @@ const READ_TOGETHER_BYTES: usize = 32 << 10;
 /// No message is shorter than this, so a read brings at most as many as a sender may have waiting.
 const MESSAGE_BYTES_MIN: usize = 64;
 /// Buffers kept for the next writes, and how large each may be.
-const SPARE_BUFFERS_MAX: usize = 64;
+const SPARE_BUFFERS_MAX: usize = 16;
 const SPARE_BUFFER_BYTES_MAX: usize = 256 << 10;
 /// How long a client that is being closed may take to read what is left for it.
 const LINGER: Duration = Duration::from_secs(5);
