@@ -4,7 +4,8 @@ use std::io::Write as _;
 
 /// Keys that are set, in turn.
 const KEYS: u64 = 1000;
-/// Makes a value some 32 bytes long; the number in it is another each time, so that every request changes something.
+/// Makes a value some 32 bytes long. Connection and number in it are others each time, so that every request changes something: connections keep in
+/// step, and with the number alone the first of them would do the work of all.
 const FILLING: &str = "0123456789abcdef";
 
 /// A way to ask.
@@ -49,7 +50,7 @@ impl Wire for Lines {
         // A vector takes everything.
         let _ = writeln!(
             into,
-            r#"{{"kind":"command","type":"{type_name}","data":{{"key":"key-{key}","value":"{FILLING}{number}"}},"metadata":{{"id":"{slot}-{run}-{connection}-{number}","timestamp":1767910000000}}}}"#
+            r#"{{"kind":"command","type":"{type_name}","data":{{"key":"key-{key}","value":"{FILLING}{connection}-{number}"}},"metadata":{{"id":"{slot}-{run}-{connection}-{number}","timestamp":1767910000000}}}}"#
         );
     }
 
@@ -72,8 +73,8 @@ impl Wire for Lines {
 struct Redis;
 
 impl Wire for Redis {
-    fn write(&self, _connection: usize, _slot: usize, number: u64, into: &mut Vec<u8>) {
-        let (key, value) = (format!("key-{}", number % KEYS), format!("{FILLING}{number}"));
+    fn write(&self, connection: usize, _slot: usize, number: u64, into: &mut Vec<u8>) {
+        let (key, value) = (format!("key-{}", number % KEYS), format!("{FILLING}{connection}-{number}"));
         let (key_bytes, value_bytes) = (key.len(), value.len());
         let _ = write!(into, "*3\r\n$3\r\nSET\r\n${key_bytes}\r\n{key}\r\n${value_bytes}\r\n{value}\r\n");
     }
