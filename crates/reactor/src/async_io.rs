@@ -175,6 +175,18 @@ impl State {
     }
 }
 
+/// What the watch holds of the state. When the watch ends, whoever waits is woken to find that out.
+struct Watched(Rc<State>);
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.0.ready.set(Readiness::READ | Readiness::WRITE);
+        for direction in [Direction::Read, Direction::Write] {
+            self.0.wake(direction);
+        }
+    }
+}
+
 impl<T: AsFd> Async<T> {
     /// Takes a source onto the loop.
     ///
@@ -189,9 +201,10 @@ impl<T: AsFd> Async<T> {
             edge,
         });
         let mode = if edge { Mode::Edge } else { Mode::Level };
-        let watcher = handle.watch_raw(source.as_fd().as_raw_fd(), state.clone()).mode(mode).start_with(
+        let watched = Watched(state.clone());
+        let watcher = handle.watch_raw(source.as_fd().as_raw_fd(), watched).mode(mode).start_with(
             Interest::empty(),
-            |state, event| {
+            |Watched(state), event| {
                 let interest = state.report(event.readiness());
                 if interest != state.interest.get()
                     && event.reactor().modify(event.watcher(), interest).is_ok()
@@ -317,6 +330,9 @@ impl<T: AsFd> Async<T> {
 
 impl<T: AsFd> Drop for Async<T> {
     fn drop(&mut self) {
+        // Nobody can wait for this any more.
+        let waiting = self.state.waiting.take();
+        drop(waiting);
         self.handle.unwatch(self.watcher);
     }
 }

@@ -52,8 +52,8 @@ pub enum Error {
         /// The bound that was reached.
         limit: usize,
     },
-    /// The reactor behind this handle has been dropped.
-    #[error("the reactor has been dropped")]
+    /// The loop behind this handle has been closed or dropped.
+    #[error("the reactor has been closed or dropped")]
     Closed,
     /// The operating system refused.
     #[error("{action} failed: {source}")]

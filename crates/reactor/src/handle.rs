@@ -70,7 +70,11 @@ impl Handle {
 
     /// Ends everything on the loop there and then, as dropping the [`Reactor`](crate::Reactor) does, and stops it.
     ///
-    /// From inside a callback, that callback is the last one that runs, whatever this turn has fetched.
+    /// From inside a callback, that callback is the last one that runs, whatever this turn has fetched. From inside a task,
+    /// that task is not polled again: its future is dropped when its poll returns. A
+    /// [`block_on`](crate::Reactor::block_on) in progress ends with its future's output or
+    /// [`Error::Closed`](crate::Error::Closed); whoever waits elsewhere for something on this loop is woken and told the same.
+    /// Driving a closed loop is refused.
     pub fn close(&self) {
         self.0.mailbox().request_stop();
         self.0.close();

@@ -4,7 +4,7 @@ use crate::remote::Mailbox;
 use crate::stats::count;
 use crate::sys::Wait;
 use crate::turn::{Batch, run_deferred, run_tasks};
-use crate::{Builder, Handle, Instant, Result};
+use crate::{Builder, Error, Handle, Instant, Result};
 use std::future::Future;
 use std::ops::Deref;
 use std::pin::pin;
@@ -73,26 +73,31 @@ impl Reactor {
     /// called [`Remote::wake`](crate::Remote::wake) or [`Remote::stop`](crate::Remote::stop), or when only tasks ran.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) if waiting fails; [`Error::DeadlineOutOfRange`](crate::Error::DeadlineOutOfRange) never:
-    /// a timeout beyond the clock's range means for ever.
+    /// [`Error::Closed`](crate::Error::Closed) if the loop is closed already; [`Error::Io`](crate::Error::Io) if waiting fails;
+    /// [`Error::DeadlineOutOfRange`](crate::Error::DeadlineOutOfRange) never: a timeout beyond the clock's range means for
+    /// ever.
     pub fn poll(&mut self, timeout: Option<Duration>) -> Result<usize> {
+        self.handle.core().check_open()?;
         if timeout == Some(Duration::ZERO) {
             return Ok(self.turn(Wait::Now, None)?.callbacks);
         }
         let deadline = timeout.and_then(|timeout| self.handle.now().checked_add(timeout));
         loop {
             let outcome = self.turn(Wait::Block, deadline)?;
+            let core = self.handle.core();
             let expired = deadline.is_some_and(|deadline| self.has_passed(deadline));
-            if outcome.callbacks > 0 || outcome.stirred || expired || self.handle.core().time_stands_still() {
+            let over = expired || core.time_stands_still() || core.is_closed();
+            if outcome.callbacks > 0 || outcome.stirred || over {
                 return Ok(outcome.callbacks);
             }
         }
     }
 
-    /// Runs until [`stop`](Handle::stop) is called. With nothing registered it waits without using the processor.
+    /// Runs until [`stop`](Handle::stop) or [`close`](Handle::close) is called. With nothing registered it waits without using
+    /// the processor.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) if waiting fails.
+    /// [`Error::Closed`](crate::Error::Closed) if the loop is closed already; [`Error::Io`](crate::Error::Io) if waiting fails.
     pub fn run(&mut self) -> Result<()> {
         self.run_while(|_| true)
     }
@@ -101,19 +106,20 @@ impl Reactor {
     /// timer, deferred call, task, child or blocking call. Signals and [`Wakeup`](crate::Wakeup)s do not keep it running.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) if waiting fails.
+    /// As [`run`](Reactor::run).
     pub fn run_until_idle(&mut self) -> Result<()> {
         self.run_while(|handle| !handle.core().is_idle())
     }
 
     fn run_while(&mut self, keep_going: impl Fn(&Handle) -> bool) -> Result<()> {
+        self.handle.core().check_open()?;
         let _running = RunGuard::begin(&self.handle);
         if self.handle.core().mailbox().take_stop() {
             return self.turn(Wait::Now, None).map(drop);
         }
         while keep_going(&self.handle) {
             self.turn(Wait::Block, None)?;
-            if self.handle.core().mailbox().take_stop() {
+            if self.handle.core().mailbox().take_stop() || self.handle.core().is_closed() {
                 break;
             }
         }
@@ -122,22 +128,35 @@ impl Reactor {
 
     /// Runs the loop until `future` is done and returns its output. The future may borrow; its waker works from any thread.
     ///
+    /// On a loop that is closed, meanwhile or before, the future is polled once more, and again for as long as it is woken
+    /// at once; then it would wait for ever, and this ends.
+    ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) if waiting fails.
+    /// [`Error::Closed`](crate::Error::Closed) if the loop is closed before the future is done; [`Error::Io`](crate::Error::Io)
+    /// if waiting fails.
     pub fn block_on<F: Future>(&mut self, future: F) -> Result<F::Output> {
         let _running = RunGuard::begin(&self.handle);
         let mailbox = self.handle.core().mailbox().clone();
         let main = Arc::new(MainTask { woken: AtomicBool::new(true), mailbox });
         let waker = Waker::from(main.clone());
         let mut future = pin!(future);
+        // Whether the future has been polled since the loop was closed, so that it could find out.
+        let mut told = false;
         loop {
-            if main.woken.swap(false, Ordering::AcqRel)
+            let (closed, woken) = (self.handle.core().is_closed(), main.woken.swap(false, Ordering::AcqRel));
+            if closed && told && !woken {
+                return Err(Error::Closed);
+            }
+            told = closed;
+            if (woken || closed)
                 && let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker))
             {
                 return Ok(output);
             }
-            let wait = if main.woken.load(Ordering::Acquire) { Wait::Now } else { Wait::Block };
-            self.turn(wait, None)?;
+            if !self.handle.core().is_closed() {
+                let wait = if main.woken.load(Ordering::Acquire) { Wait::Now } else { Wait::Block };
+                self.turn(wait, None)?;
+            }
         }
     }
 

@@ -10,7 +10,8 @@ use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Most calls from other threads that may wait; beyond it [`Remote::call`] is refused.
 pub const INBOX_CALLS_MAX: usize = 65_536;
@@ -21,7 +22,10 @@ pub(crate) type RemoteCall = Box<dyn FnOnce(&Handle) + Send>;
 /// What other threads have left for the loop.
 #[derive(Default)]
 pub(crate) struct Inbox {
+    /// Nothing but tasks is taken in any more.
     pub(crate) closed: bool,
+    /// Nobody is there any more who could drop a task.
+    pub(crate) tasks_ended: bool,
     pub(crate) calls: VecDeque<RemoteCall>,
     /// Wake-ups that were signalled since the loop looked.
     pub(crate) signalled: Vec<usize>,
@@ -43,6 +47,8 @@ pub(crate) struct Mailbox {
     /// Whether a foreign loop waits for us, so that even our own thread must make the descriptor readable.
     embedded: AtomicBool,
     inbox: Mutex<Inbox>,
+    /// Tells a loop that is closing of a task that another thread has handed over.
+    handed_over: Condvar,
     ready: LocalQueue,
 }
 
@@ -56,6 +62,7 @@ impl Mailbox {
             attention: AtomicBool::new(true),
             embedded: AtomicBool::new(false),
             inbox: Mutex::new(Inbox::default()),
+            handed_over: Condvar::new(),
             ready: LocalQueue(UnsafeCell::new(VecDeque::new())),
         }
     }
@@ -121,15 +128,33 @@ impl Mailbox {
             return;
         }
         let mut inbox = self.inbox();
-        if inbox.closed {
-            // The future must not be dropped on this thread, and its own loop is gone. It has been dropped with that
-            // loop; what is left here is an empty shell.
+        if inbox.tasks_ended {
+            // Its loop has waited for this for as long as it may (`Core::end_tasks`). The future must not be dropped on
+            // this thread, so it is not dropped at all.
             std::mem::forget(runnable);
             return;
         }
         inbox.runnables.push(runnable);
+        let closing = inbox.closed;
         drop(inbox);
-        self.notify();
+        if closing {
+            self.handed_over.notify_one();
+        } else {
+            self.notify();
+        }
+    }
+
+    /// A task that another thread has handed over.
+    pub(crate) fn pop_handed_over(&self) -> Option<Runnable> {
+        self.inbox().runnables.pop()
+    }
+
+    /// Waits until another thread has handed a task over. False if none did in time.
+    pub(crate) fn await_handover(&self, patience: Duration) -> bool {
+        let waited =
+            self.handed_over.wait_timeout_while(self.inbox(), patience, |inbox| inbox.runnables.is_empty());
+        let (inbox, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        !inbox.runnables.is_empty()
     }
 
     /// Whether there may be more to look after than ready descriptors.

@@ -59,6 +59,27 @@ impl<T> fmt::Debug for JoinHandle<T> {
     }
 }
 
+/// A task's future, known to its loop for as long as it may be polled.
+struct Tracked<F> {
+    /// Dropped first: a future that is being dropped is no task any more.
+    entry: Entry,
+    future: F,
+}
+
+impl<F: Future> Future for Tracked<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let core = self.entry.core.upgrade();
+        // SAFETY: the future is pinned with the rest: nothing here moves it, and it is dropped where it is.
+        let future = unsafe { self.map_unchecked_mut(|tracked| &mut tracked.future) };
+        match core {
+            Some(core) => core.poll_task(|| future.poll(context)),
+            None => future.poll(context),
+        }
+    }
+}
+
 /// Takes a task off the list of live tasks when its future ends.
 struct Entry {
     core: Weak<Core>,
@@ -106,10 +127,7 @@ impl Handle {
         core.check_open()?;
         let key = core.task_begun();
         let entry = Entry { core: self.downgrade(), key };
-        let tracked = async move {
-            let _entry = entry;
-            future.await
-        };
+        let tracked = Tracked { entry, future };
         let mailbox = core.mailbox().clone();
         let (runnable, task) = async_task::spawn_local(tracked, move |runnable| mailbox.schedule(runnable));
         core.task_waker(key, runnable.waker());

@@ -133,6 +133,11 @@ impl TimerTable {
     }
 
     #[inline]
+    /// What all timers would have done, at the end of their loop.
+    pub(crate) fn into_actions(self) -> impl Iterator<Item = Action> {
+        self.actions.into_iter()
+    }
+
     pub(crate) fn contains(&self, timer: Timer) -> bool {
         self.live(timer).is_some()
     }

@@ -330,6 +330,11 @@ pub(crate) fn run_tasks(handle: &Handle) -> bool {
         ran += 1;
         count(&core.counters.task_polls, 1);
         observed(handle, Label::NONE, || runnable.run());
+        if core.is_closed() {
+            // The task that closed the loop is ready once more, to be dropped.
+            core.end_tasks();
+            break;
+        }
     }
     ran > 0
 }

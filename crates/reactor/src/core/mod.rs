@@ -50,6 +50,8 @@ pub(crate) struct Core {
     pub(crate) children: RefCell<ChildTable>,
     /// A waker for each live task, by which all can be ended when the loop is.
     tasks: RefCell<Slab<Option<Waker>>>,
+    /// How many of them are being polled: more than one if a task runs others.
+    polls_under_way: Cell<usize>,
     pool: RefCell<Pool>,
     labels: RefCell<Labels>,
     observer: RefCell<Observer>,
@@ -64,6 +66,8 @@ pub(crate) struct Core {
     pub(crate) latest_now: Cell<Instant>,
     /// The fork generation in which the kernel objects were made.
     pub(crate) fork_generation: Cell<u32>,
+    /// The fork generation in which the loop was made.
+    born_in: u32,
 }
 
 impl Core {
@@ -83,6 +87,7 @@ impl Core {
             signals: RefCell::default(),
             children: RefCell::default(),
             tasks: RefCell::default(),
+            polls_under_way: Cell::new(0),
             pool: RefCell::new(pool),
             labels: RefCell::default(),
             observer: RefCell::default(),
@@ -95,11 +100,16 @@ impl Core {
             closed: Cell::new(false),
             latest_now: Cell::new(Instant::MIN),
             fork_generation: Cell::new(crate::fork::generation()),
+            born_in: crate::fork::generation(),
         })
     }
 
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.closed.get() { Err(Error::Closed) } else { Ok(()) }
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.get()
     }
 
     pub(crate) fn mailbox(&self) -> &Arc<Mailbox> {
@@ -173,6 +183,19 @@ impl Core {
         if let Some(entry) = self.tasks.borrow_mut().get_mut(key) {
             *entry = Some(waker);
         }
+    }
+
+    /// Polls a task's future. A close from inside knows by this that the task is not another thread's.
+    pub(crate) fn poll_task<R>(&self, poll: impl FnOnce() -> R) -> R {
+        struct Guard<'a>(&'a Cell<usize>);
+        impl Drop for Guard<'_> {
+            fn drop(&mut self) {
+                self.0.set(self.0.get() - 1);
+            }
+        }
+        self.polls_under_way.set(self.polls_under_way.get() + 1);
+        let _guard = Guard(&self.polls_under_way);
+        poll()
     }
 
     pub(crate) fn task_ended(&self, key: usize) {

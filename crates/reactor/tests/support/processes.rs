@@ -58,3 +58,42 @@ fn read_clock(clock: libc::clockid_t) -> Duration {
     assert_eq!(unsafe { libc::clock_gettime(clock, &mut time) }, 0);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
+
+/// Ends the whole process if a test hangs, for as long as it lives.
+pub(crate) struct Watchdog(Option<std::sync::mpsc::Sender<()>>);
+
+impl Watchdog {
+    pub(crate) fn new() -> Watchdog {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let name = std::thread::current().name().unwrap_or("a test").to_owned();
+        std::thread::spawn(move || {
+            let patience = Duration::from_secs(CHILD_SECONDS_MAX.into());
+            if receiver.recv_timeout(patience) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+                eprintln!("{name} hangs");
+                std::process::abort();
+            }
+        });
+        Watchdog(Some(sender))
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        drop(self.0.take());
+    }
+}
+
+/// The numbers of all descriptors that this process has open.
+#[cfg(target_os = "linux")]
+pub(crate) fn open_descriptors() -> Vec<std::os::fd::RawFd> {
+    let listed: Vec<std::os::fd::RawFd> = std::fs::read_dir("/proc/self/fd")
+        .expect("the list of descriptors")
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect();
+    // The list itself was one of them.
+    let is_open = |fd: &std::os::fd::RawFd| {
+        // SAFETY: only asks whether the number is open.
+        unsafe { libc::fcntl(*fd, libc::F_GETFD) >= 0 }
+    };
+    listed.into_iter().filter(is_open).collect()
+}
