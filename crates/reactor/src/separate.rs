@@ -103,5 +103,15 @@ where
 /// Runs one callback, if its target is still alive. Returns how many ran.
 #[inline]
 fn step<K: Keep>(keep: &mut K, callback: &mut impl Step<K::Target>, event: &Event<'_>) -> u32 {
-    u32::from(keep.with(&mut |target| callback.run(target, event)))
+    let ran = keep.with(&mut |target| callback.run(target, event));
+    end_if_left(keep, event);
+    u32::from(ran)
+}
+
+/// Ends the watch of a source that is no longer the one it was: its number may be anybody's by now (clause 1.3).
+#[inline]
+pub(crate) fn end_if_left<K: Keep>(keep: &K, event: &Event<'_>) {
+    if keep.has_left(event.watcher().raw_fd()) {
+        event.unwatch();
+    }
 }

@@ -123,6 +123,13 @@ pub trait Keep: 'static {
     /// Runs `call` on the target, unless it is gone.
     #[doc(hidden)]
     fn with(&mut self, call: &mut dyn FnMut(&mut Self::Target)) -> bool;
+
+    /// Whether a callback has put another descriptor in the place of the one that is watched.
+    #[doc(hidden)]
+    #[inline]
+    fn has_left(&self, _watched: RawFd) -> bool {
+        false
+    }
 }
 
 /// A source that its watcher owns: unwatching drops it.
@@ -139,6 +146,11 @@ impl<S: AsFd + 'static> Keep for Owned<S> {
     fn with(&mut self, call: &mut dyn FnMut(&mut S)) -> bool {
         call(&mut self.0);
         true
+    }
+
+    #[inline]
+    fn has_left(&self, watched: RawFd) -> bool {
+        self.raw_fd() != watched
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::fds::Request;
 use crate::handler::{Handler, HandlerBox};
 use crate::labels::Label;
-use crate::separate::{Maybe, Separate, Set, Step, Unset};
+use crate::separate::{Maybe, Separate, Set, Step, Unset, end_if_left};
 use crate::source::{Keep, Owned, Raw, Shared, Tie, Weakly};
 use crate::{Error, Handle, Interest, Mode, Readiness, Result};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -306,14 +306,17 @@ impl<K: Keep, F: FnMut(&mut K::Target, &Event<'_>)> Handler for Whole<K, F> {
     #[inline]
     fn ready(&mut self, event: &Event<'_>) -> u32 {
         let callback = &mut self.callback;
-        u32::from(self.keep.with(&mut |target| callback(target, event)))
+        let ran = self.keep.with(&mut |target| callback(target, event));
+        end_if_left(&self.keep, event);
+        u32::from(ran)
     }
 }
 
 /// Watching descriptors (semantics 1.1 to 3.3).
 impl Handle {
     /// Watches a source that the watcher then owns; the callbacks are handed `&mut S`. Give it your connection's whole
-    /// state: anything that implements [`AsFd`]. Unwatching drops it.
+    /// state: anything that implements [`AsFd`]. Unwatching drops it. A callback that puts another descriptor in its place
+    /// ends the watch.
     pub fn watch<S: AsFd + 'static>(&self, source: S) -> Watch<'_, Owned<S>> {
         Watch::new(self, Owned(source))
     }
@@ -333,7 +336,7 @@ impl Handle {
     /// Unwatch before closing. If the number is closed first, no callback runs for it any more, but it stays in
     /// [`watcher_count`](Handle::watcher_count) until it is unwatched or watched again. If it is then reused, only a new
     /// watch reports on the new descriptor (on [`Backend::Poll`](crate::Backend::Poll), which knows numbers only, the old
-    /// watch does).
+    /// watch does; and a regular file that is opened again under its old number counts as the same).
     pub fn watch_raw<T: 'static>(&self, fd: RawFd, data: T) -> Watch<'_, Raw<T>> {
         let mut watch = Watch::new(self, Raw { fd, data });
         watch.certain = false;

@@ -6,8 +6,9 @@ use mainspring_reactor::{Backend, Interest, Mode, Readiness};
 use std::fs::{File, OpenOptions};
 use std::io::Read;
 use std::time::Duration;
-use support::callbacks::draining;
+use support::callbacks::{draining, noting};
 use support::descriptors::{ReservedNumber, readable_socket, sockets, write_byte};
+use support::ghosts::haunt;
 use support::{Log, NOW, PATIENCE, on_each_backend, reactor, settle, virtual_reactor};
 
 /// A regular file that has something to read: the program itself.
@@ -20,6 +21,22 @@ fn dev_null() -> File {
 }
 
 on_each_backend! {
+    fn m1_1_4_a_file_closed_behind_our_back_calls_nobody(backend: Backend) {
+        let mut reactor = reactor(backend);
+        let number = ReservedNumber::new();
+        number.open(regular_file());
+        let log = Log::new();
+        let watcher = reactor.watch_raw(number.0, ()).on_read(noting(&log, "read")).start().unwrap();
+        assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+        number.close();
+        assert_eq!(settle(&mut reactor, 3), 0);
+        assert_eq!(log.take(), ["read"]);
+        let turns = reactor.stats().turns;
+        assert_eq!(reactor.poll(Some(Duration::from_millis(5))).unwrap(), 0);
+        assert!(reactor.stats().turns <= turns + 3, "and the loop rests: {:?}", reactor.stats());
+        assert!(reactor.unwatch(watcher));
+    }
+
     fn h13_a_regular_file_is_always_readable(backend: Backend) {
         let mut reactor = reactor(backend);
         let log = Log::new();
@@ -176,6 +193,50 @@ fn h13_more_files_than_a_turn_takes_are_served_in_rotation() {
     let least = counts.iter().map(|count| count.get()).min().unwrap();
     let most = counts.iter().map(|count| count.get()).max().unwrap();
     assert!(least >= 4 && most <= least + 1, "between {least} and {most} calls");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn m1_1_3_what_takes_the_number_of_a_closed_file_is_not_reported_to_its_watch() {
+    let mut reactor = reactor(Backend::Epoll);
+    let (socket, _peer) = readable_socket();
+    for mode in support::modes(Backend::Epoll) {
+        for reused_by_file in [false, true] {
+            let number = ReservedNumber::new();
+            number.open(regular_file());
+            let watch = reactor.watch_raw(number.0, ()).mode(*mode);
+            let watcher = watch.on_read(|(), _| panic!("not its source")).start().unwrap();
+            if reused_by_file {
+                number.open(dev_null());
+            } else {
+                number.open(&socket);
+            }
+            assert_eq!(settle(&mut reactor, 3), 0, "{mode:?}");
+            let log = Log::new();
+            let again = reactor.watch_raw(number.0, ()).on_read(noting(&log, "read")).start().unwrap();
+            assert_eq!(reactor.poll(NOW).unwrap(), 1, "a watch of its own reports it");
+            assert!(!reactor.is_watching(watcher) && reactor.unwatch(again));
+            number.close();
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn r1_a_rebuild_gives_the_number_of_a_closed_file_to_nobody() {
+    // Edge-triggered and reported already, so that only the rebuild looks at the number again.
+    let mut reactor = reactor(Backend::Epoll);
+    let (socket, _peer) = readable_socket();
+    let (log, number) = (Log::new(), ReservedNumber::new());
+    number.open(regular_file());
+    let watch = reactor.watch_raw(number.0, ()).mode(Mode::Edge);
+    let watcher = watch.on_read(noting(&log, "read")).start().unwrap();
+    assert_eq!(settle(&mut reactor, 3), 1);
+    number.open(&socket);
+    let _ghost = haunt(&mut reactor);
+    assert_eq!(settle(&mut reactor, 3), 0);
+    assert!(!reactor.is_watching(watcher), "what it watched is gone, so it is gone");
+    number.close();
 }
 
 #[cfg(target_os = "linux")]

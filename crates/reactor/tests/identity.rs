@@ -4,10 +4,11 @@ mod support;
 
 use mainspring_reactor::{Backend, Error, Event, Interest, Mode, Reactor, Shared, Timer, Watcher};
 use std::cell::RefCell;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::time::Duration;
+use support::callbacks::noting;
 use support::descriptors::{
     ReservedNumber, drain, drain_number, peer_is_closed, pipe, readable_socket, sockets, write_byte,
 };
@@ -15,6 +16,36 @@ use support::ghosts::haunt;
 use support::{Log, NOW, NoteOnDrop, on_each_backend, reactor, settle};
 
 on_each_backend! {
+    fn m1_1_3_an_owned_source_that_its_callback_replaces_is_not_called_by_its_old_number(backend: Backend) {
+        let mut reactor = reactor(backend);
+        let (socket, _peer) = readable_socket();
+        let (other, _other_peer) = readable_socket();
+        let (log, number) = (Log::new(), ReservedNumber::new());
+        for whole in [false, true] {
+            let mut other = Some(other.try_clone().unwrap().into());
+            let calls = log.clone();
+            let mut replace = move |source: &mut OwnedFd, _: &Event<'_>| {
+                calls.note("read");
+                drop(std::mem::replace(source, other.take().unwrap()));
+            };
+            let watch = reactor.watch(number.open_owned(&socket));
+            let watcher = if whole {
+                watch.start_with(Interest::READ, replace).unwrap()
+            } else {
+                let write = noting(&log, "write");
+                watch.on_read(move |source, event| replace(source, event)).on_write(write).start().unwrap()
+            };
+            assert_eq!(reactor.poll(NOW).unwrap(), 1);
+            // The old number is somebody else's now.
+            let stranger = number.open_owned(&socket);
+            assert_eq!(settle(&mut reactor, 3), 0);
+            assert_eq!(log.take(), ["read"], "not even the write step of the same event");
+            assert!(!reactor.is_watching(watcher));
+            assert_eq!(reactor.watcher_count(), 0);
+            drop(stranger);
+        }
+    }
+
     fn m1_1_1_a_watcher_is_found_by_the_number_of_its_descriptor(backend: Backend) {
         let reactor = reactor(backend);
         let (left, right) = sockets();

@@ -3,7 +3,8 @@
 //! Faults of this interface, and what is done about each:
 //! - A registration belongs to the open file description, not to the number: after `dup` and `close` it keeps reporting
 //!   and can no longer be removed. Tokens carry a generation, and [`Epoll::reset`] starts a new set.
-//! - Regular files are refused (EPERM) although they are always ready. They are kept in a list and reported as such.
+//! - Regular files are refused (EPERM) although they are always ready. They are kept in a list and reported as such. The
+//!   kernel does not tell when one is closed, so each is compared with what its number refers to before it is reported.
 //! - Interest in nothing still reports errors and hang-ups, so such a descriptor is removed instead.
 //! - Timeouts are whole milliseconds and subject to timer slack. A timerfd is neither. It is watched edge-triggered, so
 //!   that it never needs to be read, and is set again only when the next deadline is earlier than the one it is set to.
@@ -40,6 +41,8 @@ pub(crate) struct Epoll {
 /// A descriptor that is ready without the kernel's help.
 struct AlwaysReady {
     fd: RawFd,
+    /// What the number referred to when it was taken in.
+    file: Option<FileIdentity>,
     token: u64,
     ready: Readiness,
     mode: Mode,
@@ -50,7 +53,35 @@ impl AlwaysReady {
     fn new(fd: RawFd, token: u64, interest: Interest, mode: Mode) -> AlwaysReady {
         let ready = Readiness::always(interest);
         // Interest in errors alone is never satisfied.
-        AlwaysReady { fd, token, ready, mode, armed: !ready.is_empty() }
+        AlwaysReady { fd, file: FileIdentity::of(fd), token, ready, mode, armed: !ready.is_empty() }
+    }
+
+    /// Whether the number still refers to what was taken in.
+    fn is_there(&self) -> bool {
+        self.file.is_some() && self.file == FileIdentity::of(self.fd)
+    }
+}
+
+/// Tells files apart: by device and number, and a device file by what it stands for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct FileIdentity {
+    device: u64,
+    number: u64,
+    kind: u32,
+    stands_for: u64,
+}
+
+impl FileIdentity {
+    /// What a number refers to; `None` if it is closed.
+    #[allow(clippy::useless_conversion, reason = "the fields are narrower on some systems")]
+    fn of(fd: RawFd) -> Option<FileIdentity> {
+        let stat = rustix::fs::fstat(borrow(fd)).ok()?;
+        Some(FileIdentity {
+            device: stat.st_dev.into(),
+            number: stat.st_ino.into(),
+            kind: rustix::fs::FileType::from_raw_mode(stat.st_mode).as_raw_mode(),
+            stands_for: stat.st_rdev.into(),
+        })
     }
 }
 
@@ -120,8 +151,8 @@ impl Epoll {
 
     /// Whether the set holds what the number refers to now. The kernel tells when it is asked to take it in again.
     pub(crate) fn has(&self, fd: RawFd) -> bool {
-        if self.always.iter().any(|entry| entry.fd == fd) {
-            return true;
+        if let Some(entry) = self.always.iter().find(|entry| entry.fd == fd) {
+            return entry.is_there();
         }
         match epoll::add(&self.set, borrow(fd), EventData::new_u64(PROBE), EventFlags::ONESHOT) {
             Err(errno) => errno == Errno::EXIST,
@@ -192,8 +223,12 @@ impl Epoll {
             let entry = &mut self.always[(start + seen) % count];
             seen += 1;
             if entry.armed {
-                entry.armed = entry.mode == Mode::Level;
-                events.push(event(entry.token, entry.ready));
+                // What was closed behind our back is silent from here on, whatever takes its number.
+                let there = entry.is_there();
+                entry.armed = there && entry.mode == Mode::Level;
+                if there {
+                    events.push(event(entry.token, entry.ready));
+                }
             }
         }
         self.always_next = start + seen;
