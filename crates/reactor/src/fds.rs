@@ -217,6 +217,12 @@ impl FdTable {
         live.then(|| Watcher::new(fd, self.slots[index].generation))
     }
 
+    /// Whether the number is watched by the loop for itself.
+    pub(crate) fn is_internal(&self, fd: RawFd) -> bool {
+        let details = usize::try_from(fd).ok().and_then(|index| self.details.get(index));
+        details.is_some_and(|details| details.live && details.internal)
+    }
+
     /// Where a number stands with the kernel.
     pub(crate) fn kernel_of(&self, fd: RawFd) -> Kernel {
         self.details.get(fd as usize).map_or(Kernel::Absent, |details| details.kernel)

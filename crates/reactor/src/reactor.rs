@@ -38,6 +38,8 @@ use std::time::Duration;
 pub struct Reactor {
     handle: Handle,
     batch: Batch,
+    /// Whether the last turn that looked after more than descriptors did anything.
+    busy: bool,
 }
 
 /// What a turn did.
@@ -58,7 +60,7 @@ impl Reactor {
     }
 
     pub(crate) fn from_handle(handle: Handle) -> Reactor {
-        Reactor { handle, batch: Batch::new() }
+        Reactor { handle, batch: Batch::new(), busy: false }
     }
 
     /// A handle to keep.
@@ -189,6 +191,9 @@ impl Reactor {
         self.handle.core().renew_after_fork()?;
         let mut wait = wait;
         if self.batch.is_done() {
+            if wait == Wait::Block && self.batch.is_haunted() && !self.busy {
+                Batch::rest(&self.handle, deadline);
+            }
             wait = self.batch.fetch(&self.handle, wait, deadline)?;
         }
         let callbacks = if self.handle.core().observed.get() {
@@ -202,14 +207,15 @@ impl Reactor {
     /// Everything that comes after the descriptors.
     fn finish_turn(&mut self, callbacks: usize, waited: Wait) -> Result<Outcome> {
         let mut outcome = Outcome { callbacks, stirred: self.batch.take_woken() };
-        self.batch.rebuild_if_haunted(&self.handle)?;
+        self.batch.rebuild_if_haunted(&self.handle);
         outcome.callbacks += self.batch.run_wakeups(&self.handle);
         outcome.callbacks += self.batch.run_timers(&self.handle, waited);
         outcome.callbacks += run_deferred(&self.handle);
         outcome.stirred |= run_tasks(&self.handle);
         let core = self.handle.core();
         count(&core.counters.callbacks, outcome.callbacks as u64);
-        core.mailbox().set_attention(core.has_concerns());
+        self.busy = outcome.callbacks > 0 || outcome.stirred;
+        core.mailbox().set_attention(core.has_concerns() || self.batch.is_haunted());
         core.prepare_for_embedder()?;
         Ok(outcome)
     }

@@ -13,6 +13,7 @@ use crate::timers::{Action, Due};
 use crate::{Event, Handle, Instant, Readiness, Result, Timer, Watcher};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// Most timers that fire in one turn.
 pub const TIMERS_PER_TURN_MAX: usize = 1024;
@@ -22,6 +23,8 @@ pub const DEFERRED_PER_TURN_MAX: usize = 1024;
 pub const TASKS_PER_TURN_MAX: usize = 256;
 /// Most distinct ghosts that are remembered before the kernel's set is rebuilt.
 const GHOSTS_MAX: usize = 64;
+/// How long a loop rests between two looks at a set that it cannot rebuild for lack of descriptors or memory.
+const HAUNTED_REST: Duration = Duration::from_millis(10);
 
 /// What has been fetched and not been delivered yet.
 pub(crate) struct Batch {
@@ -195,13 +198,30 @@ impl Batch {
         }
     }
 
-    /// Gets rid of the ghosts that this turn has met again.
-    pub(crate) fn rebuild_if_haunted(&mut self, handle: &Handle) -> Result<()> {
-        if !std::mem::take(&mut self.rebuild) {
-            return Ok(());
+    /// Gets rid of the ghosts that this turn has met again. If the system has no room for another set, that is tried again
+    /// in every turn: the old one still reports what it should, among the rest.
+    pub(crate) fn rebuild_if_haunted(&mut self, handle: &Handle) {
+        if self.rebuild && handle.core().rebuild().is_ok() {
+            self.rebuild = false;
+            self.ghosts.clear();
         }
-        self.ghosts.clear();
-        handle.core().rebuild()
+    }
+
+    /// Whether ghosts are there that could not be got rid of.
+    pub(crate) fn is_haunted(&self) -> bool {
+        self.rebuild
+    }
+
+    /// Rests for a moment, because with ghosts in the set no wait would. Ends early for other threads and for deadlines.
+    #[cold]
+    pub(crate) fn rest(handle: &Handle, deadline: Option<Instant>) {
+        let core = handle.core();
+        if core.has_immediate_work() {
+            return;
+        }
+        let next = [core.next_deadline(), deadline].into_iter().flatten().min();
+        let left = next.map_or(HAUNTED_REST, |next| next.saturating_duration_since(core.now()));
+        core.mailbox().wake_fd.await_readable(left.min(HAUNTED_REST));
     }
 
     /// Takes in what other threads have left.

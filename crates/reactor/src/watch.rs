@@ -218,8 +218,8 @@ where
     /// before do not reach the new one. If this fails, the old watch stays.
     ///
     /// # Errors
-    /// [`Error::NoCallback`]; [`Error::BadFd`] if the descriptor is not open; [`Error::Unsupported`] if the backend cannot do
-    /// the mode; [`Error::Closed`]; [`Error::Io`] if the system refuses.
+    /// [`Error::NoCallback`]; [`Error::BadFd`] if the descriptor is not open; [`Error::OwnFd`] if it is one of the loop's own;
+    /// [`Error::Unsupported`] if the backend cannot do the mode; [`Error::Closed`]; [`Error::Io`] if the system refuses.
     pub fn start(self) -> Result<Watcher> {
         let mut interest = Interest::empty();
         interest.set(Interest::READ, self.read.is_set());
@@ -374,7 +374,7 @@ impl Handle {
 
     /// The current watcher of a descriptor number.
     pub fn watcher_of(&self, fd: RawFd) -> Option<Watcher> {
-        self.core().watcher_of(fd)
+        self.core().watcher_of(fd).filter(|_| !self.core().is_own_fd(fd))
     }
 
     /// Whether the watch is still there, armed or not.

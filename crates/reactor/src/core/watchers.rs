@@ -1,7 +1,7 @@
 //! What the loop's state does about watched descriptors: the table and the kernel, kept in step.
 
 use super::Core;
-use crate::fds::{Change, Kernel, Lookup, Request};
+use crate::fds::{Change, Kernel, Lookup, Request, Wanted};
 use crate::handler::HandlerBox;
 use crate::labels::Label;
 use crate::stats::count;
@@ -15,6 +15,9 @@ impl Core {
         self.renew_after_fork()?;
         if fd < 0 {
             return Err(Error::BadFd { fd });
+        }
+        if !request.internal && self.is_own_fd(fd) {
+            return Err(Error::OwnFd { fd });
         }
         if request.interest.is_empty() {
             // Nothing is asked of the kernel, which would otherwise notice a closed number.
@@ -78,6 +81,11 @@ impl Core {
         true
     }
 
+    /// Whether the loop itself works by the descriptor: nobody else may change how it is watched.
+    pub(crate) fn is_own_fd(&self, fd: RawFd) -> bool {
+        self.mailbox.wake_fd.owns(fd) || self.poller.borrow().owns(fd) || self.fds.borrow().is_internal(fd)
+    }
+
     pub(crate) fn interest_of(&self, watcher: Watcher) -> Option<Interest> {
         self.fds.borrow().request_of(watcher).map(|request| request.interest)
     }
@@ -118,7 +126,7 @@ impl Core {
     }
 
     /// Starts a new kernel set and enters everything that should be in it, so that no registration of the past can
-    /// report any more (decision R1).
+    /// report any more (decision R1). If that cannot be done now, nothing is changed.
     pub(crate) fn rebuild(&self) -> Result<()> {
         let mut poller = self.poller.borrow_mut();
         let mut wanted = self.fds.borrow().registrations();
@@ -127,14 +135,10 @@ impl Core {
         gone.extend(
             wanted.extract_if(.., |entry| !entry.certain && !poller.has(entry.fd)).map(|entry| entry.fd),
         );
-        poller.reset()?;
-        poller.add(self.mailbox.wake_fd.raw_fd(), WAKE, Interest::READ, Mode::Level)?;
+        let (interest, mode) = (Interest::READ, Mode::Level);
+        wanted.push(Wanted { fd: self.mailbox.wake_fd.raw_fd(), token: WAKE, interest, mode, certain: true });
+        gone.extend(poller.rebuild(&wanted)?);
         self.fds.borrow_mut().kernel_forgot();
-        for entry in wanted {
-            if poller.add(entry.fd, entry.token, entry.interest, entry.mode).is_err() {
-                gone.push(entry.fd);
-            }
-        }
         drop(poller);
         let gone: Vec<Watcher> = gone.into_iter().filter_map(|fd| self.watcher_of(fd)).collect();
         for watcher in gone {

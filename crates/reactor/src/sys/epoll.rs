@@ -2,7 +2,8 @@
 //!
 //! Faults of this interface, and what is done about each:
 //! - A registration belongs to the open file description, not to the number: after `dup` and `close` it keeps reporting
-//!   and can no longer be removed. Tokens carry a generation, and [`Epoll::reset`] starts a new set.
+//!   and can no longer be removed. Tokens carry a generation, and [`Epoll::rebuild`] starts a new set. A spare one is kept
+//!   for that, because there may be no descriptor left when it is needed.
 //! - Regular files are refused (EPERM) although they are always ready. They are kept in a list and reported as such. The
 //!   kernel does not tell when one is closed, so each is compared with what its number refers to before it is reported.
 //! - Interest in nothing still reports errors and hang-ups, so such a descriptor is removed instead.
@@ -13,12 +14,13 @@
 use super::event::{Event, event};
 use super::wake_fd::duplicate_onto;
 use super::{ALARM, PROBE, Registration, Tokens, Wait, borrow};
+use crate::fds::Wanted;
 use crate::{Error, Instant, Interest, Mode, Readiness, Result};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 /// Most always-ready descriptors that one wait delivers, so that they and the others always leave each other room.
 const FILES_PER_TURN_MAX: usize = 256;
@@ -31,6 +33,8 @@ pub(crate) struct Epoll {
     /// A set that holds only `set`. A foreign loop watches this one, which outlives every reset.
     embedding: Option<OwnedFd>,
     alarm: OwnedFd,
+    /// An empty set for the next rebuild, and the fork generation that made it: a forked child must not fill its parent's.
+    spare: Option<(u32, OwnedFd)>,
     /// The deadline the alarm is set to, in nanoseconds.
     alarm_at: i64,
     always: Vec<AlwaysReady>,
@@ -87,8 +91,10 @@ impl FileIdentity {
 
 impl Epoll {
     pub(crate) fn new() -> Result<Epoll> {
-        let (set, alarm) = fresh_set()?;
-        Ok(Epoll { set, embedding: None, alarm, alarm_at: NOT_ARMED, always: Vec::new(), always_next: 0 })
+        let (set, alarm) = (new_set()?, new_alarm()?);
+        watch_alarm(&set, &alarm)?;
+        let (alarm_at, always) = (NOT_ARMED, Vec::new());
+        Ok(Epoll { set, embedding: None, alarm, spare: new_spare(), alarm_at, always, always_next: 0 })
     }
 
     pub(crate) fn add(
@@ -98,21 +104,14 @@ impl Epoll {
         interest: Interest,
         mode: Mode,
     ) -> Result<Registration> {
-        let flags = event_flags(interest, mode);
-        match epoll::add(&self.set, borrow(fd), EventData::new_u64(token), flags) {
-            Ok(()) => Ok(Registration::Kernel),
-            // The same description under the same number is still there: a removal failed unseen, or was never made.
-            Err(Errno::EXIST) => {
-                epoll::modify(&self.set, borrow(fd), EventData::new_u64(token), flags)
-                    .map_err(|errno| refusal(fd, errno))?;
-                Ok(Registration::Kernel)
-            }
-            Err(Errno::PERM) => {
-                self.always.push(AlwaysReady::new(fd, token, interest, mode));
-                Ok(Registration::Always)
-            }
-            Err(errno) => Err(refusal(fd, errno)),
-        }
+        add_to(&self.set, &mut self.always, fd, token, interest, mode)
+    }
+
+    /// Whether the number is one of the loop's own.
+    pub(crate) fn owns(&self, fd: RawFd) -> bool {
+        let spare = self.spare.as_ref().map(|(_, spare)| spare);
+        let own = [Some(&self.set), Some(&self.alarm), self.embedding.as_ref(), spare];
+        own.into_iter().flatten().any(|own| own.as_raw_fd() == fd)
     }
 
     pub(crate) fn modify(
@@ -245,39 +244,96 @@ impl Epoll {
         Ok(self.embedding.as_ref().map(AsFd::as_fd).unwrap_or(self.set.as_fd()))
     }
 
-    /// Gives the descriptor for embedding a set of its own under its old number: the old one is the parent's.
+    /// Parts from the parent's objects, under their old numbers, ahead of a rebuild.
     pub(crate) fn leave_parent(&mut self) -> Result<()> {
+        duplicate_onto(&new_alarm()?, &self.alarm)?;
+        if self.alarm_at != NOT_ARMED {
+            self.set_alarm(self.alarm_at)?;
+        }
         let Some(outer) = &self.embedding else { return Ok(()) };
-        let fresh = epoll::create(CreateFlags::CLOEXEC).map_err(Error::io("epoll_create1"))?;
-        duplicate_onto(&fresh, outer)
+        duplicate_onto(&new_set()?, outer)
     }
 
-    pub(crate) fn reset(&mut self) -> Result<()> {
-        let (mut set, mut alarm) = fresh_set()?;
-        std::mem::swap(&mut self.set, &mut set);
-        std::mem::swap(&mut self.alarm, &mut alarm);
-        let alarm_at = std::mem::replace(&mut self.alarm_at, NOT_ARMED);
-        self.always.clear();
+    /// Puts a new set with what is wanted in it in the place of the old one, under the old number, or leaves everything as it
+    /// is. Returns the numbers that are not open any more.
+    pub(crate) fn rebuild(&mut self, wanted: &[Wanted]) -> Result<Vec<RawFd>> {
+        let spare = self.spare.take().filter(|(generation, _)| *generation == crate::fork::generation());
+        let fresh = spare.map_or_else(new_set, |(_, spare)| Ok(spare))?;
+        watch_alarm(&fresh, &self.alarm)?;
+        let (mut always, mut gone) = (Vec::new(), Vec::new());
+        for entry in wanted {
+            match add_to(&fresh, &mut always, entry.fd, entry.token, entry.interest, entry.mode) {
+                Ok(_) => {}
+                Err(Error::BadFd { fd }) => gone.push(fd),
+                Err(error) => return Err(error),
+            }
+        }
+        self.replace_set(&fresh)?;
+        drop(fresh);
+        // With the number that has just become free, if there is no other.
+        self.spare = new_spare();
+        self.always = always;
+        Ok(gone)
+    }
+
+    /// Makes the set's number refer to a fresh set. A foreign loop does not notice.
+    fn replace_set(&mut self, fresh: &OwnedFd) -> Result<()> {
         if let Some(outer) = &self.embedding {
             // Closing the old set does not remove it if a forked child has it open as well.
-            let _ = epoll::delete(outer, &set);
+            let _ = epoll::delete(outer, &self.set);
+        }
+        let replaced = duplicate_onto(fresh, &self.set);
+        if let Some(outer) = &self.embedding {
             epoll::add(outer, &self.set, EventData::new_u64(0), EventFlags::IN)
                 .map_err(Error::io("epoll_ctl"))?;
         }
-        if alarm_at != NOT_ARMED { self.set_alarm(alarm_at) } else { Ok(()) }
+        replaced
     }
 }
 
-fn fresh_set() -> Result<(OwnedFd, OwnedFd)> {
-    let set = epoll::create(CreateFlags::CLOEXEC).map_err(Error::io("epoll_create1"))?;
-    let alarm = rustix::time::timerfd_create(
-        TimerfdClockId::Monotonic,
-        TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK,
-    )
-    .map_err(Error::io("timerfd_create"))?;
-    epoll::add(&set, &alarm, EventData::new_u64(ALARM), EventFlags::IN | EventFlags::ET)
-        .map_err(Error::io("epoll_ctl"))?;
-    Ok((set, alarm))
+/// Takes a descriptor into a set, or into the list of those that are always ready.
+fn add_to(
+    set: &OwnedFd,
+    always: &mut Vec<AlwaysReady>,
+    fd: RawFd,
+    token: u64,
+    interest: Interest,
+    mode: Mode,
+) -> Result<Registration> {
+    let flags = event_flags(interest, mode);
+    match epoll::add(set, borrow(fd), EventData::new_u64(token), flags) {
+        Ok(()) => Ok(Registration::Kernel),
+        // The same description under the same number is still there: a removal failed unseen, or was never made.
+        Err(Errno::EXIST) => {
+            epoll::modify(set, borrow(fd), EventData::new_u64(token), flags)
+                .map_err(|errno| refusal(fd, errno))?;
+            Ok(Registration::Kernel)
+        }
+        Err(Errno::PERM) => {
+            always.push(AlwaysReady::new(fd, token, interest, mode));
+            Ok(Registration::Always)
+        }
+        Err(errno) => Err(refusal(fd, errno)),
+    }
+}
+
+fn new_set() -> Result<OwnedFd> {
+    epoll::create(CreateFlags::CLOEXEC).map_err(Error::io("epoll_create1"))
+}
+
+/// If there is no room for it now, the next rebuild asks for a set when it needs one.
+fn new_spare() -> Option<(u32, OwnedFd)> {
+    new_set().ok().map(|set| (crate::fork::generation(), set))
+}
+
+fn new_alarm() -> Result<OwnedFd> {
+    let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+    rustix::time::timerfd_create(TimerfdClockId::Monotonic, flags).map_err(Error::io("timerfd_create"))
+}
+
+fn watch_alarm(set: &OwnedFd, alarm: &OwnedFd) -> Result<()> {
+    epoll::add(set, alarm, EventData::new_u64(ALARM), EventFlags::IN | EventFlags::ET)
+        .map_err(Error::io("epoll_ctl"))
 }
 
 fn event_flags(interest: Interest, mode: Mode) -> EventFlags {

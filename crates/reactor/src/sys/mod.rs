@@ -5,7 +5,8 @@
 //! - `wait`: block until something is ready or a deadline passes, and list what is ready;
 //! - `edge`: whether [`Mode::Edge`](crate::Mode::Edge) can be asked for;
 //! - `alarm`: whether a deadline shows up as an event ([`ALARM`]) rather than as a wait that ended;
-//! - `reset`: throw the kernel's set away and start an empty one under the same descriptor number.
+//! - `rebuild`: throw the kernel's set away and start one with what is wanted, under the same descriptor number; or fail
+//!   and leave everything as it was.
 //!
 //! Tokens are opaque to a backend, except that it reports its own alarm as [`ALARM`].
 
@@ -16,6 +17,7 @@ pub(crate) mod poll;
 pub(crate) mod signal_intake;
 pub(crate) mod wake_fd;
 
+use crate::fds::Wanted;
 use crate::{Backend, Instant, Interest, Mode, Result};
 use event::Event;
 use std::os::fd::{BorrowedFd, RawFd};
@@ -182,7 +184,7 @@ impl Poller {
         }
     }
 
-    /// Parts from what a parent process goes on using, ahead of a [`reset`](Poller::reset).
+    /// Parts from what a parent process goes on using, ahead of a [`rebuild`](Poller::rebuild).
     pub(crate) fn leave_parent(&mut self) -> Result<()> {
         match self {
             #[cfg(target_os = "linux")]
@@ -191,9 +193,19 @@ impl Poller {
         }
     }
 
-    /// Starts an empty set under the same descriptor number.
-    pub(crate) fn reset(&mut self) -> Result<()> {
-        each!(self, poller => poller.reset())
+    /// Starts a new set with what is wanted in it, under the same descriptor number, or leaves everything as it is. Returns
+    /// the numbers that are not open any more.
+    pub(crate) fn rebuild(&mut self, wanted: &[Wanted]) -> Result<Vec<RawFd>> {
+        each!(self, poller => poller.rebuild(wanted))
+    }
+
+    /// Whether the number is one of the loop's own.
+    pub(crate) fn owns(&self, fd: RawFd) -> bool {
+        match self {
+            #[cfg(target_os = "linux")]
+            Poller::Epoll(epoll) => epoll.owns(fd),
+            Poller::Poll(_) => false,
+        }
     }
 }
 

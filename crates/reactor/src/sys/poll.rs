@@ -11,6 +11,7 @@
 use super::event::{Event, event};
 use super::{EVENTS_PER_TURN_MAX, Registration, Tokens, Wait};
 use crate::clock::monotonic_now;
+use crate::fds::Wanted;
 use crate::{Backend, Error, Instant, Interest, Mode, Readiness, Result};
 use std::io;
 use std::os::fd::RawFd;
@@ -135,9 +136,16 @@ impl PollSet {
         self.next = index;
     }
 
-    pub(crate) fn reset(&mut self) -> Result<()> {
+    /// Starts anew with what is wanted. Returns the numbers that are not open any more.
+    pub(crate) fn rebuild(&mut self, wanted: &[Wanted]) -> Result<Vec<RawFd>> {
         *self = PollSet::default();
-        Ok(())
+        let mut gone = Vec::new();
+        for entry in wanted {
+            if self.add(entry.fd, entry.token, entry.interest, entry.mode).is_err() {
+                gone.push(entry.fd);
+            }
+        }
+        Ok(gone)
     }
 
     fn find(&self, fd: RawFd) -> Option<usize> {
