@@ -8,6 +8,7 @@ mod install_c;
 mod packages;
 mod postgres;
 mod simulate;
+mod targets;
 mod test;
 
 use clap::{Parser, Subcommand};

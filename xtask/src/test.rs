@@ -5,6 +5,7 @@ use crate::guests;
 use crate::packages::{Need, ensure};
 use crate::postgres;
 use crate::simulate;
+use crate::targets;
 use anyhow::{Context, Result, bail};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -56,6 +57,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut guests_clippy = guests_cargo("clippy");
     guests_clippy.args(["--all-targets", "--quiet", "--target-dir"]).arg(folder);
     count.check("guests: clippy", guests_clippy.args(["--", "--deny", "warnings"]));
+    count.step("reactor: other systems", targets::check);
     count.check(
         "documentation",
         cargo().args(["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "--deny warnings"),

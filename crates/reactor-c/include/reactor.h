@@ -80,7 +80,8 @@ int reactor_timer_cancellare(Reactor *reactor, ReactorTimerId id);
  */
 unsigned int reactor_poll(Reactor *reactor, unsigned int timeout_ms);
 
-/* Polls until reactor_sistere, without using the processor while nothing happens. */
+/* Polls until reactor_sistere, without using the processor while nothing happens. If it has to end otherwise, because the
+ * system refuses to wait, it says why on standard error (and by ms_reactor_last_error_text). */
 void reactor_currere(Reactor *reactor);
 
 /* Ends reactor_currere once its turn is over; asked before it, the next one returns after a single turn. Any thread. */

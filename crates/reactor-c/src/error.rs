@@ -82,7 +82,8 @@ impl Error {
             | Error::UnknownBits { .. }
             | Error::UnknownValue { .. }
             | Error::TooSmall { .. }
-            | Error::BadLabel => "INVALID",
+            | Error::BadLabel
+            | Error::Reactor(R::OwnFd { .. }) => "INVALID",
             Error::BadReactor | Error::Reactor(R::Closed) => "BAD_REACTOR",
             Error::WrongThread => "WRONG_THREAD",
             Error::Reentrant => "REENTRANT",

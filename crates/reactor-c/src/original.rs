@@ -15,6 +15,7 @@ use reactor::{Backend, Instant, Interest, Reactor, Readiness, Timer, Watcher};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
+use std::io::Write;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -261,10 +262,17 @@ pub extern "C" fn reactor_poll(reactor: Name, timeout_ms: u32) -> u32 {
     })
 }
 
-/// Runs until stopped.
+/// Runs until stopped. It has no result, so what ends it otherwise is said on standard error as well.
 #[unsafe(no_mangle)]
 pub extern "C" fn reactor_currere(reactor: Name) {
-    enter_or((), || find(reactor)?.run(Reactor::run));
+    enter_or((), || {
+        let run = find(reactor)?.run(Reactor::run);
+        if let Err(error @ Error::Reactor(_)) = &run {
+            // A closed standard error is no reason to fail.
+            let _ = writeln!(std::io::stderr(), "reactor_currere: {error}");
+        }
+        run
+    });
 }
 
 /// Stops a run, from any thread.

@@ -144,5 +144,7 @@ pub(crate) fn monotonic_now() -> Instant {
     // crashes under valgrind, which hides it.
     // SAFETY: the call is handed a live timespec, and this clock exists everywhere.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    Instant(time.tv_sec.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec))
+    #[allow(clippy::useless_conversion, reason = "both are narrower on 32-bit systems")]
+    let (seconds, nanos) = (i64::from(time.tv_sec), i64::from(time.tv_nsec));
+    Instant(seconds.saturating_mul(1_000_000_000).saturating_add(nanos))
 }

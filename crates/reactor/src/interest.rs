@@ -49,13 +49,15 @@ bitflags! {
         const ERROR = 0x008;
         /// Both directions are closed.
         const HANGUP = 0x010;
-        /// The peer will send no more (half close).
+        /// The peer will send no more (half close). Reported on Linux; elsewhere it is [`READ`](Readiness::READ) alone, and
+        /// the next read finds the end.
         const READ_CLOSED = 0x2000;
     }
 }
 
 impl Readiness {
     /// What an always-ready source (a regular file) reports for an interest.
+    #[cfg(target_os = "linux")]
     pub(crate) fn always(interest: Interest) -> Readiness {
         let mut ready = Readiness::empty();
         ready.set(Readiness::READ, interest.contains(Interest::READ));

@@ -89,6 +89,7 @@ impl Mailbox {
         }
     }
 
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only epoll can be embedded"))]
     pub(crate) fn set_embedded(&self) {
         self.embedded.store(true, Ordering::Relaxed);
     }

@@ -54,7 +54,9 @@ on_each_backend! {
         let interest = Interest::READ | Interest::WRITE;
         reactor.watch(left).start_with(interest, move |_, event| calls.note(event.readiness())).unwrap();
         assert_eq!(reactor.poll(NOW).unwrap(), 1);
-        let expected = Readiness::READ | Readiness::WRITE | Readiness::READ_CLOSED;
+        let mut expected = Readiness::READ | Readiness::WRITE;
+        // Elsewhere poll(2) does not tell a half close from bytes: the next read finds it.
+        expected.set(Readiness::READ_CLOSED, cfg!(target_os = "linux"));
         assert_eq!(log.take(), [expected]);
     }
 

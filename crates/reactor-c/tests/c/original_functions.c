@@ -336,6 +336,39 @@ static void fn_reactor_currere_runs_until_sistere(void)
     reactor_destruere(reactor);
 }
 
+/* A program that has closed the loop's descriptors, with its standard error in a pipe. */
+static void run_without_descriptors(int messages)
+{
+    int fd;
+    Reactor *reactor = reactor_creare(PISCINA);
+    CHECK(dup2(messages, 2) == 2, "standard error");
+    for (fd = 3; fd < 64; fd++)
+        close(fd);
+    reactor_currere(reactor);
+    _exit(7);
+}
+
+static void fn_reactor_currere_says_why_it_ends_unasked(void)
+{
+    char text[4096];
+    int ends[2], status = 0;
+    size_t length = 0;
+    ssize_t count;
+    pid_t child;
+    CHECK(pipe(ends) == 0, "a pipe");
+    child = fork();
+    CHECK(child >= 0, "a child");
+    if (child == 0)
+        run_without_descriptors(ends[1]);
+    close(ends[1]);
+    while (length < sizeof text - 1 && (count = read(ends[0], text + length, sizeof text - 1 - length)) > 0)
+        length += (size_t)count;
+    text[length] = '\0';
+    close(ends[0]);
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 7, "it returned");
+    CHECK(strstr(text, "reactor_currere: ") != NULL && strstr(text, "failed") != NULL, "and said why");
+}
+
 static void *stop_from_elsewhere(void *reactor)
 {
     reactor_sistere(reactor);
@@ -447,6 +480,7 @@ int main(void)
     RUN(fn_reactor_poll_waits_as_long_as_asked);
     RUN(fn_reactor_poll_calls_descriptors_before_timers);
     RUN(fn_reactor_currere_runs_until_sistere);
+    RUN(fn_reactor_currere_says_why_it_ends_unasked);
     RUN(fn_reactor_sistere_works_from_another_thread);
     RUN(fn_reactor_est_currens_is_false_outside_currere);
     RUN(fn_reactor_numerus_fd_and_timer_count_what_is_active);

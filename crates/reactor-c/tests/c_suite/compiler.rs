@@ -1,6 +1,6 @@
 //! Compiling C, with every warning an error.
 
-use crate::library::{Linkage, SYSTEM_LIBRARIES, library};
+use crate::library::{Linkage, library};
 use crate::run::{crate_folder, succeed};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,7 +24,7 @@ pub(crate) fn build(source: &Path, linkage: Linkage, folder: &Path) -> PathBuf {
     };
     command.arg("-g").arg("-o").arg(&program).arg(source);
     match linkage {
-        Linkage::Static => command.arg(&library.archive).args(SYSTEM_LIBRARIES),
+        Linkage::Static => command.arg(&library.archive).args(&library.system_libraries),
         Linkage::Shared => {
             let folder = library.folder.display();
             command.args([format!("-L{folder}"), format!("-Wl,-rpath,{folder}")]);

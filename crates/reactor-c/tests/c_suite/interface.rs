@@ -2,7 +2,7 @@
 
 use crate::compiler::compiler;
 use crate::headers::{declared_functions, header};
-use crate::library::{SYSTEM_LIBRARIES, library};
+use crate::library::library;
 use crate::run::{crate_folder, output, scratch, succeed};
 use std::collections::BTreeSet;
 use std::fs;
@@ -119,9 +119,9 @@ fn the_pkg_config_file_names_what_is_needed() {
     for needed in ["prefix=@PREFIX@", "Version: @VERSION@", "-I${includedir}", "-lmainspring_reactor"] {
         assert!(template.contains(needed), "{needed}");
     }
-    let private =
-        template.lines().find_map(|line| line.strip_prefix("Libs.private: ")).expect("Libs.private");
-    assert_eq!(private.split(' ').collect::<Vec<_>>(), SYSTEM_LIBRARIES);
+    // Which libraries these are depends on the system: `cargo xtask install-c` asks the compiler, as these tests do.
+    assert!(template.lines().any(|line| line == "Libs.private: @LIBS_PRIVATE@"));
+    assert!(library().system_libraries.iter().all(|library| library.starts_with("-l")));
 }
 
 /// The functions of the C tests whose names carry a clause.

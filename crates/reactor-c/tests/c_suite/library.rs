@@ -23,10 +23,9 @@ pub(crate) struct Library {
     pub(crate) shared: PathBuf,
     /// A folder with the shared library under the names that linkers look for.
     pub(crate) folder: PathBuf,
+    /// What the system must add to the static library, as the compiler says: `Libs.private` of the pkg-config file.
+    pub(crate) system_libraries: Vec<String>,
 }
-
-/// What the system must add to the static library: `Libs.private` of the pkg-config file.
-pub(crate) const SYSTEM_LIBRARIES: [&str; 6] = ["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl"];
 
 /// The library, built with the profile that the tests were built with.
 pub(crate) fn library() -> &'static Library {
@@ -35,7 +34,7 @@ pub(crate) fn library() -> &'static Library {
         let messages = succeed(&mut build_command());
         let (archive, shared) = (artifact(&messages, ".a"), artifact(&messages, ".so"));
         let folder = name_for_linkers(&shared);
-        Library { archive, shared, folder }
+        Library { archive, shared, folder, system_libraries: system_libraries(&messages) }
     })
 }
 
@@ -49,9 +48,17 @@ fn build_command() -> Command {
         Some(name) => name,
     };
     let mut command = Command::new(env!("CARGO"));
-    command.current_dir(crate_folder()).args(["build", "--quiet", "--lib", "--message-format=json"]);
+    command.current_dir(crate_folder()).args(["rustc", "--quiet", "--lib", "--message-format=json"]);
     command.args(["--profile", profile, "--target-dir"]).arg(target_folder);
+    command.args(["--", "--print", "native-static-libs"]);
     command
+}
+
+/// The libraries that the compiler has announced.
+fn system_libraries(messages: &str) -> Vec<String> {
+    let (_, rest) = messages.split_once("native-static-libs: ").expect("the compiler's word");
+    let line = rest.split(['\\', '"']).next().unwrap_or_default();
+    line.split_whitespace().map(String::from).collect()
 }
 
 /// The file that cargo has announced with this ending.

@@ -150,11 +150,7 @@ impl Poller {
 
     /// Whether the set holds what the number refers to now. A backend that knows numbers only says yes.
     pub(crate) fn has(&self, fd: RawFd) -> bool {
-        match self {
-            #[cfg(target_os = "linux")]
-            Poller::Epoll(epoll) => epoll.has(fd),
-            Poller::Poll(_) => true,
-        }
+        each!(self, poller => poller.has(fd))
     }
 
     /// Whether a wait would find something without asking the kernel.
@@ -168,11 +164,7 @@ impl Poller {
 
     /// Sets the alarm ahead of a wait that this loop does not make itself.
     pub(crate) fn arm(&mut self, deadline: Instant) -> Result<()> {
-        match self {
-            #[cfg(target_os = "linux")]
-            Poller::Epoll(epoll) => epoll.arm(deadline),
-            Poller::Poll(_) => Ok(()),
-        }
+        each!(self, poller => poller.arm(deadline))
     }
 
     /// To be told that [`ALARM`] was reported.
@@ -201,11 +193,7 @@ impl Poller {
 
     /// Whether the number is one of the loop's own.
     pub(crate) fn owns(&self, fd: RawFd) -> bool {
-        match self {
-            #[cfg(target_os = "linux")]
-            Poller::Epoll(epoll) => epoll.owns(fd),
-            Poller::Poll(_) => false,
-        }
+        each!(self, poller => poller.owns(fd))
     }
 }
 

@@ -148,6 +148,20 @@ impl PollSet {
         Ok(gone)
     }
 
+    /// A number is all this knows.
+    pub(crate) fn has(&self, _: RawFd) -> bool {
+        true
+    }
+
+    pub(crate) fn owns(&self, _: RawFd) -> bool {
+        false
+    }
+
+    /// There is no alarm: the wait itself ends at its deadline.
+    pub(crate) fn arm(&mut self, _: Instant) -> Result<()> {
+        Ok(())
+    }
+
     fn find(&self, fd: RawFd) -> Option<usize> {
         let index = *self.index_of.get(usize::try_from(fd).ok()?)?;
         index.map(|index| index as usize)
@@ -214,8 +228,11 @@ fn remaining(wait: Wait, deadline: Option<Instant>) -> Option<i64> {
 #[cfg(target_os = "linux")]
 fn poll(fds: &mut [libc::pollfd], wait: Wait, deadline: Option<Instant>) -> io::Result<usize> {
     const NANOS_PER_SECOND: i64 = 1000 * NANOS_PER_MILLI;
-    let timeout = remaining(wait, deadline)
-        .map(|nanos| libc::timespec { tv_sec: nanos / NANOS_PER_SECOND, tv_nsec: nanos % NANOS_PER_SECOND });
+    // Both are narrower on 32-bit systems. Whoever waits for more than 68 years waits again then.
+    let timeout = remaining(wait, deadline).map(|nanos| libc::timespec {
+        tv_sec: (nanos / NANOS_PER_SECOND).min(i64::from(i32::MAX)) as _,
+        tv_nsec: (nanos % NANOS_PER_SECOND) as _,
+    });
     let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     let count = fds.len() as libc::nfds_t;
     // SAFETY: the slice is valid for its length during the call, and the timeout is null or points to a live timespec.
