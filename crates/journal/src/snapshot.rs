@@ -1,0 +1,144 @@
+//! Snapshots: a file that stands for all records up to a number. It is there as a whole or not at all.
+
+use crate::batch::{Batch, CLOSED, Record};
+use crate::error::{Error, Result};
+use crate::folder::{File, Folder};
+use crate::recovery::read_identity;
+use crate::scan::Scan;
+use crate::segment::{FileKind, Head, Identity, PAGE, UNFINISHED, snapshot_name};
+
+/// How much of a snapshot is written at a time.
+const BLOCK: usize = 1 << 20;
+
+/// Writes a snapshot, off the thread that writes the journal.
+#[derive(Debug)]
+pub struct SnapshotWriter<'a, D: Folder> {
+    folder: &'a D,
+    name: String,
+    file: D::File,
+    head: Head,
+    block: Batch,
+    offset: u64,
+    unix_ms: u64,
+}
+
+impl<'a, D: Folder> SnapshotWriter<'a, D> {
+    /// Begins a snapshot that will stand for all records up to `number`. What is left of an earlier try is replaced.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn create(folder: &'a D, number: u64, unix_ms: u64) -> Result<SnapshotWriter<'a, D>> {
+        let identity = read_identity(folder)?;
+        let name = snapshot_name(number);
+        let unfinished = unfinished(&name);
+        match folder.remove(&unfinished) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::io("delete", &unfinished)(error));
+            }
+            _ => {}
+        }
+        let file = folder.create(&unfinished).map_err(Error::io("create", &unfinished))?;
+        let head = Head { kind: FileKind::Snapshot, identity, number, bytes: 0, before: 0 };
+        file.write_at(&head.page(), 0).map_err(Error::io("write to", &unfinished))?;
+        Ok(SnapshotWriter { folder, name, file, head, block: Batch::new(1), offset: PAGE as u64, unix_ms })
+    }
+
+    /// Adds a record.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`], or what the system says.
+    pub fn push(&mut self, kind: u8, version: u8, parts: &[&[u8]]) -> Result<()> {
+        self.block.push(kind, version, parts)?;
+        if self.block.bytes() >= BLOCK {
+            self.put(0)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the snapshot durable and gives it its name. The journal takes note of it by
+    /// [`Journal::forget`](crate::Journal::forget).
+    ///
+    /// # Errors
+    /// What the system says; nothing has changed for the journal then.
+    pub fn finish(mut self) -> Result<()> {
+        self.put(CLOSED)?;
+        self.file.sync().map_err(Error::io("flush", &self.name))?;
+        let from = unfinished(&self.name);
+        self.folder.rename(&from, &self.name).map_err(Error::io("name", &self.name))?;
+        self.folder.sync().map_err(Error::io("flush", "the folder"))
+    }
+
+    fn put(&mut self, flags: u32) -> Result<()> {
+        let before = self.block.first() - 1;
+        let bytes = self.block.seal(flags, before, self.unix_ms, self.head.seed(self.offset));
+        self.file.write_at(bytes, self.offset).map_err(Error::io("write to", &self.name))?;
+        self.offset += bytes.len() as u64;
+        self.block.clear();
+        Ok(())
+    }
+}
+
+fn unfinished(name: &str) -> String {
+    format!("{name}{UNFINISHED}")
+}
+
+/// The snapshot to start from.
+#[derive(Debug)]
+pub(crate) struct Chosen {
+    pub(crate) number: Option<u64>,
+    /// A newer one that is damaged, in words.
+    pub(crate) passed_over: Option<String>,
+}
+
+/// The newest snapshot that is whole. A damaged one is passed over if the records that it stands for are still there:
+/// `before` is the last record that no segment holds any more.
+pub(crate) fn choose(
+    folder: &impl Folder,
+    identity: Identity,
+    snapshots: &[u64],
+    before: u64,
+) -> Result<Chosen> {
+    let mut first_damage = None;
+    for number in snapshots.iter().rev().copied().filter(|number| *number >= before) {
+        match read(folder, identity, number, &mut |_| ()) {
+            Ok(()) => return Ok(Chosen { number: Some(number), passed_over: words(&first_damage) }),
+            Err(error @ Error::Damaged { .. }) => first_damage = first_damage.or(Some(error)),
+            Err(error) => return Err(error),
+        }
+    }
+    match first_damage {
+        damage if before == 0 => Ok(Chosen { number: None, passed_over: words(&damage) }),
+        Some(damage) => Err(damage),
+        None => {
+            let reason =
+                format!("no snapshot stands for the records up to {before}, whose segments are gone");
+            Err(Error::Damaged { file: snapshot_name(before), offset: 0, number: 0, reason })
+        }
+    }
+}
+
+fn words(damage: &Option<Error>) -> Option<String> {
+    damage.as_ref().map(Error::to_string)
+}
+
+/// Reads a whole snapshot.
+pub(crate) fn read(
+    folder: &impl Folder,
+    identity: Identity,
+    number: u64,
+    visit: &mut dyn FnMut(Record<'_>),
+) -> Result<()> {
+    let name = snapshot_name(number);
+    let file = folder.open(&name).map_err(Error::io("open", &name))?;
+    file.settle().map_err(Error::io("flush", &name))?;
+    let head = Head::read(&file, &name, FileKind::Snapshot)?;
+    let mut scan = Scan::new(file, name, head, 0)?;
+    if head.identity != identity || head.number != number {
+        return Err(scan.damaged(0, "it does not belong here: it is of another journal or number"));
+    }
+    let flags = scan.run(&mut |record, _| visit(record))?;
+    if flags & CLOSED == 0 || !scan.is_at_end() {
+        return Err(scan.damaged(scan.offset, "it is not complete, or more follows its end"));
+    }
+    Ok(())
+}

@@ -1,0 +1,240 @@
+//! Damage of every kind: the same state, a torn last batch that is told, or a refusal that changes nothing.
+
+mod support;
+
+use mainspring_journal::simulation::SimFolder;
+use mainspring_journal::{Batch, Error, check};
+use std::collections::BTreeMap;
+use support::{Content, Random, fill, open, snapshot};
+
+/// A journal of a few segments, with two snapshots, and what it holds.
+fn journal(closed: bool, snapshots: usize) -> (SimFolder, Content) {
+    let folder = SimFolder::default();
+    let mut random = Random(7);
+    let (mut journal, opened, mut content) = open(&folder).unwrap();
+    let mut batch = Batch::new(opened.next);
+    let mut made: Vec<u64> = Vec::new();
+    while content.records.len() < 100 {
+        let records = fill(&mut batch, &mut random);
+        journal.write(&mut batch, 0).unwrap();
+        content.records.extend(records);
+        if let Some(sealed) = journal.sealed_up_to()
+            && made.len() < snapshots
+            && made.last() != Some(&sealed)
+        {
+            snapshot(&folder, &content.records, sealed).unwrap();
+            made.push(sealed);
+        }
+    }
+    if closed {
+        journal.close(0).unwrap();
+    }
+    assert!(folder.files().len() >= 3 + snapshots, "{:?}", folder.files().keys());
+    (folder, content)
+}
+
+/// What may come of a damaged journal.
+fn judge(damaged: &SimFolder, whole: &Content, context: &str) -> &'static str {
+    let before = damaged.files();
+    match open(damaged) {
+        Ok((_, opened, content)) => match opened.cut {
+            None => {
+                assert!(content == *whole, "{context}: another state, and no word of it");
+                "the same"
+            }
+            Some(cut) => {
+                let kept = content.records.len();
+                assert!(content.records[..] == whole.records[..kept], "{context}: another state");
+                let last = content.records.last().map_or(0, |(number, _)| *number);
+                assert!(cut.after >= last, "{context}: {cut:?}");
+                "cut"
+            }
+        },
+        Err(error) => {
+            assert!(
+                matches!(error, Error::Damaged { .. } | Error::Newer { .. } | Error::Io { .. }),
+                "{context}: {error}"
+            );
+            assert!(before == damaged.files(), "{context}: refused, and changed");
+            "refused"
+        }
+    }
+}
+
+/// The last bytes of a file that are not zeros.
+fn used(bytes: &[u8]) -> usize {
+    bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
+}
+
+#[test]
+fn j2_2_every_byte_that_is_flipped_leaves_the_same_state_or_a_refusal() {
+    for closed in [false, true] {
+        let (folder, whole) = journal(closed, 0);
+        let mut outcomes: BTreeMap<&str, usize> = BTreeMap::new();
+        for (name, bytes) in folder.files() {
+            // All bytes of heads and headers, and a sample of the rest and of the zeros behind.
+            let end = (used(&bytes) + 4096).min(bytes.len());
+            for place in (0..end).filter(|place| place % 4096 < 64 || place % 61 == 0) {
+                let mut flipped = bytes.clone();
+                flipped[place] ^= 1 << (place % 8);
+                let damaged = folder.copy();
+                damaged.put(&name, flipped);
+                let outcome = judge(&damaged, &whole, &format!("{name} at {place}"));
+                *outcomes.entry(outcome).or_default() += 1;
+            }
+        }
+        assert!(outcomes["refused"] > 1000, "{outcomes:?}");
+        assert!(outcomes["cut"] < 2 * (4096 / 61 + 70) + 300, "only the last batch may be cut: {outcomes:?}");
+    }
+}
+
+#[test]
+fn j2_2_after_a_clean_close_damage_of_any_record_is_a_refusal() {
+    let (folder, whole) = journal(true, 0);
+    let (name, bytes) = folder.files().into_iter().rfind(|(name, _)| name.ends_with(".segment")).unwrap();
+    let last_page = used(&bytes).next_multiple_of(4096) - 4096;
+    for place in (4096..last_page).step_by(97) {
+        let mut flipped = bytes.clone();
+        flipped[place] ^= 0x40;
+        let damaged = folder.copy();
+        damaged.put(&name, flipped);
+        assert_eq!(judge(&damaged, &whole, &format!("{name} at {place}")), "refused", "at {place}");
+    }
+}
+
+#[test]
+fn j2_2_a_file_of_another_length_is_refused() {
+    let (folder, whole) = journal(false, 2);
+    for (name, bytes) in folder.files().into_iter().filter(|(name, _)| name.ends_with(".segment")) {
+        for length in (0..bytes.len()).step_by(509).chain([bytes.len() - 1]) {
+            let damaged = folder.copy();
+            damaged.put(&name, bytes[..length].to_vec());
+            assert_eq!(
+                judge(&damaged, &whole, &format!("{name} cut at {length}")),
+                "refused",
+                "{name} {length}"
+            );
+        }
+        let damaged = folder.copy();
+        damaged.put(&name, [&bytes[..], &[0; 4096]].concat());
+        assert_eq!(judge(&damaged, &whole, &format!("{name} longer")), "refused");
+    }
+}
+
+#[test]
+fn j2_2_segments_that_are_dropped_swapped_or_doubled_are_refused() {
+    let (folder, whole) = journal(false, 0);
+    let names: Vec<String> = folder.files().into_keys().filter(|name| name.ends_with(".segment")).collect();
+    assert!(names.len() >= 3, "{names:?}");
+    for name in &names {
+        let damaged = folder.copy();
+        damaged.take(name);
+        assert_eq!(judge(&damaged, &whole, &format!("without {name}")), "refused");
+        for other in names.iter().filter(|other| *other != name) {
+            let damaged = folder.copy();
+            let bytes = damaged.take(other).unwrap();
+            damaged.put(other, folder.files()[name].clone());
+            assert_eq!(judge(&damaged, &whole, &format!("{name} doubled as {other}")), "refused");
+            damaged.put(name, bytes);
+            assert_eq!(judge(&damaged, &whole, &format!("{name} and {other} swapped")), "refused");
+        }
+    }
+    let damaged = folder.copy();
+    damaged.take("identity");
+    assert_eq!(judge(&damaged, &whole, "without an identity"), "refused");
+}
+
+#[test]
+fn j2_2_a_batch_of_another_place_or_journal_never_counts() {
+    let (folder, whole) = journal(false, 0);
+    let (other, _) = journal(false, 0);
+    let name = folder.files().into_keys().rfind(|name| name.ends_with(".segment")).unwrap();
+    let bytes = folder.files()[&name].clone();
+    let end = used(&bytes).next_multiple_of(4096);
+    // A copy of an earlier batch behind the last one, and the same place of another journal.
+    for source in [bytes[4096..8192].to_vec(), other.files()[&name][4096..8192].to_vec()] {
+        let damaged = folder.copy();
+        let mut changed = bytes.clone();
+        changed[end..end + 4096].copy_from_slice(&source);
+        damaged.put(&name, changed);
+        let outcome = judge(&damaged, &whole, "a foreign batch behind the last one");
+        assert_eq!(outcome, "cut");
+    }
+}
+
+#[test]
+fn j2_2_a_read_error_is_damage_and_never_the_end() {
+    let (folder, whole) = journal(false, 0);
+    for name in folder.files().into_keys().filter(|name| name.ends_with(".segment")) {
+        for offset in [0, 4096, 30_000, 60_000] {
+            let damaged = folder.copy();
+            damaged.fail_reads(&name, offset);
+            assert_eq!(judge(&damaged, &whole, &format!("{name} unreadable from {offset}")), "refused");
+        }
+    }
+}
+
+#[test]
+fn j2_2_a_damaged_newer_snapshot_gives_way_to_the_older_one_and_is_told() {
+    let (folder, whole) = journal(false, 2);
+    let snapshots: Vec<String> =
+        folder.files().into_keys().filter(|name| name.ends_with(".snapshot")).collect();
+    assert_eq!(snapshots.len(), 2);
+    for place in [0, 100, 4096, 5000] {
+        let damaged = folder.copy();
+        let mut bytes = damaged.take(&snapshots[1]).unwrap();
+        bytes[place] ^= 1;
+        damaged.put(&snapshots[1], bytes);
+        let (_, opened, content) = open(&damaged).unwrap();
+        assert!(content == whole);
+        assert!(opened.passed_over.unwrap().contains(&snapshots[1]));
+    }
+}
+
+#[test]
+fn j2_2_without_a_snapshot_that_its_deleted_segments_need_it_is_refused() {
+    let (folder, whole) = journal(false, 0);
+    let (mut journal, _, content) = open(&folder).unwrap();
+    let sealed = journal.sealed_up_to().unwrap();
+    snapshot(&folder, &content.records, sealed - 5).unwrap();
+    snapshot(&folder, &content.records, sealed).unwrap();
+    journal.forget(u64::MAX).unwrap();
+    drop(journal);
+    let (_, opened, content) = open(&folder).unwrap();
+    assert!(content == whole);
+    assert_eq!(opened.snapshot, Some(sealed));
+    for name in folder.files().into_keys().filter(|name| name.ends_with(".snapshot")) {
+        folder.take(&name);
+    }
+    assert_eq!(judge(&folder, &whole, "without its snapshots"), "refused");
+}
+
+#[test]
+fn j2_6_a_newer_format_is_refused_with_both_versions() {
+    let (folder, _) = journal(false, 0);
+    let mut page = folder.take("identity").unwrap();
+    page[8] = 9;
+    let checksum = crc32c::crc32c(&page[..4092]);
+    page[4092..].copy_from_slice(&checksum.to_le_bytes());
+    folder.put("identity", page);
+    let error = open(&folder).unwrap_err().to_string();
+    assert_eq!(error, "identity has format 9; this program reads formats up to 1");
+}
+
+#[test]
+fn a_check_reads_everything_and_changes_nothing() {
+    let (folder, whole) = journal(false, 2);
+    let before = folder.files();
+    let mut steps = Vec::new();
+    let checked = check(&folder, &mut |done, all| steps.push((done, all))).unwrap();
+    assert_eq!(checked.records, whole.records.len() as u64);
+    assert_eq!(checked.snapshots, 2);
+    assert_eq!(steps.last().map(|(done, all)| done == all), Some(true));
+    assert!(before == folder.files());
+    // Damage in a segment that a start would not even read is found.
+    let mut bytes = folder.take("0000000000000001.segment").unwrap();
+    bytes[9000] ^= 1;
+    folder.put("0000000000000001.segment", bytes);
+    assert!(matches!(check(&folder, &mut |_, _| ()), Err(Error::Damaged { .. })));
+    assert!(open(&folder).is_ok());
+}
