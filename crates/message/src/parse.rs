@@ -4,6 +4,7 @@ use crate::codes::Failure;
 use crate::envelope::{Envelope, LINE_BYTES_CEILING, Layout, Span};
 use crate::kind::Kind;
 use crate::scan::{Scanner, StringSpan, Syntax};
+use salvage::salvage;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -25,11 +26,11 @@ pub struct Rejection {
     pub field: &'static str,
     /// What is wrong with it.
     pub reason: String,
-    /// The message's id, when it could be read before the fault.
+    /// The message's id, when it can be read, before the fault or behind it.
     pub id: Option<String>,
-    /// The message's type, when it could be read before the fault.
+    /// The message's type, when it can be read, whether or not it is a legal one.
     pub type_name: Option<String>,
-    /// The message's kind, when it could be read before the fault.
+    /// The message's kind, when it can be read.
     pub kind: Option<Kind>,
 }
 
@@ -97,7 +98,7 @@ impl Envelope {
     pub fn parse(line: &[u8]) -> Result<Envelope, Rejection> {
         let mut found = Found::default();
         let Ok(text) = str::from_utf8(line) else {
-            return Err(found.reject("", Fault::malformed("the line is not UTF-8".into()), ""));
+            return Err(not_utf8(line));
         };
         if text.len() > LINE_BYTES_CEILING {
             return Err(found.reject("", Fault::too_large(), ""));
@@ -316,17 +317,33 @@ impl Found {
         Ok(layout)
     }
 
+    #[cold]
     fn reject(&self, field: &'static str, fault: Fault, text: &str) -> Rejection {
         let copy = |span: Option<Span>| span.map(|span| self.peek(text, span).to_owned());
+        // What the fault stands before was not read yet.
+        let behind = salvage(text);
         Rejection {
             failure: fault.failure,
             field,
             reason: fault.reason,
-            id: copy(self.id),
-            type_name: copy(self.type_name),
-            kind: self.kind,
+            id: copy(self.id).or(behind.id),
+            type_name: copy(self.type_name).or(behind.type_name),
+            kind: self.kind.or(behind.kind),
         }
     }
+}
+
+/// The rejection of bytes that are no text, with what can be read of them all the same.
+#[cold]
+fn not_utf8(line: &[u8]) -> Rejection {
+    let text = String::from_utf8_lossy(line);
+    let fault = Fault::malformed("the line is not UTF-8".into());
+    let mut rejection = Found::default().reject("", fault, &text);
+    // A name with a character in place of what could not be read is not the one that was sent.
+    let is_whole = |name: &String| !name.contains(char::REPLACEMENT_CHARACTER);
+    rejection.id = rejection.id.filter(is_whole);
+    rejection.type_name = rejection.type_name.filter(is_whole);
+    rejection
 }
 
 /// The members of the envelope.
@@ -460,6 +477,8 @@ fn integer(text: &str, scanner: &mut Scanner<'_>, field: &'static str, again: bo
 fn decode(literal: &str) -> Option<String> {
     serde_json::from_str(literal).ok()
 }
+
+mod salvage;
 
 #[cfg(test)]
 mod tests;

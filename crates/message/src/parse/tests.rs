@@ -71,6 +71,62 @@ fn a_rejection_tells_what_was_read_before_the_fault() {
 }
 
 #[test]
+fn a_rejection_names_the_id_also_when_the_fault_stands_before_it() {
+    let deep = format!(r#""data":{}1{}"#, "[".repeat(200), "]".repeat(200));
+    for (from, to) in [
+        (r#""kind":"command""#, r#""kind":"order""#),
+        (r#""kind":"command""#, r#""kind":1"#),
+        (r#""kind":"command""#, r#""kind":"command","kind":"command""#),
+        ("Memory.Set", "memory.set"),
+        (r#""type":"Memory.Set""#, r#""type":{"a":["b",{"metadata":{"id":"other"}}]}"#),
+        (r#""data":{"a":[1,"x"]}"#, r#""data":{"a":[1,"}\"]},{"]},"data":1"#),
+        (r#""data":{"a":[1,"x"]}"#, r#""data":01"#),
+        (r#""data":{"a":[1,"x"]}"#, r#""data":nonsense"#),
+        (r#""data":{"a":[1,"x"]}"#, &deep),
+        (r#""id":"c-1","timestamp":17"#, r#""timestamp":-17,"id":"c-1""#),
+        (r#""id":"c-1""#, r#""timeout":0,"id":"c-1""#),
+        (r#""id":"c-1""#, r#""timestamp":[1,2],"id":"c\u002d1""#),
+    ] {
+        let rejection = replaced(from, to);
+        assert_eq!(rejection.id.as_deref(), Some("c-1"), "{to}: {rejection}");
+    }
+    // The line as a whole is no text, or ends too early: the id is still there to read.
+    let mut bytes = LINE.as_bytes().to_vec();
+    let at = bytes.windows(3).position(|three| three == b"\"x\"").unwrap();
+    bytes[at + 1] = 0xff;
+    assert_eq!(Envelope::parse(&bytes).unwrap_err().id.as_deref(), Some("c-1"));
+}
+
+#[test]
+fn an_id_that_cannot_be_read_is_not_made_up() {
+    for (from, to) in [
+        (r#""id":"c-1""#, r#""id":7"#),
+        (r#""id":"c-1""#, r#""id":"""#),
+        (r#""id":"c-1""#, r#""id":"\ud800""#),
+        (r#""metadata":{"#, r#""meta":{"#),
+        (r#""metadata":{"#, r#""metadata":[{"#),
+    ] {
+        assert_eq!(replaced(from, to).id, None, "{to}");
+    }
+    let long = format!(r#""id":"{}""#, "x".repeat(257));
+    assert_eq!(replaced(r#""id":"c-1""#, &long).id, None);
+    for line in
+        ["", "{", "{\"", "{\"metadata\":{\"id\":\"c", "{\"metadata\":{\"id", "[", "\u{1}", "{\"a\" \"b\"\\"]
+    {
+        assert_eq!(rejected(line).id, None, "{line}");
+    }
+    let broken = Envelope::parse(b"{\"kind\":1,\"metadata\":{\"id\":\"c-\xff\"}}").unwrap_err();
+    assert_eq!(broken.id, None);
+}
+
+#[test]
+fn a_bad_error_is_known_as_one_wherever_its_kind_stands() {
+    let line = r#"{"type":"bad","data":1,"metadata":{"id":"e-1","timestamp":1},"kind":"error"}"#;
+    let rejection = rejected(line);
+    assert_eq!((rejection.field, rejection.kind), ("type", Some(Kind::Error)));
+}
+
+#[test]
 fn bytes_that_are_not_utf8_are_malformed() {
     let rejection = Envelope::parse(b"{\"kind\":\"\xff\"}").unwrap_err();
     assert_eq!(rejection.failure, Failure::Malformed);
