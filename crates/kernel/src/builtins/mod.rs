@@ -93,14 +93,17 @@ impl Kernel {
             Builtin::TimerList => self.timer_list(caller, now),
         };
         match answer {
-            Ok(data) => self.answer_builtin(key, &request, &data, now),
+            Ok(data) => {
+                self.answer_builtin(key, &request, &data, now);
+                // Told first, and done only if it was not refused.
+                if builtin == Builtin::Shutdown {
+                    self.shutdown("asked by Syscall.Shutdown", now);
+                }
+            }
             Err(refusal) => {
                 let answer = self.failure(&request, refusal.failure, &refusal.text, Started::No, now);
                 self.finish(key, answer, false, now);
             }
-        }
-        if builtin == Builtin::Shutdown {
-            self.shutdown("asked by Syscall.Shutdown", now);
         }
     }
 

@@ -27,6 +27,9 @@ impl Kernel {
         let connection = client(caller)?;
         let data: SubscribeData = read(request)?;
         self.check_length(&data.types)?;
+        if data.types.is_empty() {
+            return Err(Refusal::new(Failure::Schema, "data.types: must name at least 1 type"));
+        }
         for pattern in &data.types {
             check_pattern(pattern).map_err(|reason| {
                 Refusal::new(Failure::Schema, format!("data.types: {pattern:?}: {reason}"))

@@ -347,3 +347,52 @@ fn a_dead_letter_that_nests_too_deeply_for_a_reply_is_shown_as_text() {
     assert_eq!(data(&shown)["message"], sent);
     assert!(mainspring_message::Envelope::parse(shown.line().as_bytes()).is_ok());
 }
+
+#[test]
+fn a_refused_built_in_changes_nothing() {
+    let mut world = World::booted(vec![manifest("memory", &["command:Memory.Set"])]);
+    let (client, other) = (world.connect(1), world.connect(2));
+    // Something of each kind that a built-in could touch.
+    world.call(client, "command", "Sys.Subscribe", json!({ "types": ["A.B"] }));
+    let tick = json!({ "kind": "event", "type": "Test.Tick", "data": 1 });
+    let kept = json!({ "delay": 1000, "timerId": "kept", "message": tick });
+    world.call(client, "command", "Timer.Schedule", kept);
+    world.send(client, &line_with("error", "A.B", "buried", json!(1), json!({ "causation": "x" })));
+    world.run();
+    let tell = |world: &mut World| {
+        let letters = world.dead_letters(client);
+        let timers = data(&world.call(client, "query", "Timer.List", json!({})));
+        let actors = world.actor_state(client, "memory");
+        let census = world.kernel.census();
+        (letters, timers, actors, census.schedules, census.dead_letters, census.requests)
+    };
+    let before = tell(&mut world);
+    for (kind, name, refused) in [
+        ("command", "Syscall.Shutdown", json!(1)),
+        ("command", "Syscall.Shutdown", json!([])),
+        ("query", "Syscall.Shutdown", json!({})),
+        ("command", "Sys.Subscribe", json!({ "types": ["C.D", "nope"], "slow": "disconnect" })),
+        ("command", "Sys.Subscribe", json!({ "types": [], "slow": "disconnect" })),
+        ("command", "Sys.Subscribe", json!({ "types": vec!["C.D"; 257] })),
+        ("command", "Sys.Unsubscribe", json!({ "types": ["A.B"], "typo": 1 })),
+        ("command", "Sys.Unsubscribe", json!({ "types": vec!["A.B"; 257] })),
+        ("command", "Sys.ResetActor", json!({ "capabilityId": "none" })),
+        ("command", "Sys.ResetActor", json!({ "capabilityId": "memory", "typo": 1 })),
+        ("query", "Sys.DeadLetters", json!({ "action": "drop" })),
+        ("query", "Sys.DeadLetters", json!({ "action": "requeue", "number": 1 })),
+        ("command", "Sys.DeadLetters", json!({ "action": "requeue", "number": 1 })),
+        ("command", "Sys.DeadLetters", json!({ "action": "drop", "typo": 1 })),
+        ("command", "Timer.Schedule", json!({ "delay": 1, "timerId": "kept", "message": tick })),
+        ("command", "Timer.Schedule", json!({ "delay": 1, "count": 2, "message": tick })),
+        ("command", "Timer.Cancel", json!({ "timerId": "kept", "typo": 1 })),
+    ] {
+        let answer = world.call(client, kind, name, refused.clone());
+        assert!(code(&answer) >= 400, "{name} {refused}");
+        assert_eq!(data(&answer)["started"], "no");
+        assert_eq!(tell(&mut world), before, "{name} {refused}");
+    }
+    assert_eq!(world.count(|effect| matches!(effect, Effect::StopAdapter { .. } | Effect::Stop { .. })), 0);
+    world.ask(other, &line("event", "C.D", "e-1", json!(1)));
+    world.ask(other, &line("event", "A.B", "e-2", json!(1)));
+    assert_eq!(world.only_written(client).id(), "e-2");
+}
