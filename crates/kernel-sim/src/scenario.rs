@@ -89,6 +89,7 @@ fn tight_limits(random: &mut Random) -> Limits {
         window_peer_bytes_max: 1_500,
         peer_timers_max: 4,
         peer_timer_bytes_max: 900,
+        peer_ticks_per_second: 3,
         timers_max: 6,
         timer_bytes_max: 1_500,
         dead_letters_max: 8,

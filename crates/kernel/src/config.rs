@@ -102,6 +102,9 @@ pub struct Limits {
     pub peer_timers_max: usize,
     /// Bytes of scheduled messages of one peer (of the commands that made them). Beyond: refused (429).
     pub peer_timer_bytes_max: usize,
+    /// Ticks per second of all repeating schedules of one peer, a second's worth of them at once. Beyond: a tick waits for its
+    /// place, those of its schedule that are due in the meantime fold into it, and it says how many (counted, too).
+    pub peer_ticks_per_second: usize,
     /// Scheduled messages in all. Beyond: refused (503).
     pub timers_max: usize,
     /// Bytes of scheduled messages in all. Beyond: refused (503).
@@ -144,6 +147,7 @@ impl Default for Limits {
             window_peer_bytes_max: 8 << 20,
             peer_timers_max: 1024,
             peer_timer_bytes_max: 8 << 20,
+            peer_ticks_per_second: 1_000,
             timers_max: 65_536,
             timer_bytes_max: 64 << 20,
             dead_letters_max: 1024,

@@ -197,7 +197,7 @@ impl Kernel {
 
     fn fire_timers(&mut self, now: Now) {
         for _ in 0..self.config.limits.timers_per_turn.max(1) {
-            let Some((deadline_ns, job)) = self.wheel.pop_due(now.mono_ns) else { return };
+            let Some((_, job)) = self.wheel.pop_due(now.mono_ns) else { return };
             match job {
                 Job::Timeout(key) => self.lanes.completions.push_back(Completion::Timeout(key)),
                 Job::Retry(key) => self.retry(key, now),
@@ -206,7 +206,7 @@ impl Kernel {
                 Job::Retire { capability, incarnation } => {
                     self.retirement_overdue(capability, incarnation, now);
                 }
-                Job::Schedule(schedule) => self.fire_schedule(schedule, deadline_ns, now),
+                Job::Schedule(schedule) => self.fire_schedule(schedule, now),
                 Job::Boot => self.boot_too_slow(now),
                 Job::Drain => self.answer_the_rest(now),
                 Job::Flush => self.end(now),

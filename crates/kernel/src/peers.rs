@@ -15,6 +15,8 @@ pub(crate) struct Peer {
     pub(crate) timer_bytes: usize,
     /// Where they wait in the User lane when they are due; there while there are any.
     pub(crate) timer_queue: Option<u32>,
+    /// Until when the ticks that were sent fill what its repeating schedules may send in a second.
+    pub(crate) ticks_until_ns: i64,
     pub(crate) window: Window,
 }
 
@@ -79,6 +81,7 @@ impl Peer {
             timers: 0,
             timer_bytes: 0,
             timer_queue: None,
+            ticks_until_ns: i64::MIN,
             window: Window::default(),
         }
     }

@@ -7,12 +7,15 @@ use crate::kernel::{Job, Kernel, MS, ns};
 use crate::lanes::{Item, Sender};
 use crate::requests::{Delegate, Origin, Recipient};
 use crate::wheel::{TimerKey, deadline_after};
-use mainspring_message::{Draft, Envelope, Failure, Json, Kind, Started, Text};
+use mainspring_message::{Draft, Envelope, Failure, Json, Kind, Parts, Text};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 use slab::Slab;
 use std::collections::BTreeMap;
+
+/// Nanoseconds in a second.
+const SECOND: i64 = 1_000 * MS;
 
 /// A scheduled message.
 #[derive(Debug)]
@@ -23,11 +26,16 @@ pub(crate) struct Schedule {
     peer: u32,
     to: Recipient,
     timer: TimerKey,
+    /// When it is due, by its own clock.
     deadline_ns: i64,
+    /// Whether it is due already and waits for its place among the ticks of its peer.
+    is_held: bool,
     repeat_ms: Option<u64>,
     /// How often it may still be sent.
     left: Option<u64>,
     fired: u64,
+    /// Ticks that were due since it was sent last and were not sent.
+    missed: u64,
     /// What it counts for: the bytes of the command that made it.
     bytes: usize,
 }
@@ -38,9 +46,25 @@ pub(crate) struct Schedules {
     /// By peer and timer id, in order.
     by_id: BTreeMap<(u32, Box<str>), u32>,
     bytes: usize,
+    /// Monotonic time at Unix time 0, as a schedule for an absolute time found it.
+    epoch_ns: Option<i128>,
 }
 
 impl Schedules {
+    /// When it will be `at_ms` by the wall clock. The wall clock tells milliseconds, the monotonic clock nanoseconds; so
+    /// that the same time is the same deadline whenever in a millisecond it is asked for, the latest beginning of that
+    /// millisecond that was seen counts: never early, and never before what was asked for earlier. Only when the wall
+    /// clock was set forward it begins anew.
+    fn deadline_at(&mut self, at_ms: u64, now: Now) -> i64 {
+        let seen_ns = i128::from(now.mono_ns) - i128::from(now.unix_ms) * i128::from(MS);
+        let same_clock = self.epoch_ns.filter(|epoch_ns| epoch_ns - seen_ns <= i128::from(MS));
+        let epoch_ns = same_clock.map_or(seen_ns, |epoch_ns| epoch_ns.max(seen_ns));
+        self.epoch_ns = Some(epoch_ns);
+        let deadline_ns = epoch_ns + i128::from(at_ms) * i128::from(MS);
+        // What is past is due now.
+        i64::try_from(deadline_ns).unwrap_or(i64::MAX).max(now.mono_ns)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.slots.len()
     }
@@ -101,11 +125,11 @@ impl Kernel {
         }
         let data: ScheduleData<'_> = request.data_as().map_err(|error| wrong(format!("data: {error}")))?;
         let (repeat_ms, count) = (data.repeat.map(|Whole(ms)| ms), data.count.map(|Whole(count)| count));
-        let delay_ms = match (data.delay, data.at) {
-            (Some(Whole(delay)), None) => delay,
-            (None, Some(Whole(at))) => at.saturating_sub(now.unix_ms),
+        let (delay_ms, at_ms) = match (data.delay, data.at) {
+            (Some(Whole(delay)), None) => (delay, None),
+            (None, Some(Whole(at))) => (0, Some(at)),
             // A schedule that only repeats starts one period from now.
-            (None, None) => repeat_ms.ok_or_else(|| wrong("data: needs delay, at or repeat"))?,
+            (None, None) => (repeat_ms.ok_or_else(|| wrong("data: needs delay, at or repeat"))?, None),
             (Some(_), Some(_)) => return Err(wrong("data: delay and at exclude each other")),
         };
         if repeat_ms == Some(0) || count == Some(0) {
@@ -127,7 +151,10 @@ impl Kernel {
         }
         let bytes = request.line().len();
         self.check_schedule_limits(caller.peer, bytes)?;
-        let deadline_ns = deadline_after(now.mono_ns, ns(delay_ms));
+        let deadline_ns = match at_ms {
+            Some(at_ms) => self.schedules.deadline_at(at_ms, now),
+            None => deadline_after(now.mono_ns, ns(delay_ms)),
+        };
         let slot = self.schedules.slots.vacant_key() as u32;
         let timer = self.wheel.schedule(deadline_ns, Job::Schedule(slot));
         self.schedules.by_id.insert((caller.peer, timer_id.as_str().into()), slot);
@@ -143,9 +170,11 @@ impl Kernel {
             to: caller.recipient,
             timer,
             deadline_ns,
+            is_held: false,
             repeat_ms,
             left: count.or(if repeat_ms.is_none() { Some(1) } else { None }),
             fired: 0,
+            missed: 0,
             bytes,
         });
         Ok(json!({ "timerId": timer_id }).to_string())
@@ -231,6 +260,7 @@ impl Kernel {
                     "repeat": schedule.repeat_ms,
                     "left": schedule.left,
                     "fired": schedule.fired,
+                    "missed": schedule.missed,
                 })
             })
             .collect();
@@ -238,42 +268,82 @@ impl Kernel {
     }
 
     /// A scheduled message is due: it is sent as if it had come in, with a fresh id.
-    pub(crate) fn fire_schedule(&mut self, slot: u32, deadline_ns: i64, now: Now) {
-        let schedule = &mut self.schedules.slots[slot as usize];
-        schedule.fired += 1;
-        schedule.left = schedule.left.map(|left| left - 1);
-        let (repeat_ms, left) = (schedule.repeat_ms, schedule.left);
-        // Each peer's schedules have a queue of their own, so that they wait behind themselves only.
-        let queue = self.peers.get(schedule.peer).timer_queue.unwrap_or(self.loop_queue);
-        let crowded = self.lanes.queue(queue).len() >= self.config.limits.lane_messages_max;
-        if crowded && repeat_ms.is_some() {
-            // A tick that would only lengthen the queue is a missed tick.
-            self.counters.timer_ticks_missed += 1;
-        } else {
-            self.counters.timers_fired += 1;
-            let schedule = &self.schedules.slots[slot as usize];
-            let (draft, peer, to) = (schedule.draft.clone(), schedule.peer, schedule.to);
-            let timer_id = schedule.timer_id.clone();
-            let message = self.compose(&draft, now);
-            self.send_for(message, peer, queue, Delegate { to, timer_id: Some(timer_id) }, now);
+    pub(crate) fn fire_schedule(&mut self, slot: u32, now: Now) {
+        let schedule = &self.schedules.slots[slot as usize];
+        let (peer, repeat_ms, is_held) = (schedule.peer, schedule.repeat_ms, schedule.is_held);
+        if let (Some(_), false) = (repeat_ms, is_held)
+            && let Some(place_ns) = self.place_of_tick(peer, now)
+        {
+            return self.hold_tick(slot, place_ns);
         }
-        match (repeat_ms, left) {
-            (None, _) | (_, Some(0)) => self.remove_schedule(slot),
-            (Some(repeat_ms), _) => self.rearm(slot, deadline_ns, repeat_ms, now),
+        // Each peer's schedules have a queue of their own, so that they wait behind themselves only.
+        let queue = self.peers.get(peer).timer_queue.unwrap_or(self.loop_queue);
+        let crowded = self.lanes.queue(queue).len() >= self.config.limits.lane_messages_max;
+        match repeat_ms {
+            Some(repeat_ms) => self.tick(slot, repeat_ms, queue, crowded, now),
+            None => {
+                self.send_scheduled(slot, queue, 0, now);
+                self.remove_schedule(slot);
+            }
         }
     }
 
-    /// The next tick at a fixed rate from the first; ticks that are already past fold into it.
-    fn rearm(&mut self, slot: u32, deadline_ns: i64, repeat_ms: u64, now: Now) {
-        let period_ns = ns(repeat_ms);
-        let late_ns = now.mono_ns.saturating_sub(deadline_ns).max(0);
-        let missed = late_ns / period_ns;
-        self.counters.timer_ticks_missed += missed as u64;
-        let next_ns = deadline_ns.saturating_add(period_ns.saturating_mul(missed.saturating_add(1)));
-        let timer = self.wheel.schedule(next_ns, Job::Schedule(slot));
+    /// When a tick of this peer may be sent, if not now: by then the ticks before it have had their places.
+    fn place_of_tick(&mut self, peer: u32, now: Now) -> Option<i64> {
+        let rate = i64::try_from(self.config.limits.peer_ticks_per_second).unwrap_or(i64::MAX).max(1);
+        let own = self.peers.get_mut(peer);
+        let ahead_ns = own.ticks_until_ns.saturating_sub(now.mono_ns).max(0);
+        own.ticks_until_ns = now.mono_ns.saturating_add(ahead_ns).saturating_add(SECOND / rate);
+        // A second's worth may come at once.
+        (ahead_ns >= SECOND).then(|| now.mono_ns.saturating_add(ahead_ns - SECOND + SECOND / rate))
+    }
+
+    /// Keeps a tick until its place comes. Those that are due in the meantime fold into it.
+    fn hold_tick(&mut self, slot: u32, place_ns: i64) {
+        let timer = self.wheel.schedule(place_ns, Job::Schedule(slot));
         let schedule = &mut self.schedules.slots[slot as usize];
         schedule.timer = timer;
-        schedule.deadline_ns = next_ns;
+        schedule.is_held = true;
+    }
+
+    /// One tick of a repeating schedule, and the next at a fixed rate from the first. Ticks that are already past fold into
+    /// this one, which says how many.
+    fn tick(&mut self, slot: u32, repeat_ms: u64, queue: u32, crowded: bool, now: Now) {
+        let period_ns = ns(repeat_ms);
+        let schedule = &mut self.schedules.slots[slot as usize];
+        let late_ns = now.mono_ns.saturating_sub(schedule.deadline_ns).max(0);
+        let past = late_ns / period_ns;
+        // A tick that would only lengthen the queue is a missed tick.
+        let missed = past as u64 + u64::from(crowded);
+        schedule.missed = schedule.missed.saturating_add(missed);
+        schedule.deadline_ns =
+            schedule.deadline_ns.saturating_add(period_ns.saturating_mul(past.saturating_add(1)));
+        schedule.is_held = false;
+        self.counters.timer_ticks_missed += missed;
+        if !crowded {
+            let missed = std::mem::take(&mut schedule.missed);
+            schedule.left = schedule.left.map(|left| left - 1);
+            self.send_scheduled(slot, queue, missed, now);
+        }
+        let schedule = &self.schedules.slots[slot as usize];
+        if schedule.left == Some(0) {
+            return self.remove_schedule(slot);
+        }
+        let timer = self.wheel.schedule(schedule.deadline_ns, Job::Schedule(slot));
+        self.schedules.slots[slot as usize].timer = timer;
+    }
+
+    fn send_scheduled(&mut self, slot: u32, queue: u32, missed: u64, now: Now) {
+        self.counters.timers_fired += 1;
+        let schedule = &mut self.schedules.slots[slot as usize];
+        schedule.fired += 1;
+        let (draft, peer, to) = (schedule.draft.clone(), schedule.peer, schedule.to);
+        let timer_id = schedule.timer_id.clone();
+        let id = self.fresh_ids.make();
+        let extra = if missed > 0 { format!(",\"missedTicks\":{missed}") } else { String::new() };
+        let parts = Parts { extra: &extra, ..draft.parts(id, now.unix_ms) };
+        let message = parts.compose(&mut self.scratch);
+        self.send_for(message, peer, queue, Delegate { to, timer_id: Some(timer_id) }, now);
     }
 
     /// Sends a message on behalf of somebody, from a queue of the loop's: a schedule, or a dead letter put back.
@@ -299,7 +369,7 @@ impl Kernel {
         };
         if let Err(refusal) = sent {
             self.counters.refused += 1;
-            let answer = self.failure(&message, refusal.failure, &refusal.text, Started::No, now);
+            let answer = self.failure(&message, refusal.failure, &refusal.text, refusal.started, now);
             self.deliver_delegated(peer, &delegate, &message, 0, answer, now);
         }
     }

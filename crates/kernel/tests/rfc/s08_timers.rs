@@ -345,3 +345,137 @@ fn s8_3_1_a_count_without_a_period_is_told_to_need_one() {
     assert_eq!(code(&error), 422);
     assert!(data(&error)["message"].as_str().unwrap().contains("data.repeat"));
 }
+
+#[test]
+fn s8_3_1_schedules_for_the_same_time_fire_in_the_order_in_which_they_were_made() {
+    let mut world = World::booted(vec![]);
+    let client = world.connect(1);
+    world.call(client, "command", "Sys.Subscribe", json!({ "types": ["Test.Tick"] }));
+    let at = START_UNIX_MS + 1000;
+    let mut wanted = Vec::new();
+    // The wall clock changes its millisecond at other moments than the monotonic clock does.
+    world.now.mono_ns += 300_000;
+    for number in 0..40 {
+        let message = json!({ "kind": "event", "type": "Test.Tick", "data": number });
+        world.call(client, "command", "Timer.Schedule", json!({ "at": at, "message": message }));
+        wanted.push(number.to_string());
+        world.now.mono_ns += 370_000;
+        // A millisecond of the wall clock begins 0.7 ms after one of the monotonic clock.
+        world.now.unix_ms = START_UNIX_MS + (world.now.mono_ns as u64 + 300_000) / 1_000_000;
+    }
+    world.now = mainspring_kernel::Now { mono_ns: 999_699_999, unix_ms: at - 1 };
+    world.run();
+    assert!(world.take_written(client).is_empty(), "not before its time");
+    world.now = mainspring_kernel::Now { mono_ns: 1_001_000_000, unix_ms: at + 1 };
+    world.run();
+    let fired: Vec<String> = world.take_written(client).iter().map(|event| event.data().to_owned()).collect();
+    assert_eq!(fired, wanted);
+}
+
+#[test]
+fn s8_3_1_a_time_is_found_anew_when_the_wall_clock_was_set() {
+    let mut world = World::booted(vec![]);
+    let client = world.connect(1);
+    let event = json!({ "kind": "event", "type": "Test.Tick", "data": 1 });
+    for (step_ms, wanted) in [(0, 5_000), (3_600_000, 5_000), (-7_200_000, 5_000)] {
+        world.now.unix_ms = world.now.unix_ms.saturating_add_signed(step_ms);
+        let at = world.now.unix_ms + 5_000;
+        let id = format!("t{step_ms}");
+        let schedule = json!({ "at": at, "timerId": id, "message": event });
+        world.call(client, "command", "Timer.Schedule", schedule);
+        let listed = data(&world.call(client, "query", "Timer.List", json!({})));
+        let timers = listed["timers"].as_array().unwrap();
+        let found = timers.iter().find(|timer| timer["timerId"] == *id).unwrap();
+        assert_eq!(found["dueInMs"], wanted, "after a step of {step_ms} ms");
+    }
+}
+
+/// How many ticks a client gets in this many milliseconds, and what they say they missed.
+fn ticks(world: &mut World, client: mainspring_kernel::ConnectionId, ms: u64) -> (u64, u64) {
+    let (mut count, mut missed) = (0, 0);
+    for _ in 0..ms {
+        world.pass_ms(1);
+        for tick in world.take_written(client) {
+            count += 1;
+            let metadata: serde_json::Value = serde_json::from_str(tick.metadata()).unwrap();
+            missed += metadata["missedTicks"].as_u64().unwrap_or(0);
+        }
+    }
+    (count, missed)
+}
+
+#[test]
+fn s8_3_1_a_thousand_schedules_of_a_millisecond_tick_a_thousand_times_a_second() {
+    let mut world = World::booted(vec![]);
+    let (client, neighbour) = (world.connect(1), world.connect(2));
+    for who in [client, neighbour] {
+        world.call(who, "command", "Sys.Subscribe", json!({ "types": [format!("Test.T{}", who.0)] }));
+    }
+    let message = json!({ "kind": "event", "type": "Test.T1", "data": 1 });
+    for _ in 0..1024 {
+        world.call(client, "command", "Timer.Schedule", json!({ "repeat": 1, "message": message }));
+    }
+    let message = json!({ "kind": "event", "type": "Test.T2", "data": 1 });
+    world.call(neighbour, "command", "Timer.Schedule", json!({ "repeat": 10, "message": message }));
+    // A second's worth may come at once.
+    let turns = world.kernel.counters().turns;
+    let (first, missed_first) = ticks(&mut world, client, 1000);
+    assert!((1000..=2001).contains(&first), "{first}");
+    let (second, missed_second) = ticks(&mut world, client, 3000);
+    assert!((2990..=3001).contains(&second), "{second}");
+    // Every tick is sent or told as missed, but for those that wait now.
+    let due = 1024 * 4000;
+    let told = first + second + missed_first + missed_second;
+    assert!((due - 1024 * 1100..=due).contains(&told), "{told} of {due}");
+    assert_eq!(world.kernel.counters().timer_ticks_missed, missed_first + missed_second);
+    // The work is bounded with them, and the neighbour keeps its rate.
+    let turns = world.kernel.counters().turns - turns;
+    assert!(turns < 3 * (first + second + 4000), "{turns} turns");
+    let neighbours = world.take_written(neighbour).len();
+    assert!((399..=400).contains(&neighbours), "{neighbours}");
+    // Each of the schedules has had its turn.
+    let listed = data(&world.call(client, "query", "Timer.List", json!({})));
+    assert!(listed["timers"].as_array().unwrap().iter().all(|timer| timer["fired"].as_u64() >= Some(3)));
+}
+
+#[test]
+fn s8_3_1_a_late_tick_says_how_many_it_stands_for() {
+    let mut world = World::booted(vec![]);
+    let client = world.connect(1);
+    world.call(client, "command", "Sys.Subscribe", json!({ "types": ["Test.Tick"] }));
+    let event = json!({ "kind": "event", "type": "Test.Tick", "data": 1 });
+    let schedule = json!({ "repeat": 100, "count": 2, "message": event });
+    world.call(client, "command", "Timer.Schedule", schedule);
+    world.now.mono_ns += 350_000_000;
+    world.run();
+    assert!(world.only_written(client).metadata().contains(r#""missedTicks":2"#));
+    // What was missed is not counted as sent.
+    world.pass_ms(50);
+    assert!(!world.only_written(client).metadata().contains("missedTicks"));
+    assert_eq!(world.kernel.census().schedules, 0);
+}
+
+#[test]
+fn s8_3_3_a_schedule_belongs_to_its_peer_and_goes_on_when_its_connection_is_gone() {
+    let mut world = memory();
+    let (first, watcher) = (world.connect_as(1, "alice"), world.connect_as(2, "bob"));
+    world.call(watcher, "command", "Sys.Subscribe", json!({ "types": ["Sys.TimerOutcome"] }));
+    let schedule = json!({ "repeat": 100, "timerId": "t", "message": tick() });
+    world.call(first, "command", "Timer.Schedule", schedule);
+    world.kernel.connection_closed(first, world.now);
+    for _ in 0..3 {
+        world.pass_ms(100);
+        let (actor, command) = world.only_delivered();
+        world.replies(actor, &command, json!(1));
+        assert_eq!(data(&world.only_written(watcher))["timerId"], "t");
+    }
+    // Another connection of the same peer finds it, and ends it.
+    let second = world.connect_as(3, "alice");
+    let listed = data(&world.call(second, "query", "Timer.List", json!({})));
+    assert_eq!((&listed["timers"][0]["timerId"], &listed["timers"][0]["fired"]), (&json!("t"), &json!(3)));
+    let answer = world.call(second, "command", "Timer.Cancel", json!({ "timerId": "t" }));
+    assert_eq!(data(&answer)["cancelled"], true);
+    world.pass_ms(1000);
+    assert!(world.delivered.is_empty());
+    assert_eq!(world.kernel.census().timers, 0);
+}

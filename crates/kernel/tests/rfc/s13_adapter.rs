@@ -144,3 +144,15 @@ fn s13_3_the_loop_knows_whether_it_owes_a_client_an_answer() {
     world.ask(client, &line("command", "Sys.Subscribe", "c-3", json!({ "types": ["Echo.*"] })));
     assert!(world.kernel.owes(client), "events may come");
 }
+
+#[test]
+fn s13_2_a_refusal_names_the_id_of_a_line_whose_fault_stands_before_it() {
+    let mut world = World::booted(vec![]);
+    let client = world.connect(1);
+    let bad = r#"{"kind":"order","type":"A.B","data":1,"metadata":{"id":"c-1","timestamp":1}}"#;
+    let error = world.ask(client, bad).remove(0);
+    assert_eq!((error.causation(), &data(&error)["originalId"]), (Some("c-1"), &json!("c-1")));
+    // And none is made of an error that is no message, wherever it says that it is one.
+    let bad = r#"{"type":"bad","data":1,"metadata":{"id":"e-1","timestamp":1},"kind":"error"}"#;
+    assert!(world.ask(client, bad).is_empty());
+}
