@@ -71,6 +71,33 @@ pub(crate) struct Taken {
     pub(crate) at_risk: bool,
 }
 
+/// How many events back an actor may not use an id again.
+pub(crate) const SAID_IDS: usize = 64;
+
+/// The ids of the last events that a life of an actor said, as hashes.
+#[derive(Debug, Default)]
+pub(crate) struct SaidIds {
+    hashes: Vec<u64>,
+    /// The oldest of them, once there are as many as are kept.
+    oldest: usize,
+}
+
+impl SaidIds {
+    /// Whether none of the last events had this id; it is one of them from now on.
+    pub(crate) fn is_new(&mut self, hash: u64) -> bool {
+        if self.hashes.contains(&hash) {
+            return false;
+        }
+        if self.hashes.len() < SAID_IDS {
+            self.hashes.push(hash);
+        } else {
+            self.hashes[self.oldest] = hash;
+            self.oldest = (self.oldest + 1) % SAID_IDS;
+        }
+        true
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Actor {
     pub(crate) manifest: Manifest,
@@ -95,6 +122,8 @@ pub(crate) struct Actor {
     pub(crate) in_flight: Vec<RequestKey>,
     pub(crate) overdue: Vec<Overdue>,
     pub(crate) recent: VecDeque<Taken>,
+    /// What this life called its last events.
+    pub(crate) said: SaidIds,
     /// How many of `recent` are at risk.
     pub(crate) at_risk: usize,
     /// Times of restarts within the window.
@@ -134,6 +163,7 @@ impl Actor {
             in_flight: Vec::new(),
             overdue: Vec::new(),
             recent: VecDeque::new(),
+            said: SaidIds::default(),
             at_risk: 0,
             restarts: VecDeque::new(),
             since_ns: 0,

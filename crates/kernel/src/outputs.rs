@@ -10,7 +10,7 @@ use crate::kernel::{Kernel, Life};
 use crate::lanes::{Completion, Item};
 use crate::requests::{Origin, Phase, RequestKey};
 use crate::shared::with_verbatim;
-use mainspring_message::{Draft, Envelope, Failure, Json, Kind, Started, Text};
+use mainspring_message::{Draft, Envelope, Failure, Json, Kind, Text};
 
 /// What made an actor speak.
 enum Cause {
@@ -164,6 +164,10 @@ impl Kernel {
         };
         self.check_outbound(capability, &answer)?;
         let Some(live) = self.requests.get(key) else { return Ok(()) };
+        if answer.type_name() != live.message.type_name() {
+            let (kind, wanted) = (answer.kind(), live.message.type_name());
+            return Err(format!("{kind} {} to a request of type {wanted}", answer.type_name()));
+        }
         let correlation = Lineage::of(&answer).to_restore(live.message.correlation_text())?;
         let answer = with_correlation(answer, correlation);
         self.leave_hands(capability, key);
@@ -210,6 +214,12 @@ impl Kernel {
             return Err(format!("the event {}, whose type is reserved for the loop", message.type_name()));
         }
         self.check_outbound(actor.capability, &message)?;
+        let hash = self.hash_id(message.id());
+        if !self.actors[actor.capability as usize].said.is_new(hash) {
+            let (id, last) = (message.id(), crate::actors::SAID_IDS);
+            let type_name = message.type_name();
+            return Err(format!("event {type_name} with the id {id:?} of one of its last {last} events"));
+        }
         let queue = self.actors[actor.capability as usize].queue;
         self.check_lane(queue).map_err(|refusal| format!("a flood: {}", refusal.text))?;
         self.counters.events_accepted += 1;
@@ -280,7 +290,7 @@ impl Kernel {
             Ok(Admission::Answered(answer)) => self.hand_answer(actor, answer, now),
             Err(refusal) => {
                 self.counters.refused += 1;
-                let answer = self.failure(&message, refusal.failure, &refusal.text, Started::No, now);
+                let answer = self.failure(&message, refusal.failure, &refusal.text, refusal.started, now);
                 self.hand_answer(actor, answer, now);
             }
         }
@@ -293,19 +303,21 @@ impl Kernel {
         let crate::routes::Handler::Capability(wanted) = handler else { return None };
         let it = &self.actors[wanted as usize];
         // One that is to be replaced takes nothing new, however much it could work on at once.
-        let waits =
-            if it.succession.holds_mail() { "is being replaced" } else { "works on one request at a time" };
-        if it.manifest.limits.concurrency > 1 && !it.succession.holds_mail() {
-            return None;
-        }
-        let mut above = cause;
+        let is_replaced = it.succession.holds_mail();
+        let places = if is_replaced { 1 } else { it.manifest.limits.concurrency };
+        let (mut above, mut held) = (cause, 0);
         while let Some(key) = above {
             let live = self.requests.get(key)?;
-            if self.requests.entry(key.slot()).handler == handler && matches!(live.phase, Phase::InFlight(_))
-            {
-                let id = &self.actors[wanted as usize].manifest.id;
-                let text = format!("{id} {waits}, and is waiting for this one");
-                return Some(Refusal::new(Failure::Deadlock, text));
+            let in_flight = matches!(live.phase, Phase::InFlight(_));
+            held += u32::from(in_flight && self.requests.entry(key.slot()).handler == handler);
+            if held >= places {
+                let id = &it.manifest.id;
+                let waits = match (is_replaced, places) {
+                    (true, _) => "is being replaced, and is waiting for this one".to_owned(),
+                    (false, 1) => "works on one request at a time, and is waiting for this one".to_owned(),
+                    _ => format!("works on {places} requests at a time, and all of them wait for this one"),
+                };
+                return Some(Refusal::new(Failure::Deadlock, format!("{id} {waits}")));
             }
             above = live.cause;
         }

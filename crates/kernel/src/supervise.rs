@@ -1,6 +1,6 @@
 //! How actors are kept alive: faults, crashes, restarts with a budget, and what becomes of the work.
 
-use crate::actors::{Actor, ActorState, Mail};
+use crate::actors::{Actor, ActorState, Mail, SaidIds};
 use crate::dead_letters::Owner;
 use crate::effect::{Effect, Level};
 use crate::ids::{ActorRef, Now};
@@ -253,6 +253,7 @@ impl Kernel {
             it.adopt(*next);
         }
         it.incarnation += 1;
+        it.said = SaidIds::default();
         it.state = ActorState::Spawning;
         it.since_ns = now.mono_ns;
         let actor = it.reference(capability);

@@ -180,3 +180,86 @@ fn s11_4_1_data_that_nests_too_deeply_is_a_fault_from_native_code_too() {
     assert_eq!(code(&error), 502);
     assert!(data(&error)["message"].as_str().unwrap().contains("128 levels"), "{error:?}");
 }
+
+/// Asks `asker` for another round, for as long as somebody is asked.
+fn asks_again(world: &mut World) -> (ActorRef, mainspring_message::Envelope) {
+    let (actor, request) = world.only_delivered();
+    world.says_draft(actor, Draft::caused_by(&request, Kind::Command, "Ring.Do", Json::null()));
+    world.only_delivered()
+}
+
+#[test]
+fn s11_3_a_request_whose_ancestors_hold_all_places_of_its_actor_is_told_at_once() {
+    let mut ring = manifest("ring", &["command:Ring.Do"]);
+    ring.limits.concurrency = 3;
+    let mut world = World::booted(vec![ring]);
+    let client = world.connect(1);
+    world.ask(client, &line("command", "Ring.Do", "c-1", json!(1)));
+    // Two more have a place, the next would wait for its own ancestors.
+    for _ in 0..2 {
+        let next = asks_again(&mut world);
+        assert!(!next.1.kind().is_outcome());
+        world.delivered.push(next);
+    }
+    let (_, error) = asks_again(&mut world);
+    assert_eq!((error.type_name(), code(&error)), ("Sys.Deadlock", 508));
+    assert!(data(&error)["message"].as_str().unwrap().contains("3 requests at a time"), "{error:?}");
+}
+
+#[test]
+fn s11_3_a_place_that_a_stranger_holds_is_waited_for() {
+    let mut ring = manifest("ring", &["command:Ring.Do"]);
+    ring.limits.concurrency = 2;
+    let mut world = World::booted(vec![ring]);
+    let client = world.connect(1);
+    world.ask(client, &line("command", "Ring.Do", "stranger", json!(1)));
+    let (actor, stranger) = world.only_delivered();
+    world.ask(client, &line("command", "Ring.Do", "c-1", json!(1)));
+    let (_, request) = world.only_delivered();
+    world.says_draft(actor, Draft::caused_by(&request, Kind::Command, "Ring.Do", Json::null()));
+    assert!(world.delivered.is_empty(), "it waits");
+    world.replies(actor, &stranger, json!(1));
+    assert_eq!(world.only_delivered().1.type_name(), "Ring.Do");
+}
+
+#[test]
+fn s11_4_an_outcome_of_another_type_than_its_request_is_a_fault() {
+    for draft in [Draft::reply as fn(&_, _) -> Draft, |request, _| Draft::error(request, 400, "no")] {
+        let mut world = World::booted(vec![manifest("echo", &["command:Echo.Say"])]);
+        let client = world.connect(1);
+        world.ask(client, &line("command", "Echo.Say", "c-1", json!(1)));
+        let (actor, request) = world.only_delivered();
+        world.says_draft(actor, Draft { type_name: "Echo.Other".into(), ..draft(&request, Json::null()) });
+        let error = world.only_written(client);
+        assert_eq!(error.type_name(), "Sys.ActorFault");
+        let text = data(&error)["message"].as_str().unwrap().to_owned();
+        assert!(text.contains("Echo.Other to a request of type Echo.Say"), "{text}");
+    }
+}
+
+#[test]
+fn s11_4_an_event_with_the_id_of_one_of_the_last_is_a_fault() {
+    let mut world = World::booted(vec![manifest("echo", &["command:Echo.Say"])]);
+    let client = world.connect(1);
+    world.call(client, "command", "Sys.Subscribe", json!({ "types": ["Echo.Said"] }));
+    world.ask(client, &line("command", "Echo.Say", "c-1", json!(1)));
+    let (actor, _) = world.only_delivered();
+    let said = |id: &str| line_with("event", "Echo.Said", id, json!(1), json!({ "causation": "c-1" }));
+    for number in 0..65 {
+        world.says(actor, &said(&format!("e-{number}")));
+    }
+    // Longer ago than that is not remembered.
+    world.says(actor, &said("e-0"));
+    assert_eq!((world.take_written(client).len(), world.kernel.counters().actor_faults), (66, 0));
+    world.says(actor, &said("e-64"));
+    assert_eq!(world.kernel.counters().actor_faults, 1);
+    let error = world.only_written(client);
+    assert!(data(&error)["message"].as_str().unwrap().contains(r#"the id "e-64""#), "{error:?}");
+    // Another life may begin to count anew.
+    world.pass_ms(1000);
+    world.ask(client, &line("command", "Echo.Say", "c-2", json!(1)));
+    let (actor, _) = world.only_delivered();
+    let said = line_with("event", "Echo.Said", "e-64", json!(1), json!({ "causation": "c-2" }));
+    world.says(actor, &said);
+    assert_eq!((actor.incarnation, world.only_written(client).id()), (2, "e-64"));
+}
