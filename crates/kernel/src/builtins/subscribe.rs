@@ -5,6 +5,8 @@ use crate::connections::SlowPolicy;
 use crate::ingest::Refusal;
 use crate::kernel::Kernel;
 use crate::subscribers::check_pattern;
+use foldhash::fast::FixedState;
+use hashbrown::HashSet;
 use mainspring_message::{Envelope, Failure};
 use serde::Deserialize;
 use serde_json::json;
@@ -38,9 +40,9 @@ impl Kernel {
         let subscriptions_max = self.config.limits.subscriptions_max;
         let gone = || Refusal::new(Failure::Routing, "the connection is gone");
         let state = self.connections.get_mut(&connection).ok_or_else(gone)?;
-        let mut new: Vec<&String> = Vec::new();
+        let (mut new, mut named) = (Vec::new(), HashSet::with_hasher(FixedState::default()));
         for pattern in &data.types {
-            if !state.patterns.iter().any(|there| **there == **pattern) && !new.contains(&pattern) {
+            if !self.subscribers.has(pattern, connection) && named.insert(pattern) {
                 new.push(pattern);
             }
         }
@@ -74,18 +76,14 @@ impl Kernel {
         self.check_length(data.types.as_deref().unwrap_or_default())?;
         let gone = || Refusal::new(Failure::Routing, "the connection is gone");
         let state = self.connections.get_mut(&connection).ok_or_else(gone)?;
-        let mut ended = Vec::new();
-        let wanted =
-            |pattern: &str| data.types.as_ref().is_none_or(|types| types.iter().any(|it| it == pattern));
+        let named = data.types.map(HashSet::<String, FixedState>::from_iter);
         state.patterns.retain(|pattern| {
-            if wanted(pattern) {
-                ended.push(pattern.clone());
+            let is_ended = named.as_ref().is_none_or(|named| named.contains(&**pattern));
+            if is_ended {
+                self.subscribers.remove(pattern, connection);
             }
-            !wanted(pattern)
+            !is_ended
         });
-        for pattern in &ended {
-            self.subscribers.remove(pattern, connection);
-        }
         Ok(json!({ "types": state.patterns }).to_string())
     }
 }
