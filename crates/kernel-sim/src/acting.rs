@@ -75,6 +75,9 @@ impl World {
         self.actors[capability].hands.retain(|held| held.id() != request.id());
         let token = token_of(request).unwrap_or(u64::MAX);
         let reply = Draft::reply(request, json!({ "token": token }).into());
+        if let Some(token) = self.tokens.get_mut(token) {
+            token.answered_ns = self.now.mono_ns;
+        }
         match act {
             Act::Fail => self.say(capability, Draft::error(request, 500, "the simulation says so")),
             Act::ReplyTwice => {
@@ -141,6 +144,8 @@ impl World {
             sends: 1,
             accepted_event: None,
             deliveries: BTreeMap::new(),
+            answered_ns: i64::MIN,
+            replied: None,
         });
     }
 

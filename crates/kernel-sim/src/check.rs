@@ -223,6 +223,11 @@ impl World {
             "{} schedules of one peer",
             audit.most_schedules
         );
+        let remembered = audit.most_remembered;
+        must!(remembered <= limits.window_peer_answers_max, "{remembered} remembered commands of one peer");
+        let remembered = audit.most_remembered_bytes;
+        must!(remembered <= limits.window_peer_bytes_max, "{remembered} remembered bytes of one peer");
+        must!(audit.wasted_bytes <= limits.window_bytes_max, "{} bytes between answers", audit.wasted_bytes);
         let (most, all) = (audit.most_schedule_bytes, audit.schedule_bytes);
         must!(most <= limits.peer_timer_bytes_max, "{most} bytes of schedules of one peer");
         must!(all <= limits.timer_bytes_max, "{all} bytes of schedules");

@@ -229,8 +229,24 @@ impl World {
         let most =
             if token.period_ns.is_some() { u32::MAX } else { token.sends * attempts + requeues * attempts };
         must!(count <= most, "delivered {count} times to cap{capability}, of {most}: {message:?}");
+        self.check_once(number, message)?;
         self.check_lineage(number, message)?;
         self.check_order(number, capability, message)
+    }
+
+    /// A command that was answered is not done again within the window, unless the loop says that it forgot some.
+    fn check_once(&self, number: u64, message: &Envelope) -> Checked {
+        let replied =
+            self.tokens.get(number).filter(|token| token.id == message.id()).and_then(|it| it.replied);
+        let Some((replied_ns, forgotten)) = replied else { return Ok(()) };
+        let window_ns = self.scenario.config.window_ms as i64 * 1_000_000;
+        must!(
+            self.now.mono_ns >= replied_ns.saturating_add(window_ns)
+                || self.kernel.counters().window_forgotten > forgotten,
+            "done again {} ns after it was answered: {message:?}",
+            self.now.mono_ns - replied_ns
+        );
+        Ok(())
     }
 
     fn check_lineage(&self, number: u64, message: &Envelope) -> Checked {
@@ -354,6 +370,22 @@ impl World {
             };
             let own = token.id == causation && token.peer == Some(peer);
             must!(own, "the answer to {token:?} went to {}: {message:?}", self.clients[at].connection);
+            return self.note_reply(number, message);
+        }
+        Ok(())
+    }
+
+    /// Notes when a command was answered; and that the answer to a query is not given again later.
+    fn note_reply(&mut self, number: u64, message: &Envelope) -> Checked {
+        let turn = self.counts.turns;
+        let forgotten = self.kernel.counters().window_forgotten;
+        if message.type_name().ends_with(".Ask") {
+            let told = *self.query_replies.entry(message.id().to_owned()).or_insert(turn);
+            must!(told == turn, "the answer to a query was remembered: {message:?}");
+        } else if let Some(token) = self.tokens.get_mut(number)
+            && token.replied.is_none()
+        {
+            token.replied = Some((token.answered_ns, forgotten));
         }
         Ok(())
     }

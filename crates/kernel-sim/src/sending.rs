@@ -205,6 +205,8 @@ impl World {
             sends: 1,
             accepted_event: None,
             deliveries: BTreeMap::new(),
+            answered_ns: i64::MIN,
+            replied: None,
         });
         if kind.is_request() {
             self.sent_lines.push((client.peer, id.clone(), line.clone(), timeout_ms as i64 * 1_000_000));
@@ -306,6 +308,8 @@ impl World {
             sends: 1,
             accepted_event: None,
             deliveries: BTreeMap::new(),
+            answered_ns: i64::MIN,
+            replied: None,
         };
         let message = Outgoing {
             kind: Kind::Command,

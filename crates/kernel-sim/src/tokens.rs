@@ -31,6 +31,11 @@ pub(crate) struct Token {
     pub(crate) accepted_event: Option<String>,
     /// How often each capability got it.
     pub(crate) deliveries: BTreeMap<usize, u32>,
+    /// When an actor last answered it.
+    pub(crate) answered_ns: i64,
+    /// For a command whose reply came to its client: when it was given, and how many commands had been forgotten early
+    /// when it came.
+    pub(crate) replied: Option<(i64, u64)>,
 }
 
 /// All tokens, by their number.

@@ -66,6 +66,8 @@ pub struct World {
     pub(crate) resets_pending: u64,
     /// While the effects of a turn are carried out: the lane that the last of them came from.
     pub(crate) lane: Option<Lane>,
+    /// The replies to queries that clients got, with the turn in which they did.
+    pub(crate) query_replies: BTreeMap<String, u64>,
     pub(crate) counts: Counts,
     pub(crate) booted: bool,
     pub(crate) adapter_stopped: bool,
@@ -124,6 +126,7 @@ impl World {
             schedules: Vec::new(),
             resets_pending: 0,
             lane: None,
+            query_replies: BTreeMap::new(),
             counts: Counts::default(),
             booted: false,
             adapter_stopped: false,

@@ -1,6 +1,7 @@
 //! Actors and their mailboxes. The mailbox belongs to the supervisor: it outlives the actor.
 
 use crate::candidate::Contract;
+use crate::handled::Handled;
 use crate::ids::ActorRef;
 use crate::latency::Latency;
 use crate::manifest::Manifest;
@@ -122,6 +123,8 @@ pub(crate) struct Actor {
     pub(crate) in_flight: Vec<RequestKey>,
     pub(crate) overdue: Vec<Overdue>,
     pub(crate) recent: VecDeque<Taken>,
+    /// Requests that it had, and of which nothing else is remembered.
+    pub(crate) had: Handled,
     /// What this life called its last events.
     pub(crate) said: SaidIds,
     /// How many of `recent` are at risk.
@@ -163,6 +166,7 @@ impl Actor {
             in_flight: Vec::new(),
             overdue: Vec::new(),
             recent: VecDeque::new(),
+            had: Handled::default(),
             said: SaidIds::default(),
             at_risk: 0,
             restarts: VecDeque::new(),

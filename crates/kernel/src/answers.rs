@@ -23,6 +23,13 @@ pub(crate) struct AnswerPlace {
 }
 
 impl AnswerPlace {
+    /// The place of an answer that is no longer kept.
+    pub(crate) const FORGOTTEN: AnswerPlace = AnswerPlace { piece: u32::MAX, line: (0, 0), id: (0, 0) };
+
+    pub(crate) fn is_forgotten(&self) -> bool {
+        self.piece == u32::MAX
+    }
+
     /// Bytes of the line.
     pub(crate) fn len(&self) -> usize {
         (self.line.1 - self.line.0) as usize
@@ -89,6 +96,20 @@ impl Answers {
         if it.answers == 0 && place.piece != self.current {
             self.retire(place.piece);
         }
+    }
+
+    /// Keeps an answer at the end of the piece that grows, so that the piece in which it stood can go.
+    pub(crate) fn move_to_end(&mut self, place: AnswerPlace) -> AnswerPlace {
+        let has_own_piece = self.pieces[place.piece as usize].text.capacity() != PIECE_BYTES;
+        if place.piece == self.current || has_own_piece {
+            return place;
+        }
+        let (line, id) = (self.line(place).to_owned(), self.id(place).to_owned());
+        let on_line = place.id.0 < place.line.1;
+        let moved =
+            self.keep(&line, &id, on_line.then(|| (place.id.0 - place.line.0, place.id.1 - place.line.0)));
+        self.forget(place);
+        moved
     }
 
     /// Bytes that are held for answers forgotten already, because younger or older ones stand beside them. Less than

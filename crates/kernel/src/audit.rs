@@ -24,6 +24,12 @@ pub struct Audit {
     pub most_schedule_bytes: usize,
     /// The bytes of all scheduled messages.
     pub schedule_bytes: usize,
+    /// The most remembered commands of one peer.
+    pub most_remembered: usize,
+    /// The most bytes of remembered answers of one peer.
+    pub most_remembered_bytes: usize,
+    /// Bytes of memory that remembered answers hold beyond their own.
+    pub wasted_bytes: usize,
     /// Messages and bytes in the mailbox of each capability.
     pub mailboxes: Vec<(usize, usize)>,
 }
@@ -55,7 +61,7 @@ impl Kernel {
         let hands: usize = self.actors.iter().map(|actor| actor.in_flight.len()).sum();
         agree("requests in actors' hands", in_hands.count(), hands)?;
         self.audit_handlers(&live)?;
-        let mut audit = Audit::default();
+        let mut audit = Audit { wasted_bytes: self.requests.wasted_bytes(), ..Audit::default() };
         self.audit_lanes(&mut audit)?;
         self.audit_peers(&mut audit)?;
         for actor in &self.actors {
@@ -154,7 +160,10 @@ impl Kernel {
             schedules += peer.timers;
             audit.schedule_bytes += peer.timer_bytes;
             audit.most_schedule_bytes = audit.most_schedule_bytes.max(peer.timer_bytes);
-            answers += peer.window.answers;
+            self.requests.agrees_with(&peer.window)?;
+            answers += peer.window.requests;
+            audit.most_remembered = audit.most_remembered.max(peer.window.requests);
+            audit.most_remembered_bytes = audit.most_remembered_bytes.max(peer.window.bytes);
             bytes += peer.window.bytes;
             audit.most_requests = audit.most_requests.max(peer.requests);
             audit.most_schedules = audit.most_schedules.max(peer.timers);
@@ -162,7 +171,7 @@ impl Kernel {
         agree("requests of all peers", requests, self.requests.live())?;
         agree("schedules of all peers", schedules, self.schedules.len())?;
         agree("bytes of schedules of all peers", audit.schedule_bytes, self.schedules.bytes())?;
-        agree("remembered answers of all peers", answers, self.requests.window.answers)?;
+        agree("remembered commands of all peers", answers, self.requests.window.requests)?;
         agree("remembered bytes of all peers", bytes, self.requests.window.bytes)
     }
 

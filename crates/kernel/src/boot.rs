@@ -113,6 +113,8 @@ impl Kernel {
         let capability = self.actors.len() as u32;
         let contract = self.add_routes(capability, candidate);
         let (peer, queue) = (self.peers.add_actor(), self.lanes.open(Sender::Actor(capability)));
+        let own = self.peers.get_mut(peer);
+        own.share = self.requests.open_share(&mut own.window);
         self.actors.push(Actor::new(contract, peer, queue));
     }
 

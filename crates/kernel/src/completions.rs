@@ -74,17 +74,21 @@ impl Kernel {
     /// Ends a request: its timer, its place, its peer's account; then the answer goes to whoever waits for it.
     pub(crate) fn finish(&mut self, key: RequestKey, answer: Envelope, remember: bool, now: Now) {
         let entry = self.requests.entry(key.slot());
-        let (peer, handler) = (entry.peer, entry.handler);
+        let (peer, handler, hash) = (entry.peer, entry.handler, entry.hash);
+        // What has no share is not worth remembering: a query, or what nobody can send again.
+        let remember = remember && entry.has_share();
         let limits = &self.config.limits;
         let bytes = answer.line().len();
         let fits = remember && bytes <= limits.window_peer_bytes_max && bytes <= limits.window_bytes_max;
-        let ended = if fits {
-            let window = &mut self.peers.get_mut(peer).window;
-            self.requests.finish(key, &answer, now.mono_ns, window)
-        } else {
-            self.requests.remove_live(key)
+        let own = &mut self.peers.get_mut(peer).window;
+        let ended = match remember {
+            true => self.requests.finish(key, fits.then_some(&answer), now.mono_ns, own),
+            false => self.requests.remove_live(key, own),
         };
         let Some(live) = ended else { return };
+        if let (Handler::Capability(capability), false, 1..) = (handler, fits, live.attempts) {
+            self.note_handled(capability, hash, now.mono_ns, live.message.correlation());
+        }
         self.release_place(handler, &live, now);
         self.remember_request(handler, &live, &answer, now);
         self.peers.get_mut(peer).requests -= 1;
@@ -92,8 +96,9 @@ impl Kernel {
             Kind::Reply => self.counters.requests_replied += 1,
             _ => self.counters.requests_failed += 1,
         }
-        if fits {
-            self.bound_window(peer);
+        if remember {
+            self.counters.window_evictions += u64::from(!fits);
+            self.bound_window(peer, bytes);
         }
         self.peers.release(peer);
         self.deliver_outcome(peer, *live, answer, now);
@@ -188,47 +193,6 @@ impl Kernel {
         if answer.kind() == Kind::Error {
             self.bury(owner, answer, "its requester is gone", 0, now);
         }
-    }
-
-    /// Forgets answers whose time is over.
-    pub(crate) fn forget_old_answers(&mut self, now: Now) {
-        let window_ns = ns(self.config.window_ms);
-        while let Some((slot, peer, finished_ns)) = self.requests.oldest() {
-            if finished_ns.saturating_add(window_ns) > now.mono_ns {
-                return;
-            }
-            self.forget(slot, peer);
-            self.peers.release(peer);
-        }
-    }
-
-    /// Forgets the oldest answers beyond the bounds: the peer's own first.
-    fn bound_window(&mut self, peer: u32) {
-        loop {
-            let limits = &self.config.limits;
-            let own = &self.peers.get(peer).window;
-            let over =
-                own.answers > limits.window_peer_answers_max || own.bytes > limits.window_peer_bytes_max;
-            let Some(slot) = self.requests.oldest_of(own).filter(|_| over) else { break };
-            self.counters.window_evictions += 1;
-            self.forget(slot, peer);
-        }
-        loop {
-            let (limits, all) = (&self.config.limits, &self.requests.window);
-            let over = all.answers > limits.window_answers_max
-                || all.bytes > limits.window_bytes_max
-                || self.requests.wasted_bytes() > limits.window_bytes_max;
-            let Some((slot, owner, _)) = self.requests.oldest().filter(|_| over) else { return };
-            self.counters.window_evictions += 1;
-            self.forget(slot, owner);
-            if owner != peer {
-                self.peers.release(owner);
-            }
-        }
-    }
-
-    fn forget(&mut self, slot: u32, peer: u32) {
-        self.requests.forget(slot, &mut self.peers.get_mut(peer).window);
     }
 
     /// The pause between two attempts is over.

@@ -31,7 +31,7 @@ pub struct Config {
     pub drain_ms: u64,
     /// How long after its timeout an actor may keep a request in its hands before it is restarted as hung.
     pub hang_ms: u64,
-    /// How long the answer of a finished request is remembered for the same id.
+    /// How long a finished command and its answer are remembered for the same id.
     pub window_ms: u64,
     /// Whether `Sys.Stats` asks the floors below for their numbers (by an effect that an input answers).
     pub collect_stats: bool,
@@ -90,13 +90,16 @@ pub struct Limits {
     pub subscriber_bytes_max: usize,
     /// Subscriptions of one connection. Beyond: refused (429).
     pub subscriptions_max: usize,
-    /// Remembered answers, in all and per peer. Beyond: the oldest is forgotten (that peer's, for the latter).
+    /// Remembered commands in all. Beyond: the oldest of the peers that have most are forgotten, and counted.
     pub window_answers_max: usize,
-    /// See above.
+    /// Remembered commands of one peer. Beyond: the oldest of its connections that have most bytes are forgotten, and
+    /// counted; a repetition is then done again. A sixteenth of the bound becomes free at once, here and below.
     pub window_peer_answers_max: usize,
-    /// Bytes of remembered answers, in all and per peer; same policy. An answer above the latter is not remembered.
+    /// Bytes of remembered answers in all. Beyond: the oldest answers of the peers that have most go, and are counted; that
+    /// the commands were done stays known.
     pub window_bytes_max: usize,
-    /// See above.
+    /// Bytes of remembered answers of one peer. Beyond: the oldest answers of its connections that have most bytes go, and
+    /// are counted; a repetition is then refused (409, `started: yes`). So is one whose answer alone is above this.
     pub window_peer_bytes_max: usize,
     /// Scheduled messages of one peer. Beyond: refused (429).
     pub peer_timers_max: usize,

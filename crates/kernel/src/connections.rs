@@ -23,6 +23,8 @@ pub(crate) struct Connection {
     pub(crate) peer: u32,
     /// Its queue in the User lane.
     pub(crate) queue: u32,
+    /// Its share in what is remembered of its peer.
+    pub(crate) share: u32,
     pub(crate) bad_lines: u32,
     /// Outcomes that it has not been given yet.
     pub(crate) owed: usize,
@@ -56,9 +58,11 @@ impl Kernel {
         }
         let peer = self.peers.connect(peer);
         let queue = self.lanes.open(Sender::Connection(connection));
+        let share = self.requests.open_share(&mut self.peers.get_mut(peer).window);
         let state = Connection {
             peer,
             queue,
+            share,
             bad_lines: 0,
             owed: 0,
             egress_bytes: 0,
@@ -81,7 +85,9 @@ impl Kernel {
         }
         self.egress_bytes -= gone.egress_bytes;
         self.lanes.close(gone.queue);
-        self.peers.get_mut(gone.peer).connections -= 1;
+        let peer = self.peers.get_mut(gone.peer);
+        peer.connections -= 1;
+        self.requests.leave_share(gone.share, &mut peer.window);
         self.peers.release(gone.peer);
     }
 

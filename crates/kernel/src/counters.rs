@@ -35,8 +35,13 @@ counters! {
     retries => "retries",
     /// Requests that were answered from the window or together with the first of the same id.
     duplicates => "duplicates",
-    /// Answers forgotten before their time because the window was full.
+    /// Answers of commands forgotten before their time, though it is known that the commands were done: they were too large,
+    /// or there were too many bytes of them.
     window_evictions => "windowEvictions",
+    /// Commands forgotten before their time because there were too many: a repetition would be done again.
+    window_forgotten => "windowForgotten",
+    /// Requests that a capability had and that were forgotten as causes before their time, because there were too many.
+    causes_forgotten => "causesForgotten",
     /// Outcomes whose requester was gone.
     unclaimed => "unclaimed",
     /// Outcomes that came after the deadline.

@@ -6,7 +6,7 @@ use crate::effect::{CloseReason, Effect};
 use crate::ids::{ConnectionId, Now, Source};
 use crate::kernel::{Job, Kernel, ns};
 use crate::lanes::{Item, Sender};
-use crate::requests::{Live, Origin, Phase, RequestKey};
+use crate::requests::{Live, NO_SHARE, Origin, Phase, RequestKey};
 use crate::routes::Handler;
 use crate::wheel::deadline_after;
 use mainspring_message::{Envelope, ErrorData, Failure, Kind, Rejection, Started};
@@ -53,6 +53,8 @@ struct Ticket {
     fingerprint: u64,
     deadline_ns: i64,
     depth: u32,
+    /// The share of its sender in what is remembered.
+    share: u32,
 }
 
 /// What is found out about a request.
@@ -70,7 +72,7 @@ impl Kernel {
     /// A client sent a line (without its line break).
     pub fn ingest(&mut self, connection: ConnectionId, line: &[u8], now: Now) {
         let Some(client) = self.connections.get_mut(&connection) else { return };
-        let (peer, queue) = (client.peer, client.queue);
+        let (peer, queue, share) = (client.peer, client.queue, client.share);
         self.counters.lines_in += 1;
         if line.len() > self.config.limits.line_bytes_max {
             return self.line_too_long(connection, now);
@@ -84,7 +86,7 @@ impl Kernel {
         client.owed += usize::from(message.kind().is_request());
         let verdict = match message.kind() {
             Kind::Command | Kind::Query => {
-                return self.ingest_request(connection, peer, queue, message, now);
+                return self.ingest_request(connection, (peer, queue, share), message, now);
             }
             Kind::Event => self.ingest_event(queue, &message),
             Kind::Reply => Err(Refusal::new(Failure::Forbidden, "kind: a client has nothing to reply to")),
@@ -172,8 +174,7 @@ impl Kernel {
     fn ingest_request(
         &mut self,
         connection: ConnectionId,
-        peer: u32,
-        queue: u32,
+        (peer, queue, share): (u32, u32, u32),
         message: Envelope,
         now: Now,
     ) {
@@ -183,7 +184,10 @@ impl Kernel {
                 let _ = self.answer(connection, answer, now);
             }
             Ok(Examined::Known(_)) => {}
-            Ok(Examined::New(ticket)) => self.accept(ticket, message, origin, peer, queue, None, now),
+            Ok(Examined::New(ticket)) => {
+                let ticket = Ticket { share, ..ticket };
+                self.accept(ticket, message, origin, peer, queue, None, now);
+            }
             Err(refusal) => {
                 self.settle_debt(connection);
                 self.refuse(connection, &message, refusal, now);
@@ -229,7 +233,9 @@ impl Kernel {
         self.check_lane(queue)?;
         self.check_request_limits(peer)?;
         let (deadline_ns, depth) = self.deadline(message, cause, now)?;
-        Ok(Examined::New(Ticket { handler, hash, fingerprint, deadline_ns, depth }))
+        // What the loop sends for somebody has an id of the loop's own, which nobody sends again.
+        let share = if let Origin::Actor(_) = origin { self.peers.get(peer).share } else { NO_SHARE };
+        Ok(Examined::New(Ticket { handler, hash, fingerprint, deadline_ns, depth, share }))
     }
 
     /// Lets a request in: its place in the table, its timer, its place in the lane.
@@ -244,8 +250,10 @@ impl Kernel {
         cause: Option<RequestKey>,
         now: Now,
     ) {
-        let Ticket { handler, hash, fingerprint, deadline_ns, depth } = ticket;
+        let Ticket { handler, hash, fingerprint, deadline_ns, depth, share } = ticket;
         let bytes = message.line().len();
+        // A query has no effects, so its answer is shared while it is under way and not remembered afterwards.
+        let share = if message.kind() == Kind::Command { share } else { NO_SHARE };
         let live = Live {
             message,
             origin,
@@ -259,7 +267,7 @@ impl Kernel {
             depth,
             waiters: Vec::new(),
         };
-        let key = self.requests.insert(hash, peer, handler, fingerprint, live);
+        let key = self.requests.insert(hash, peer, handler, fingerprint, share, live);
         let timer = self.wheel.schedule(deadline_ns, Job::Timeout(key));
         if let Some(live) = self.requests.get_mut(key) {
             live.timer = Some(timer);
@@ -313,6 +321,10 @@ impl Kernel {
         self.counters.duplicates += 1;
         if let Some(answer) = self.requests.answer(slot) {
             return Ok(Some(Admission::Answered(answer)));
+        }
+        if self.requests.is_finished(slot) {
+            let text = "metadata.id: this request was done before, and its answer is no longer remembered";
+            return Err(Refusal { started: Started::Yes, ..Refusal::new(Failure::Conflict, text) });
         }
         let duplicates_max = self.config.limits.duplicates_max;
         let Some(live) = self.requests.get_mut(key) else { return Ok(Some(Admission::Joined)) };

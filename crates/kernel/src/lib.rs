@@ -74,6 +74,7 @@ mod counters;
 mod dead_letters;
 mod dispatch;
 mod effect;
+mod handled;
 mod history;
 mod ids;
 mod ingest;
@@ -95,6 +96,7 @@ mod subscribers;
 mod succession;
 mod supervise;
 pub mod wheel;
+mod window;
 
 pub use audit::Audit;
 pub use builtins::Census;

@@ -200,10 +200,9 @@ impl Kernel {
             return Ok(());
         }
         let hash = self.hash_id(causation);
-        let what = match self.requests.find_handled(hash, actor.capability, causation) {
-            Some(_) => "a second outcome",
-            None => "an outcome",
-        };
+        let was_given = self.requests.find_handled(hash, actor.capability, causation).is_some()
+            || self.actors[actor.capability as usize].had.find(hash).is_some();
+        let what = if was_given { "a second outcome" } else { "an outcome" };
         Err(format!("{what} for {causation:?}, which is not in its hands"))
     }
 
@@ -370,6 +369,9 @@ impl Kernel {
         }
         if let Some(overdue) = it.overdue.iter().find(|overdue| &*overdue.id == id) {
             return Cause::Taken { correlation: overdue.correlation.as_deref().map(Into::into) };
+        }
+        if let Some(correlation) = it.had.find(hash) {
+            return Cause::Taken { correlation };
         }
         match self.requests.find_handled_earlier(hash, capability, id) {
             Some(slot) => self.caused_by_request(slot),

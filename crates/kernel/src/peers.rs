@@ -1,6 +1,6 @@
 //! Who is who: the identities under which ids are unique and limits are counted.
 
-use crate::requests::Window;
+use crate::requests::{NO_SHARE, PeerWindow};
 use hashbrown::HashMap;
 use slab::Slab;
 
@@ -17,7 +17,10 @@ pub(crate) struct Peer {
     pub(crate) timer_queue: Option<u32>,
     /// Until when the ticks that were sent fill what its repeating schedules may send in a second.
     pub(crate) ticks_until_ns: i64,
-    pub(crate) window: Window,
+    /// What is remembered of its commands.
+    pub(crate) window: PeerWindow,
+    /// The share of an actor in that; those of clients are their connections'.
+    pub(crate) share: u32,
 }
 
 /// The peers. One is forgotten as soon as nothing refers to it, so their number is bounded by what refers to them.
@@ -55,7 +58,7 @@ impl Peers {
     /// Forgets the peer if nothing refers to it any more.
     pub(crate) fn release(&mut self, peer: u32) {
         let it = &self.peers[peer as usize];
-        if it.connections == 0 && it.requests == 0 && it.timers == 0 && it.window.answers == 0 {
+        if it.connections == 0 && it.requests == 0 && it.timers == 0 && it.window.requests == 0 {
             if let Some(name) = &it.name {
                 self.by_name.remove(name);
             }
@@ -65,6 +68,12 @@ impl Peers {
 
     pub(crate) fn each(&self) -> impl Iterator<Item = &Peer> {
         self.peers.iter().map(|(_, peer)| peer)
+    }
+
+    /// The peer of which most is remembered, by bytes or by number.
+    pub(crate) fn heaviest(&self, of: impl Fn(&PeerWindow) -> usize) -> Option<u32> {
+        let all = self.peers.iter().map(|(peer, it)| (of(&it.window), peer as u32));
+        all.max_by_key(|(weight, peer)| (*weight, std::cmp::Reverse(*peer))).map(|(_, peer)| peer)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -82,7 +91,8 @@ impl Peer {
             timer_bytes: 0,
             timer_queue: None,
             ticks_until_ns: i64::MIN,
-            window: Window::default(),
+            window: PeerWindow::default(),
+            share: NO_SHARE,
         }
     }
 }

@@ -1,9 +1,12 @@
-//! The one table of requests: unfinished ones, and the remembered answers of finished ones.
+//! The one table of requests: unfinished ones, and what is remembered of finished commands.
 //!
 //! Two indexes answer two questions: "did this peer send this id before?", and "which request has this capability, or
 //! had it last, under this id?". Either is by both halves of its question, so that thousands of peers may use the same
-//! ids. A finished entry stays in the window as the line of its answer, whose causation *is* the request's id; the request
+//! ids. A finished command stays in the window as the line of its answer, whose causation *is* the request's id; the request
 //! itself is let go. There are thousands of those, and each is looked at again when it is forgotten, so they are kept small.
+//!
+//! What is remembered of a peer is divided into shares, one for each connection that it came from: whose share is largest
+//! pays when there is too much of it (see `window.rs`).
 
 use crate::answers::{AnswerPlace, Answers};
 use crate::ids::{ActorRef, ConnectionId};
@@ -12,6 +15,7 @@ use crate::wheel::TimerKey;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as HashEntry;
 use mainspring_message::{Envelope, Text};
+use slab::Slab;
 
 /// Names one request for as long as it is unfinished or remembered. One word, so that handing it on is one move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,9 +110,15 @@ pub(crate) struct Live {
 
 #[derive(Debug)]
 pub(crate) enum State {
-    Free { next: u32 },
+    Free {
+        next: u32,
+    },
     Live(Box<Live>),
-    Finished { answer: AnswerPlace, finished_ns: i64 },
+    /// The answer may be [`AnswerPlace::FORGOTTEN`]: then only that it was given is known.
+    Finished {
+        answer: AnswerPlace,
+        finished_ns: i64,
+    },
 }
 
 #[derive(Debug)]
@@ -117,11 +127,15 @@ pub(crate) struct Entry {
     pub(crate) peer: u32,
     pub(crate) handler: Handler,
     /// Hash of the id.
-    hash: u64,
+    pub(crate) hash: u64,
     /// Whether an actor was given it.
     delivered: bool,
     /// Whether it stands in the index by capability.
     indexed: bool,
+    /// Whether it belongs to a workflow.
+    correlated: bool,
+    /// The share that its answer will be part of; [`NIL`] if that is not to be remembered.
+    share: u32,
     /// Hash of what was asked, to tell a repetition from a reused id.
     pub(crate) fingerprint: u64,
     pub(crate) state: State,
@@ -140,29 +154,73 @@ struct Link {
 
 const UNLINKED: Link = Link { older: NIL, newer: NIL };
 
-/// The ends of a list of finished entries, with their number and bytes.
+/// The ends of a list of finished entries, with their number and the bytes of their answers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
     oldest: u32,
     newest: u32,
-    pub(crate) answers: usize,
+    pub(crate) requests: usize,
     pub(crate) bytes: usize,
 }
 
 impl Default for Window {
     fn default() -> Window {
-        Window { oldest: NIL, newest: NIL, answers: 0, bytes: 0 }
+        Window { oldest: NIL, newest: NIL, requests: 0, bytes: 0 }
     }
 }
 
+/// What is remembered of one peer, in all.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PeerWindow {
+    /// The first of its shares.
+    shares: u32,
+    pub(crate) requests: usize,
+    pub(crate) bytes: usize,
+}
+
+impl Default for PeerWindow {
+    fn default() -> PeerWindow {
+        PeerWindow { shares: NIL, requests: 0, bytes: 0 }
+    }
+}
+
+/// What is remembered of one connection or actor.
+#[derive(Debug)]
+struct Share {
+    /// The connection while it is open, its unfinished commands, and its remembered ones.
+    references: u32,
+    window: Window,
+    /// The oldest entry that has its answer still: those before it have lost theirs.
+    answered: u32,
+    /// The neighbours among the shares of the same peer.
+    previous: u32,
+    next: u32,
+}
+
+/// What a remembered request counts for beside the bytes of its answer: the place that it takes.
+const PLACE_BYTES: usize = 128;
+
+/// The share of a request whose answer is not to be remembered.
+pub(crate) const NO_SHARE: u32 = NIL;
+
 impl Entry {
-    /// The request's id.
-    fn id<'a>(&'a self, answers: &'a Answers) -> &'a str {
+    /// The request's id; nothing if that went with its answer.
+    fn id<'a>(&'a self, answers: &'a Answers) -> Option<&'a str> {
         match &self.state {
-            State::Live(live) => live.message.id(),
-            State::Finished { answer, .. } => answers.id(*answer),
-            State::Free { .. } => "",
+            State::Live(live) => Some(live.message.id()),
+            State::Finished { answer, .. } if !answer.is_forgotten() => Some(answers.id(*answer)),
+            State::Finished { .. } | State::Free { .. } => None,
         }
+    }
+
+    /// Whether it may have the id, given that the hash is that of the id.
+    fn may_have(&self, id: &str, answers: &Answers) -> bool {
+        self.id(answers).is_none_or(|own| own == id)
+    }
+
+    /// Whether its answer may be remembered.
+    pub(crate) fn has_share(&self) -> bool {
+        self.share != NO_SHARE
     }
 
     fn is_with(&self, capability: u32) -> bool {
@@ -198,6 +256,9 @@ pub(crate) struct Requests {
     live: usize,
     pub(crate) window: Window,
     answers: Answers,
+    /// The next entry of the window whose answer is moved when too much memory lies between answers.
+    sweep: u32,
+    shares: Slab<Share>,
 }
 
 impl Requests {
@@ -211,6 +272,8 @@ impl Requests {
             live: 0,
             window: Window::default(),
             answers: Answers::default(),
+            sweep: NIL,
+            shares: Slab::new(),
         }
     }
 
@@ -227,26 +290,45 @@ impl Requests {
         &self.entries[slot as usize]
     }
 
-    /// The answer of a finished request.
+    /// The answer of a finished request, if it is remembered.
     pub(crate) fn answer(&self, slot: u32) -> Option<Envelope> {
         match self.entries[slot as usize].state {
             // It was a message, so it is one.
-            State::Finished { answer, .. } => Envelope::parse(self.answers.line(answer).as_bytes()).ok(),
+            State::Finished { answer, .. } if !answer.is_forgotten() => {
+                Envelope::parse(self.answers.line(answer).as_bytes()).ok()
+            }
             _ => None,
         }
+    }
+
+    /// Whether the request has ended, whatever is remembered of it.
+    pub(crate) fn is_finished(&self, slot: u32) -> bool {
+        matches!(self.entries[slot as usize].state, State::Finished { .. })
     }
 
     /// The workflow of a request.
     pub(crate) fn correlation(&self, slot: u32) -> Option<Text> {
         match &self.entries[slot as usize].state {
             State::Live(live) => live.message.correlation_text(),
-            _ => self.answer(slot)?.correlation_text(),
+            _ if self.entries[slot as usize].correlated => self.answer(slot)?.correlation_text(),
+            _ => None,
         }
     }
 
     /// Bytes of memory that answers hold beyond their own.
     pub(crate) fn wasted_bytes(&self) -> usize {
         self.answers.wasted_bytes()
+    }
+
+    /// The capability that was given a finished request, with the hash of the request's id and the time of its end.
+    pub(crate) fn handled(&self, slot: u32) -> Option<(u32, u64, i64)> {
+        let entry = &self.entries[slot as usize];
+        match (entry.handler, &entry.state) {
+            (Handler::Capability(capability), State::Finished { finished_ns, .. }) if entry.delivered => {
+                Some((capability, entry.hash, *finished_ns))
+            }
+            _ => None,
+        }
     }
 
     /// Makes another capability the handler of an unfinished request that no actor has in its hands.
@@ -278,7 +360,7 @@ impl Requests {
     pub(crate) fn find_by_peer(&self, hash: u64, peer: u32, id: &str) -> Option<u32> {
         let fits = |slot: &u32| {
             let entry = &self.entries[*slot as usize];
-            entry.hash == hash && entry.peer == peer && entry.id(&self.answers) == id
+            entry.hash == hash && entry.peer == peer && entry.may_have(id, &self.answers)
         };
         self.by_peer.find(combined(hash, peer), fits).copied()
     }
@@ -298,7 +380,7 @@ impl Requests {
             entry.hash == hash
                 && entry.is_with(capability)
                 && entry.delivered
-                && entry.id(&self.answers) == id
+                && entry.may_have(id, &self.answers)
         };
         self.entries.iter().position(fits).map(|slot| slot as u32)
     }
@@ -310,7 +392,7 @@ impl Requests {
         }
         let fits = |slot: &u32| {
             let entry = &self.entries[*slot as usize];
-            entry.hash == hash && entry.is_with(capability) && entry.id(&self.answers) == id
+            entry.hash == hash && entry.is_with(capability) && entry.may_have(id, &self.answers)
         };
         self.by_capability.find(combined(hash, capability), fits).copied()
     }
@@ -363,10 +445,16 @@ impl Requests {
         peer: u32,
         handler: Handler,
         fingerprint: u64,
+        share: u32,
         live: Live,
     ) -> RequestKey {
         let slot = self.take_slot();
+        if share != NO_SHARE {
+            self.shares[share as usize].references += 1;
+        }
         let entry = &mut self.entries[slot as usize];
+        entry.share = share;
+        entry.correlated = live.message.correlation().is_some();
         entry.peer = peer;
         entry.handler = handler;
         entry.hash = hash;
@@ -399,6 +487,8 @@ impl Requests {
             hash: 0,
             delivered: false,
             indexed: false,
+            correlated: false,
+            share: NO_SHARE,
             fingerprint: 0,
             state: State::Free { next: NIL },
             all: UNLINKED,
@@ -407,10 +497,10 @@ impl Requests {
         slot
     }
 
-    /// Ends an unfinished request and forgets it.
-    pub(crate) fn remove_live(&mut self, key: RequestKey) -> Option<Box<Live>> {
+    /// Ends an unfinished request and forgets it; `own` is the window of its peer.
+    pub(crate) fn remove_live(&mut self, key: RequestKey, own: &mut PeerWindow) -> Option<Box<Live>> {
         self.get(key)?;
-        let state = self.release(key.slot());
+        let state = self.release(key.slot(), own);
         self.live -= 1;
         match state {
             State::Live(live) => Some(live),
@@ -418,25 +508,39 @@ impl Requests {
         }
     }
 
-    /// Ends an unfinished request and remembers its answer as the newest of `own`, the window of its peer.
+    /// Ends an unfinished request and remembers it as the newest of its share, with its answer if there is one to keep.
     pub(crate) fn finish(
         &mut self,
         key: RequestKey,
-        answer: &Envelope,
+        answer: Option<&Envelope>,
         now_ns: i64,
-        own: &mut Window,
+        own: &mut PeerWindow,
     ) -> Option<Box<Live>> {
         self.get(key)?;
-        let bytes = answer.line().len();
-        let id = answer.causation().unwrap_or_default();
-        let answer = self.answers.keep(answer.line(), id, answer.causation_place());
+        let slot = key.slot();
+        let answer = answer.map_or(AnswerPlace::FORGOTTEN, |answer| {
+            let id = answer.causation().unwrap_or_default();
+            self.answers.keep(answer.line(), id, answer.causation_place())
+        });
         let finished = State::Finished { answer, finished_ns: now_ns };
-        let state = std::mem::replace(&mut self.entries[key.slot() as usize].state, finished);
+        let state = std::mem::replace(&mut self.entries[slot as usize].state, finished);
         self.live -= 1;
         let mut all = self.window;
-        self.link(&mut all, key.slot(), bytes, |entry| &mut entry.all);
+        self.link(&mut all, slot, answer.len(), |entry| &mut entry.all);
         self.window = all;
-        self.link(own, key.slot(), bytes, |entry| &mut entry.own);
+        let share = self.entries[slot as usize].share as usize;
+        let mut window = self.shares[share].window;
+        self.link(&mut window, slot, answer.len(), |entry| &mut entry.own);
+        let share = &mut self.shares[share];
+        share.window = window;
+        if share.answered == NIL && !answer.is_forgotten() {
+            share.answered = slot;
+        }
+        own.requests += 1;
+        own.bytes += answer.len();
+        if answer.is_forgotten() {
+            self.leave_index(slot);
+        }
         match state {
             State::Live(live) => Some(live),
             _ => None,
@@ -450,7 +554,7 @@ impl Requests {
             newest => of(&mut self.entries[newest as usize]).newer = slot,
         }
         window.newest = slot;
-        window.answers += 1;
+        window.requests += 1;
         window.bytes += bytes;
     }
 
@@ -464,7 +568,7 @@ impl Requests {
             NIL => window.newest = link.older,
             newer => of(&mut self.entries[newer as usize]).older = link.older,
         }
-        window.answers -= 1;
+        window.requests -= 1;
         window.bytes -= bytes;
     }
 
@@ -477,24 +581,58 @@ impl Requests {
         }
     }
 
-    /// The oldest remembered answer of one peer.
-    pub(crate) fn oldest_of(&self, own: &Window) -> Option<u32> {
-        (own.oldest != NIL).then_some(own.oldest)
-    }
-
-    /// Forgets a remembered answer; `own` is the window of its peer.
-    pub(crate) fn forget(&mut self, slot: u32, own: &mut Window) {
-        let State::Finished { answer, .. } = self.entries[slot as usize].state else { return };
-        let bytes = answer.len();
-        self.answers.forget(answer);
+    /// Forgets a remembered request; `own` is the window of its peer.
+    pub(crate) fn forget(&mut self, slot: u32, own: &mut PeerWindow) {
+        self.forget_answer(slot, own);
+        let link = self.entries[slot as usize].all;
+        if self.sweep == slot {
+            self.sweep = link.newer;
+        }
         let mut all = self.window;
-        self.unlink(&mut all, slot, bytes, |entry| &mut entry.all);
+        self.unlink(&mut all, slot, 0, |entry| &mut entry.all);
         self.window = all;
-        self.unlink(own, slot, bytes, |entry| &mut entry.own);
-        self.release(slot);
+        let share = self.entries[slot as usize].share as usize;
+        let mut window = self.shares[share].window;
+        self.unlink(&mut window, slot, 0, |entry| &mut entry.own);
+        self.shares[share].window = window;
+        own.requests -= 1;
+        self.release(slot, own);
     }
 
-    fn release(&mut self, slot: u32) -> State {
+    /// Forgets the answer of a remembered request, which stays known. Among those of a share that is the oldest one.
+    pub(crate) fn forget_answer(&mut self, slot: u32, own: &mut PeerWindow) {
+        let entry = &mut self.entries[slot as usize];
+        let State::Finished { answer: place, .. } = &mut entry.state else { return };
+        if place.is_forgotten() {
+            return;
+        }
+        // The answer has the id, by which the index compares.
+        let answer = *place;
+        self.leave_index(slot);
+        let entry = &mut self.entries[slot as usize];
+        if let State::Finished { answer, .. } = &mut entry.state {
+            *answer = AnswerPlace::FORGOTTEN;
+        }
+        let (share, mut newer) = (entry.share as usize, entry.own.newer);
+        // One that was too large to be kept may stand in between.
+        while newer != NIL && self.has_lost_answer(newer) {
+            newer = self.entries[newer as usize].own.newer;
+        }
+        let share = &mut self.shares[share];
+        if share.answered == slot {
+            share.answered = newer;
+        }
+        share.window.bytes -= answer.len();
+        self.window.bytes -= answer.len();
+        own.bytes -= answer.len();
+        self.answers.forget(answer);
+    }
+
+    fn has_lost_answer(&self, slot: u32) -> bool {
+        matches!(&self.entries[slot as usize].state, State::Finished { answer, .. } if answer.is_forgotten())
+    }
+
+    fn release(&mut self, slot: u32, own: &mut PeerWindow) -> State {
         self.leave_index(slot);
         let entry = &self.entries[slot as usize];
         if let Ok(found) = self.by_peer.find_entry(combined(entry.hash, entry.peer), |&other| other == slot) {
@@ -502,9 +640,135 @@ impl Requests {
         }
         let entry = &mut self.entries[slot as usize];
         entry.generation = entry.generation.wrapping_add(1);
+        let share = entry.share;
         let state = std::mem::replace(&mut entry.state, State::Free { next: self.free });
         self.free = slot;
+        if share != NO_SHARE {
+            self.leave_share(share, own);
+        }
         state
+    }
+
+    /// A share for a connection or actor of the peer whose window is `own`.
+    pub(crate) fn open_share(&mut self, own: &mut PeerWindow) -> u32 {
+        let share = Share {
+            references: 1,
+            window: Window::default(),
+            answered: NIL,
+            previous: NIL,
+            next: own.shares,
+        };
+        let share = self.shares.insert(share) as u32;
+        if own.shares != NIL {
+            self.shares[own.shares as usize].previous = share;
+        }
+        own.shares = share;
+        share
+    }
+
+    /// One thing less refers to a share. It goes with the last one.
+    pub(crate) fn leave_share(&mut self, share: u32, own: &mut PeerWindow) {
+        let it = &mut self.shares[share as usize];
+        it.references -= 1;
+        if it.references > 0 {
+            return;
+        }
+        let Share { previous, next, .. } = self.shares.remove(share as usize);
+        match previous {
+            NIL => own.shares = next,
+            previous => self.shares[previous as usize].next = next,
+        }
+        if next != NIL {
+            self.shares[next as usize].previous = previous;
+        }
+    }
+
+    /// The shares of a peer that hold something, each with what it counts for.
+    pub(crate) fn shares_of(&self, own: &PeerWindow) -> impl Iterator<Item = (usize, u32)> {
+        let next = |share: &u32| Some(self.shares[*share as usize].next).filter(|next| *next != NIL);
+        let all = std::iter::successors(Some(own.shares).filter(|first| *first != NIL), next);
+        all.map(|share| (self.weight(share), share)).filter(|(weight, _)| *weight > 0)
+    }
+
+    /// What a share counts for: the bytes of its answers, and the places of all that is remembered. Nothing if it is gone.
+    pub(crate) fn weight(&self, share: u32) -> usize {
+        let window = self.shares.get(share as usize).map(|share| &share.window);
+        window.map_or(0, |window| window.bytes + window.requests * PLACE_BYTES)
+    }
+
+    /// The oldest remembered request of a share.
+    pub(crate) fn oldest_of(&self, share: u32) -> Option<u32> {
+        self.shares.get(share as usize).map(|share| share.window.oldest).filter(|slot| *slot != NIL)
+    }
+
+    /// The oldest remembered request of a share whose answer is remembered too.
+    pub(crate) fn oldest_answer_of(&self, share: u32) -> Option<u32> {
+        self.shares.get(share as usize).map(|share| share.answered).filter(|slot| *slot != NIL)
+    }
+
+    /// Moves a few answers together when more than half of `wasted_max` lies between them, after one of so many bytes came.
+    ///
+    /// Whoever's answers stay while those of others around them are forgotten would hold large pieces of memory by them.
+    /// Moving four bytes for one that comes, a round through the window ends before a quarter of its bytes came, so that
+    /// never more than the bound is wasted.
+    pub(crate) fn tidy(&mut self, wasted_max: usize, bytes: usize) {
+        if self.answers.wasted_bytes() > wasted_max / 2 {
+            self.move_answers(4 * (bytes + PLACE_BYTES));
+        }
+    }
+
+    #[cold]
+    fn move_answers(&mut self, bytes: usize) {
+        let mut moved = 0;
+        while moved < bytes {
+            if self.sweep == NIL {
+                self.sweep = self.window.oldest;
+            }
+            let slot = self.sweep;
+            let Some(entry) = self.entries.get_mut(slot as usize) else { return };
+            self.sweep = entry.all.newer;
+            moved += PLACE_BYTES;
+            if let State::Finished { answer, .. } = &mut entry.state
+                && !answer.is_forgotten()
+            {
+                moved += answer.len();
+                *answer = self.answers.move_to_end(*answer);
+            }
+        }
+    }
+
+    /// Whether the shares agree with the windows of the peers that they are parts of; for [`Kernel::audit`].
+    ///
+    /// [`Kernel::audit`]: crate::Kernel::audit
+    pub(crate) fn agrees_with(&self, own: &PeerWindow) -> Result<(), String> {
+        let next = |share: &u32| Some(self.shares[*share as usize].next).filter(|next| *next != NIL);
+        let all = std::iter::successors(Some(own.shares).filter(|first| *first != NIL), next);
+        let (mut requests, mut bytes) = (0, 0);
+        for share in all {
+            let window = &self.shares[share as usize].window;
+            (requests, bytes) = (requests + window.requests, bytes + window.bytes);
+            let newer = |slot: &u32| Some(self.entries[*slot as usize].own.newer).filter(|slot| *slot != NIL);
+            let slots = std::iter::successors(Some(window.oldest).filter(|slot| *slot != NIL), newer);
+            let answer = |slot: u32| match self.entries[slot as usize].state {
+                State::Finished { answer, .. } => answer.len(),
+                _ => 0,
+            };
+            let (mut count, mut kept, mut first) = (0, 0, NIL);
+            for slot in slots {
+                (count, kept) = (count + 1, kept + answer(slot));
+                if first == NIL && self.answer(slot).is_some() {
+                    first = slot;
+                }
+            }
+            let it = &self.shares[share as usize];
+            if (count, kept, first) != (window.requests, window.bytes, it.answered) {
+                return Err(format!("share {share} is wrong about {:?}", (count, kept, first)));
+            }
+        }
+        if (requests, bytes) == (own.requests, own.bytes) {
+            return Ok(());
+        }
+        Err(format!("shares hold {requests} requests and {bytes} bytes, their peer {own:?}"))
     }
 
     /// All unfinished requests, in the order of their slots.

@@ -29,7 +29,7 @@ pub struct Census {
     pub overdue: usize,
     /// Events that wait for slow subscribers.
     pub waiting_events: usize,
-    /// Remembered answers, and their bytes.
+    /// Remembered commands, with their answers or without, and the bytes of the answers.
     pub window_answers: usize,
     /// See above.
     pub window_bytes: usize,
@@ -63,7 +63,7 @@ impl Kernel {
             in_flight: self.actors.iter().map(|actor| actor.in_flight.len()).sum(),
             overdue: self.actors.iter().map(|actor| actor.overdue.len()).sum(),
             waiting_events: self.waiting_events(),
-            window_answers: self.requests.window.answers,
+            window_answers: self.requests.window.requests,
             window_bytes: self.requests.window.bytes,
             dead_letters: self.dead.len(),
             dead_letter_bytes: self.dead.bytes(),

@@ -1,0 +1,107 @@
+//! The requests that a capability had, after everything else about them was let go of.
+//!
+//! Whatever an actor says names its cause, and it may say it long after it answered: so that it had the request is known
+//! for longer than the request's answer. All that is kept is the hash of the id, and the workflow. It is looked at rarely
+//! and from the newest on, so it is one row in the order in which requests ended.
+
+use mainspring_message::Text;
+use std::collections::VecDeque;
+
+/// Requests that are kept for one capability. Beyond: the oldest is forgotten, and counted.
+const REQUESTS_MAX: usize = 32_768;
+/// Bytes of their workflows; same policy.
+const WORKFLOW_BYTES_MAX: usize = 1 << 20;
+
+/// A request that a capability had.
+#[derive(Clone, Copy, Debug)]
+struct Had {
+    /// Hash of its id.
+    hash: u64,
+    ended_ns: i64,
+    /// Where its workflow begins, counted from the first byte that was ever kept.
+    workflow_at: u64,
+    /// Bytes of its workflow; 0 if it has none.
+    workflow_bytes: usize,
+}
+
+/// The last requests that one capability had.
+#[derive(Debug, Default)]
+pub(crate) struct Handled {
+    requests: VecDeque<Had>,
+    workflows: VecDeque<u8>,
+    /// Bytes of workflows that were forgotten.
+    forgotten_bytes: u64,
+}
+
+impl Handled {
+    /// Adds a request. Those that ended at `over_ns` or before are forgotten. Returns how many went before that.
+    #[inline]
+    pub(crate) fn push(&mut self, hash: u64, ended_ns: i64, workflow: Option<&str>, over_ns: i64) -> u64 {
+        let workflow = workflow.unwrap_or_default().as_bytes();
+        let mut early = 0;
+        while let Some(oldest) = self.requests.front() {
+            let is_over = oldest.ended_ns <= over_ns;
+            let is_full = self.requests.len() >= REQUESTS_MAX
+                || self.workflows.len() + workflow.len() > WORKFLOW_BYTES_MAX;
+            if !is_over && !is_full {
+                break;
+            }
+            early += u64::from(!is_over);
+            self.pop();
+        }
+        let workflow_at = self.forgotten_bytes + self.workflows.len() as u64;
+        self.workflows.extend(workflow);
+        self.requests.push_back(Had { hash, ended_ns, workflow_at, workflow_bytes: workflow.len() });
+        early
+    }
+
+    fn pop(&mut self) {
+        if let Some(oldest) = self.requests.pop_front() {
+            self.workflows.drain(..oldest.workflow_bytes);
+            self.forgotten_bytes += oldest.workflow_bytes as u64;
+        }
+    }
+
+    /// The workflow of the latest request whose id has this hash, if there is such a request.
+    pub(crate) fn find(&self, hash: u64) -> Option<Option<Text>> {
+        let had = self.requests.iter().rev().find(|had| had.hash == hash)?;
+        let from = (had.workflow_at - self.forgotten_bytes) as usize;
+        let bytes: Vec<u8> = self.workflows.range(from..from + had.workflow_bytes).copied().collect();
+        // It was text, so it is text.
+        let text = String::from_utf8(bytes).unwrap_or_default();
+        Some((!text.is_empty()).then(|| text.as_str().into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_requests_are_found_with_their_workflows() {
+        let mut handled = Handled::default();
+        let mut early = 0;
+        for number in 0..2 * REQUESTS_MAX as u64 {
+            let workflow = (number % 3 > 0).then(|| format!("flow-{number}"));
+            early += handled.push(number, number as i64, workflow.as_deref(), -1);
+        }
+        assert_eq!(early, REQUESTS_MAX as u64);
+        assert!(handled.find(REQUESTS_MAX as u64 - 1).is_none());
+        for number in [REQUESTS_MAX as u64, REQUESTS_MAX as u64 + 1, 2 * REQUESTS_MAX as u64 - 1] {
+            let workflow = (number % 3 > 0).then(|| format!("flow-{number}"));
+            assert_eq!(handled.find(number).unwrap().as_deref(), workflow.as_deref(), "{number}");
+        }
+    }
+
+    #[test]
+    fn what_is_over_goes_uncounted_and_workflows_are_bounded_in_bytes() {
+        let mut handled = Handled::default();
+        assert_eq!(handled.push(1, 10, Some("flow"), 0), 0);
+        assert_eq!(handled.push(2, 20, None, 10), 0);
+        assert!(handled.find(1).is_none());
+        let long = "x".repeat(256);
+        let early: u64 = (0..10_000).map(|number| handled.push(number, 30, Some(&long), 20)).sum();
+        assert_eq!(early, 10_000 - (WORKFLOW_BYTES_MAX / 256) as u64);
+        assert!(handled.workflows.len() <= WORKFLOW_BYTES_MAX);
+    }
+}
