@@ -66,7 +66,7 @@ pub(super) fn up(arguments: &Arguments) -> Result<ExitCode, daemon::Error> {
     let settings = match config::load(file.as_deref(), &flags) {
         Ok(settings) => settings,
         Err(error) => {
-            daemon::tell_unreadable(report, &error.to_string());
+            daemon::tell_unreadable(report, error.phase(), &error.to_string());
             return Ok(ExitCode::FAILURE);
         }
     };

@@ -28,7 +28,7 @@ mod tree;
 mod verify;
 
 pub(crate) use glob::name_matches;
-pub use problem::{ConfigError, Problem};
+pub use problem::{ConfigError, Phase, Problem};
 pub use reference::reference;
 
 use crate::native::{native_manifest, native_names};

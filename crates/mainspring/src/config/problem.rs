@@ -35,6 +35,28 @@ pub(super) struct Place {
     pub(super) span: Range<usize>,
 }
 
+/// The phase of the boot that a configuration fails in, in their order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Files and manifests are read.
+    #[default]
+    Load,
+    /// The kinds and types of capabilities are found in their schemas.
+    Discover,
+    /// Every command and query gets its one handler.
+    Build,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Phase::Load => "LOAD",
+            Phase::Discover => "DISCOVER",
+            Phase::Build => "BUILD",
+        })
+    }
+}
+
 /// One thing that is wrong, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
@@ -50,6 +72,8 @@ pub struct Problem {
     pub line_text: String,
     /// How many characters of it are meant.
     pub width: usize,
+    /// The phase of the boot that fails of it.
+    pub phase: Phase,
 }
 
 /// Columns of a line that are shown.
@@ -70,6 +94,7 @@ impl Problem {
             column: text[line_start..start].chars().count() + 1,
             line_text: text[line_start..line_end].trim_end_matches('\r').to_owned(),
             width: text[start..end].trim_end().chars().count().max(1),
+            phase: Phase::Load,
         }
     }
 
@@ -82,6 +107,7 @@ impl Problem {
             column: 0,
             line_text: String::new(),
             width: 0,
+            phase: Phase::Load,
         }
     }
 }
@@ -119,6 +145,14 @@ pub struct ConfigError {
     pub problems: Vec<Problem>,
     /// Whether the file itself could not be read.
     pub unreadable: bool,
+}
+
+impl ConfigError {
+    /// The phase of the boot that fails: the first one that something is wrong in.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        self.problems.iter().map(|problem| problem.phase).min().unwrap_or_default()
+    }
 }
 
 impl fmt::Display for ConfigError {

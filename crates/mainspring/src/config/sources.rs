@@ -1,6 +1,6 @@
 //! The files that were read, and the problems that were found so far.
 
-use super::problem::{ConfigError, Place, Problem, Source};
+use super::problem::{ConfigError, Phase, Place, Problem, Source};
 use super::tree::Node;
 use super::{json_text, toml_text};
 use crate::files::reason;
@@ -72,6 +72,11 @@ impl Sources {
 
     pub(super) fn problem(&mut self, place: &Place, message: impl Into<String>) {
         self.problems.push(Problem::at(place, message));
+    }
+
+    /// As [`Sources::problem`], for what goes wrong in a later phase of the boot.
+    pub(super) fn problem_in(&mut self, phase: Phase, place: &Place, message: impl Into<String>) {
+        self.problems.push(Problem { phase, ..Problem::at(place, message) });
     }
 
     pub(super) fn problem_at(

@@ -1,7 +1,7 @@
 //! Whether the kernel will take the capabilities: each by itself, and all of them together.
 
 use super::capabilities::Found;
-use super::problem::{Place, Problem, Source};
+use super::problem::{Phase, Place, Problem, Source};
 use super::sources::Sources;
 use super::tree::Node;
 use mainspring_kernel::schema::discover;
@@ -33,7 +33,7 @@ pub(super) fn verify(found: &[Found], sources: &mut Sources) {
                         "{id} handles the {kind} {name}, but so does {}; a {kind} has one handler",
                         origin(first.get())
                     );
-                    sources.problem(&one.place_of("inbound"), message);
+                    sources.problem_in(Phase::Build, &one.place_of("inbound"), message);
                 }
             }
         }
@@ -41,8 +41,8 @@ pub(super) fn verify(found: &[Found], sources: &mut Sources) {
     // What nothing above foresaw must not be found out at the start.
     if sources.problems.len() == before {
         let all = found.iter().map(|one| one.capability.manifest.clone()).collect();
-        if let (Err(message), Some(last)) = (boots(all), found.last()) {
-            sources.problem(&last.place, message);
+        if let (Err((phase, message)), Some(last)) = (boots(all), found.last()) {
+            sources.problem_in(phase, &last.place, message);
         }
     }
 }
@@ -54,24 +54,25 @@ fn verify_one(one: &Found, sources: &mut Sources) -> Option<Vec<(Kind, String)>>
         Ok(pairs) => pairs.into_iter().map(|pair| (pair.kind, pair.type_name)).collect(),
         Err(error) => {
             let place = one.place_in(one.inbound.as_ref(), &error.path);
-            sources.problem(&place, format!("inbound, {}: {}", error.path, error.reason));
+            let message = format!("inbound, {}: {}", error.path, error.reason);
+            sources.problem_in(Phase::Discover, &place, message);
             return None;
         }
     };
-    if let Err(message) = boots(vec![manifest.clone()]) {
+    if let Err((phase, message)) = boots(vec![manifest.clone()]) {
         let (key, message) = key_of(&message, manifest);
         let place = match (key.as_str(), &one.outbound) {
             ("outbound", outbound @ Some(_)) => one.place_in(outbound.as_ref(), pointer_in(&message)),
             _ => one.place_of(&key),
         };
-        sources.problem(&place, message);
+        sources.problem_in(phase, &place, message);
         return None;
     }
     Some(pairs)
 }
 
-/// Boots a kernel up to where programs would be started; the complaint if it gets no further.
-fn boots(capabilities: Vec<Manifest>) -> Result<(), String> {
+/// Boots a kernel up to where programs would be started; the phase and the complaint if it gets no further.
+fn boots(capabilities: Vec<Manifest>) -> Result<(), (Phase, String)> {
     let mut kernel = Kernel::new(Config::default(), 1);
     kernel.boot(BootPlan { capabilities, adapters: Vec::new() }, Now { mono_ns: 0, unix_ms: 0 });
     let mut effects = Vec::new();
@@ -83,7 +84,10 @@ fn boots(capabilities: Vec<Manifest>) -> Result<(), String> {
     let Some(report) = report else { return Ok(()) };
     let data: serde_json::Value = serde_json::from_str(report.data()).unwrap_or_default();
     let message = data["message"].as_str().unwrap_or("the kernel refuses it");
-    Err(message.split_once(": ").map_or(message, |(_, text)| text).to_owned())
+    let (name, text) = message.split_once(": ").unwrap_or(("", message));
+    let phases = [Phase::Load, Phase::Discover, Phase::Build];
+    let phase = phases.into_iter().find(|phase| phase.to_string() == name).unwrap_or_default();
+    Err((phase, text.to_owned()))
 }
 
 /// The key of the manifest that a complaint is about (`limits.concurrency`, `outbound`), and the complaint in fewer words.

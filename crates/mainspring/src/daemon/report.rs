@@ -1,5 +1,6 @@
 //! How a daemon tells that it is up, or why it is not.
 
+use crate::config::Phase;
 use mainspring_message::{Envelope, ErrorData, Failure, Kind, Parts, Started};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -51,12 +52,12 @@ pub(crate) fn ready(report: Report, summary: &Envelope, took: Duration) {
     }
 }
 
-/// Tells that the settings could not be read, which is the first phase of a boot.
-pub(crate) fn unreadable(report: Report, problems: &str) {
+/// Tells that the settings cannot be used, and which phase of the boot that fails.
+pub(crate) fn unreadable(report: Report, phase: Phase, problems: &str) {
     let mut data = String::new();
     let error = ErrorData {
         failure: Failure::Boot,
-        message: &format!("LOAD: {problems}"),
+        message: &format!("{phase}: {problems}"),
         original_id: None,
         original_type: None,
         started: Started::No,
@@ -77,7 +78,7 @@ pub(crate) fn unreadable(report: Report, problems: &str) {
     if report == Report::Json {
         print(&format!("{}\n", parts.compose(&mut String::new()).line()));
     }
-    complain(&format!("mainspring: the boot failed in LOAD:\n{problems}\n"));
+    complain(&format!("mainspring: the boot failed in {phase}:\n{problems}\n"));
 }
 
 pub(crate) fn failed(report: Report, failure: &Envelope) {

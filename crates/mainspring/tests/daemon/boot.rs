@@ -181,3 +181,27 @@ fn a_configuration_with_a_fault_fails_the_boot_in_its_first_phase() {
     let (told, complaint_again) = up(&[]);
     assert_eq!((told.as_str(), complaint_again), ("", complaint));
 }
+
+#[test]
+fn a_boot_that_fails_over_a_schema_or_a_second_handler_says_in_which_phase() {
+    let manifest = |id: &str, name: &str| {
+        format!(
+            "[[capability]]\nid = \"{id}\"\ndescription = \"d\"\nprogram = {{ process = [\"true\"] }}\n\
+             inbound = {{ properties = {{ kind = {{ const = \"query\" }}, type = {name} }} }}\n"
+        )
+    };
+    let open = manifest("a", "{ type = \"string\" }");
+    let twice = manifest("a", "{ const = \"A.B\" }") + &manifest("b", "{ const = \"A.B\" }");
+    let reserved = manifest("a", "{ const = \"Sys.Mine\" }");
+    let both = open.clone() + &manifest("b", "{ const = \"A.B\" }").replace("\"d\"", "\"\"");
+    for (text, phase) in [(open, "DISCOVER"), (twice, "BUILD"), (reserved, "BUILD"), (both, "LOAD")] {
+        let folder = TempDir::new().unwrap();
+        std::fs::write(folder.path().join("mainspring.toml"), &text).unwrap();
+        let output = mainspring().args(["up", "--json"]).current_dir(folder.path()).output().unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let message = report["data"]["message"].as_str().unwrap();
+        assert!(message.starts_with(&format!("{phase}: error: ")), "{phase}: {message}");
+        let complaint = String::from_utf8(output.stderr).unwrap();
+        assert!(complaint.starts_with(&format!("mainspring: the boot failed in {phase}:\n")), "{complaint}");
+    }
+}
