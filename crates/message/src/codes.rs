@@ -14,7 +14,7 @@ pub enum Failure {
     Forbidden,
     /// 404: nobody handles this kind and type, or the named thing does not exist.
     Routing,
-    /// 409: the same id came before with a different body.
+    /// 409: the same id came before, with a different body or with an answer that is no longer remembered.
     Conflict,
     /// 413: the line is longer than the limit.
     TooLarge,
@@ -111,7 +111,9 @@ impl Failure {
                 "The sender may not send this: a reserved type, or a kind that only capabilities use."
             }
             Failure::Routing => "Nobody handles this kind and type, or what is named does not exist.",
-            Failure::Conflict => "The same id came before with a different body; use a fresh one.",
+            Failure::Conflict => {
+                "The same id came before, with a different body or with an answer that is no longer remembered (`started`)."
+            }
             Failure::TooLarge => "The line is longer than the limit.",
             Failure::Schema => "The envelope or its data breaks a schema; the message names the field.",
             Failure::LimitExceeded => {

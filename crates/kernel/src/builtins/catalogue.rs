@@ -119,7 +119,7 @@ pub(crate) const BUILTINS: &[Entry] = &[
         builtin: Builtin::TimerSchedule,
         type_name: "Timer.Schedule",
         kinds: &[Kind::Command],
-        description: "Sends a message later: after `delay` ms, at a Unix time `at` in ms, or every `repeat` ms (`count` times). Its outcome comes to this connection, with `metadata.timerId`.",
+        description: "Sends a message later: after `delay` ms, at a Unix time `at` in ms, or every `repeat` ms (`count` times). Its outcome comes to this connection, with `metadata.timerId`; when that is gone, the schedule goes on and its outcomes are events (`Sys.TimerOutcome`). A tick that stands for late ones says how many (`metadata.missedTicks`). All repeating schedules of a peer tick at most so often a second (`limits.peer_ticks_per_second`).",
         input: r#"{"type":"object","properties":{"delay":{"type":"integer","minimum":0},"at":{"type":"integer","minimum":0},"repeat":{"type":"integer","minimum":1},"count":{"type":"integer","minimum":1},"timerId":{"type":"string"},"message":{"type":"object","properties":{"kind":{"enum":["command","query","event"]},"type":{"type":"string"},"data":true,"metadata":{"type":"object"}},"required":["kind","type","data"]}},"required":["message"],"dependentRequired":{"count":["repeat"]},"additionalProperties":false}"#,
         output: r#"{"type":"object","properties":{"timerId":{"type":"string"}}}"#,
     },
