@@ -58,7 +58,7 @@ pub(crate) struct Answers {
 
 impl Answers {
     /// Keeps a line with the id of its request; `id_place` is where that stands on the line, if it does.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn keep(&mut self, line: &str, id: &str, id_place: Option<(u32, u32)>) -> AnswerPlace {
         let room = line.len() + if id_place.is_none() { id.len() } else { 0 };
         let piece = self.piece_with(room);
@@ -99,6 +99,8 @@ impl Answers {
     }
 
     /// Keeps an answer at the end of the piece that grows, so that the piece in which it stood can go.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn move_to_end(&mut self, place: AnswerPlace) -> AnswerPlace {
         let has_own_piece = self.pieces[place.piece as usize].text.capacity() != PIECE_BYTES;
         if place.piece == self.current || has_own_piece {

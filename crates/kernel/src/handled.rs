@@ -9,6 +9,8 @@ use std::collections::VecDeque;
 
 /// Requests that are kept for one capability. Beyond: the oldest is forgotten, and counted.
 const REQUESTS_MAX: usize = 32_768;
+/// Requests that are forgotten at once at that bound.
+const ROOM: usize = 256;
 /// Bytes of their workflows; same policy.
 const WORKFLOW_BYTES_MAX: usize = 1 << 20;
 
@@ -29,37 +31,53 @@ struct Had {
 pub(crate) struct Handled {
     requests: VecDeque<Had>,
     workflows: VecDeque<u8>,
-    /// Bytes of workflows that were forgotten.
+    /// Bytes of workflows that were ever kept, and of those that were forgotten.
+    kept_bytes: u64,
     forgotten_bytes: u64,
 }
 
 impl Handled {
-    /// Adds a request. Those that ended at `over_ns` or before are forgotten. Returns how many went before that.
+    /// Adds a request. Once in a while those that ended at `over_ns` or before are forgotten; returns how many went before
+    /// that.
     #[inline]
     pub(crate) fn push(&mut self, hash: u64, ended_ns: i64, workflow: Option<&str>, over_ns: i64) -> u64 {
-        let workflow = workflow.unwrap_or_default().as_bytes();
+        let (mut early, mut workflow_bytes) = (0, 0);
+        if self.requests.len().is_multiple_of(ROOM) {
+            early = self.make_room(0, over_ns);
+        }
+        if let Some(workflow) = workflow {
+            early += self.make_room(workflow.len(), over_ns);
+            self.workflows.extend(workflow.as_bytes());
+            workflow_bytes = workflow.len();
+        }
+        let workflow_at = self.kept_bytes;
+        self.kept_bytes += workflow_bytes as u64;
+        self.requests.push_back(Had { hash, ended_ns, workflow_at, workflow_bytes });
+        early
+    }
+
+    /// Forgets what is over, and the oldest beyond the bounds: a few more than must be, so that this is rare.
+    #[cold]
+    fn make_room(&mut self, bytes: usize, over_ns: i64) -> u64 {
+        let requests_max =
+            if self.requests.len() >= REQUESTS_MAX { REQUESTS_MAX - ROOM } else { REQUESTS_MAX };
         let mut early = 0;
         while let Some(oldest) = self.requests.front() {
             let is_over = oldest.ended_ns <= over_ns;
-            let is_full = self.requests.len() >= REQUESTS_MAX
-                || self.workflows.len() + workflow.len() > WORKFLOW_BYTES_MAX;
+            let is_full =
+                self.requests.len() > requests_max || self.workflows.len() + bytes > WORKFLOW_BYTES_MAX;
             if !is_over && !is_full {
                 break;
             }
             early += u64::from(!is_over);
-            self.pop();
+            let forgotten = oldest.workflow_bytes;
+            self.requests.pop_front();
+            if forgotten > 0 {
+                self.workflows.drain(..forgotten);
+                self.forgotten_bytes += forgotten as u64;
+            }
         }
-        let workflow_at = self.forgotten_bytes + self.workflows.len() as u64;
-        self.workflows.extend(workflow);
-        self.requests.push_back(Had { hash, ended_ns, workflow_at, workflow_bytes: workflow.len() });
         early
-    }
-
-    fn pop(&mut self) {
-        if let Some(oldest) = self.requests.pop_front() {
-            self.workflows.drain(..oldest.workflow_bytes);
-            self.forgotten_bytes += oldest.workflow_bytes as u64;
-        }
     }
 
     /// The workflow of the latest request whose id has this hash, if there is such a request.
@@ -85,9 +103,11 @@ mod tests {
             let workflow = (number % 3 > 0).then(|| format!("flow-{number}"));
             early += handled.push(number, number as i64, workflow.as_deref(), -1);
         }
-        assert_eq!(early, REQUESTS_MAX as u64);
-        assert!(handled.find(REQUESTS_MAX as u64 - 1).is_none());
-        for number in [REQUESTS_MAX as u64, REQUESTS_MAX as u64 + 1, 2 * REQUESTS_MAX as u64 - 1] {
+        let kept = handled.requests.len();
+        assert!((REQUESTS_MAX - ROOM..=REQUESTS_MAX).contains(&kept), "{kept}");
+        assert_eq!(early, (2 * REQUESTS_MAX - kept) as u64);
+        assert!(handled.find(early - 1).is_none());
+        for number in [early, early + 1, 2 * REQUESTS_MAX as u64 - 1] {
             let workflow = (number % 3 > 0).then(|| format!("flow-{number}"));
             assert_eq!(handled.find(number).unwrap().as_deref(), workflow.as_deref(), "{number}");
         }
@@ -97,7 +117,7 @@ mod tests {
     fn what_is_over_goes_uncounted_and_workflows_are_bounded_in_bytes() {
         let mut handled = Handled::default();
         assert_eq!(handled.push(1, 10, Some("flow"), 0), 0);
-        assert_eq!(handled.push(2, 20, None, 10), 0);
+        assert_eq!(handled.push(2, 20, Some("flow"), 10), 0);
         assert!(handled.find(1).is_none());
         let long = "x".repeat(256);
         let early: u64 = (0..10_000).map(|number| handled.push(number, 30, Some(&long), 20)).sum();

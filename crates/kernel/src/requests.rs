@@ -320,12 +320,14 @@ impl Requests {
         self.answers.wasted_bytes()
     }
 
-    /// The capability that was given a finished request, with the hash of the request's id and the time of its end.
-    pub(crate) fn handled(&self, slot: u32) -> Option<(u32, u64, i64)> {
+    /// The capability that was given a finished request, the hash of the request's id, the time of its end, and whether it
+    /// belongs to a workflow.
+    #[inline]
+    pub(crate) fn handled(&self, slot: u32) -> Option<(u32, u64, i64, bool)> {
         let entry = &self.entries[slot as usize];
         match (entry.handler, &entry.state) {
             (Handler::Capability(capability), State::Finished { finished_ns, .. }) if entry.delivered => {
-                Some((capability, entry.hash, *finished_ns))
+                Some((capability, entry.hash, *finished_ns, entry.correlated))
             }
             _ => None,
         }
@@ -518,10 +520,13 @@ impl Requests {
     ) -> Option<Box<Live>> {
         self.get(key)?;
         let slot = key.slot();
-        let answer = answer.map_or(AnswerPlace::FORGOTTEN, |answer| {
-            let id = answer.causation().unwrap_or_default();
-            self.answers.keep(answer.line(), id, answer.causation_place())
-        });
+        let answer = match answer {
+            Some(answer) => {
+                let id = answer.causation().unwrap_or_default();
+                self.answers.keep(answer.line(), id, answer.causation_place())
+            }
+            None => AnswerPlace::FORGOTTEN,
+        };
         let finished = State::Finished { answer, finished_ns: now_ns };
         let state = std::mem::replace(&mut self.entries[slot as usize].state, finished);
         self.live -= 1;
@@ -583,49 +588,55 @@ impl Requests {
 
     /// Forgets a remembered request; `own` is the window of its peer.
     pub(crate) fn forget(&mut self, slot: u32, own: &mut PeerWindow) {
-        self.forget_answer(slot, own);
-        let link = self.entries[slot as usize].all;
+        let entry = &self.entries[slot as usize];
+        let State::Finished { answer, .. } = entry.state else { return };
+        let (share, newer) = (entry.share as usize, entry.own.newer);
         if self.sweep == slot {
-            self.sweep = link.newer;
+            self.sweep = entry.all.newer;
+        }
+        if !answer.is_forgotten() {
+            self.answers.forget(answer);
+            self.note_answer_gone(share, slot, newer);
         }
         let mut all = self.window;
-        self.unlink(&mut all, slot, 0, |entry| &mut entry.all);
+        self.unlink(&mut all, slot, answer.len(), |entry| &mut entry.all);
         self.window = all;
-        let share = self.entries[slot as usize].share as usize;
         let mut window = self.shares[share].window;
-        self.unlink(&mut window, slot, 0, |entry| &mut entry.own);
+        self.unlink(&mut window, slot, answer.len(), |entry| &mut entry.own);
         self.shares[share].window = window;
         own.requests -= 1;
+        own.bytes -= answer.len();
         self.release(slot, own);
     }
 
-    /// Forgets the answer of a remembered request, which stays known. Among those of a share that is the oldest one.
+    /// Forgets the answer of a remembered request, which stays known.
     pub(crate) fn forget_answer(&mut self, slot: u32, own: &mut PeerWindow) {
-        let entry = &mut self.entries[slot as usize];
-        let State::Finished { answer: place, .. } = &mut entry.state else { return };
-        if place.is_forgotten() {
-            return;
-        }
-        // The answer has the id, by which the index compares.
-        let answer = *place;
         self.leave_index(slot);
         let entry = &mut self.entries[slot as usize];
-        if let State::Finished { answer, .. } = &mut entry.state {
-            *answer = AnswerPlace::FORGOTTEN;
+        let (share, newer) = (entry.share as usize, entry.own.newer);
+        let State::Finished { answer: place, .. } = &mut entry.state else { return };
+        let answer = std::mem::replace(place, AnswerPlace::FORGOTTEN);
+        if answer.is_forgotten() {
+            return;
         }
-        let (share, mut newer) = (entry.share as usize, entry.own.newer);
+        self.answers.forget(answer);
+        self.note_answer_gone(share, slot, newer);
+        self.shares[share].window.bytes -= answer.len();
+        self.window.bytes -= answer.len();
+        own.bytes -= answer.len();
+    }
+
+    /// Finds the oldest answer of a share anew when the one of `slot`, which stands before `newer`, is gone.
+    #[inline]
+    fn note_answer_gone(&mut self, share: usize, slot: u32, mut newer: u32) {
+        if self.shares[share].answered != slot {
+            return;
+        }
         // One that was too large to be kept may stand in between.
         while newer != NIL && self.has_lost_answer(newer) {
             newer = self.entries[newer as usize].own.newer;
         }
-        let share = &mut self.shares[share];
-        if share.answered == slot {
-            share.answered = newer;
-        }
-        share.window.bytes -= answer.len();
-        self.window.bytes -= answer.len();
-        own.bytes -= answer.len();
-        self.answers.forget(answer);
+        self.shares[share].answered = newer;
     }
 
     fn has_lost_answer(&self, slot: u32) -> bool {

@@ -21,6 +21,9 @@ const ROOM: usize = 16;
 /// How far below the next share, in parts of it, one may get before the next one pays.
 const FAIRNESS: usize = 64;
 
+/// So many commands of one share may go before it is compared with the next.
+const SEVERAL: usize = 4;
+
 /// How much may be left of something.
 #[derive(Clone, Copy)]
 struct Goal {
@@ -79,7 +82,9 @@ impl Kernel {
             while pays {
                 let PeerWindow { requests, bytes, .. } = self.peers.get(peer).window;
                 pays = if requests > goal.requests {
-                    self.forget_early(self.requests.oldest_of(share), peer)
+                    // Several at once, because this is what a busy client's commands come to.
+                    let count = (requests - goal.requests).min(SEVERAL);
+                    (0..count).all(|_| self.forget_early(self.requests.oldest_of(share), peer))
                 } else if bytes > goal.bytes {
                     self.forget_answer_early(self.requests.oldest_answer_of(share), peer)
                 } else {
@@ -150,13 +155,15 @@ impl Kernel {
     }
 
     /// The capability that had a request goes on to know it.
+    #[inline]
     fn keep_as_cause(&mut self, slot: u32) {
-        let Some((capability, hash, finished_ns)) = self.requests.handled(slot) else { return };
-        let correlation = self.requests.correlation(slot);
+        let Some((capability, hash, finished_ns, correlated)) = self.requests.handled(slot) else { return };
+        let correlation = if correlated { self.requests.correlation(slot) } else { None };
         self.note_handled(capability, hash, finished_ns, correlation.as_deref());
     }
 
     /// A capability had a request of which nothing else is remembered.
+    #[inline]
     pub(crate) fn note_handled(
         &mut self,
         capability: u32,
