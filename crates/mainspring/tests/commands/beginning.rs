@@ -66,6 +66,12 @@ fn works(language: &str) {
         let reply: Value = serde_json::from_str(stdout(&output)).unwrap();
         assert_eq!(reply, json!({ "text": format!("Hello, {name}!") }), "{language}");
     }
+    // What is written with spaces is the same message.
+    let reply = daemon.ask_from_python(&[json!({
+        "kind": "query", "type": "HelloThere.Greet", "data": { "name": "a: \"b\", {c}" },
+        "metadata": { "id": "with spaces", "timestamp": 0, "extra": [{ "id": "another" }] },
+    })]);
+    assert_eq!(reply["data"], json!({ "text": "Hello, a: \"b\", {c}!" }), "{language}: {reply}");
     let actors = daemon.ok(&["actors"]);
     let row: Vec<&str> =
         actors.lines().find(|row| row.starts_with("hello-there")).unwrap().split_whitespace().collect();

@@ -6,6 +6,20 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
+/// A client in Python: sends each message as `json.dumps` writes it, with spaces, and prints what comes back until one is answered.
+const PYTHON_CLIENT: &str = r#"
+import json, socket, sys
+daemon = socket.socket(socket.AF_UNIX)
+daemon.settimeout(30)
+daemon.connect("it.sock")
+for text in sys.argv[1:]:
+    daemon.sendall((json.dumps(json.loads(text)) + "\n").encode())
+for line in daemon.makefile():
+    print(line, end="")
+    if json.loads(line)["metadata"].get("causation") == json.loads(sys.argv[-1])["metadata"]["id"]:
+        break
+"#;
+
 /// A daemon that is ready.
 pub(crate) struct Real {
     folder: tempfile::TempDir,
@@ -56,6 +70,19 @@ impl Real {
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         self.command(arguments).stdin(Stdio::null()).output().unwrap()
+    }
+
+    /// Sends messages as a client in Python would, and returns the answer to the last of them.
+    pub(crate) fn ask_from_python(&self, messages: &[Value]) -> Value {
+        let output = Command::new("python3")
+            .args(["-c", PYTHON_CLIENT])
+            .args(messages.iter().map(Value::to_string))
+            .current_dir(self.folder())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).unwrap();
+        serde_json::from_str(text.lines().last().unwrap()).unwrap()
     }
 
     /// Stops the daemon where it is, until what this returns is dropped.

@@ -2,6 +2,7 @@
 
 use crate::fake::{command, stderr};
 use crate::guest_module::guest_module;
+use crate::real::Real;
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket, sockopt};
 use serde_json::{Value, json};
 use std::fs;
@@ -161,6 +162,21 @@ fn an_order_is_placed_paid_and_gets_its_receipt() {
     assert_eq!(shop.ask(&["query", "Order.List"]).unwrap()["orders"][0]["state"], json!("paid"));
     let again = shop.ask(&["send", "Order.Pay", &json!({ "order": order }).to_string()]).unwrap_err();
     assert!(again.contains("is paid"), "{again}");
+}
+
+#[test]
+fn receipts_are_printed_for_whoever_writes_json_with_spaces() {
+    let daemon = Real::start_with("native = []\nmanifests = ['receipts/capability.toml']", |folder| {
+        let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/shop/capabilities/receipts");
+        copy_folder(&example, &folder.join("receipts"), &|text| text);
+    });
+    let metadata = |id: &str| json!({ "id": id, "timestamp": 0 });
+    let paid = json!({ "kind": "event", "type": "Order.Paid", "data": { "order": "o 1" }, "metadata": metadata("e") });
+    // Only the type of the message itself counts.
+    let data = json!({ "type": "Order.Paid", "metadata": { "id": "none" } });
+    let count = json!({ "kind": "query", "type": "Receipt.Count", "data": data, "metadata": metadata("q") });
+    let reply = daemon.ask_from_python(&[paid, count]);
+    assert_eq!(reply["data"], json!({ "count": 1 }), "{reply}");
 }
 
 #[test]

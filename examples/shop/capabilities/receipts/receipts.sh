@@ -1,35 +1,44 @@
 # Prints a receipt for every order that was paid: a capability as a shell script.
-# Messages are one JSON object a line; the few fields needed here are cut out by sed.
+# Messages are one JSON object a line; sed and awk take them apart.
 
 count=0
 
-# The value of a member of this message whose value is plain text: field NAME
-field() {
-    printf '%s\n' "$message" | sed -n "s/.*\"$1\": *\"\([^\"\\\\]*\)\".*/\1/p"
+# Prints every member of the message $1 on a line of its own: its path, a space, and its value as JSON has it, such as
+#     data.order "o-1"
+# Spaces between the parts of a message, and the order of its members, mean nothing. Arrays are left out.
+members() {
+    printf '%s\n' "$1" | LC_ALL=C sed -E 's/^[[:space:]]*//; s/("([^"\\]|\\.)*"|[][{}:,]|[^][{}:,"[:space:]]+)[[:space:]]*/\1\
+/g' | LC_ALL=C awk '
+        /^[[{]$/ { path[depth + 1] = path[depth] key "."; depth++; key = ""; is_value = 0; next }
+        /^[]}]$/ { depth--; next }
+        /^:$/ { key = substr(last, 2, length(last) - 2); is_value = 1; next }
+        /^,$/ { is_value = 0; next }
+        { last = $0; if (is_value) print substr(path[depth] key, 2), $0 }'
 }
 
-# The id is a member of the metadata; data may have one of its own.
-id_of_message() {
-    printf '%s\n' "$message" | sed -n 's/.*"metadata": *{[^}]*"id": *"\([^"\\]*\)".*/\1/p'
+# member PATH: the value of a member of the current message; a string still has its quotes
+member() {
+    printf '%s\n' "$members" | sed -n "s/^$1 //p"
 }
 
-# say KIND TYPE DATA: what this message caused
+# say KIND TYPE DATA: what the current message caused
 said=0
 say() {
     said=$((said + 1))
-    printf '{"kind":"%s","type":"%s","data":%s,"metadata":{"id":"receipts-%s-%s","timestamp":%s000,"causation":"%s"}}\n' \
-        "$1" "$2" "$3" "$$" "$said" "$(date +%s)" "$(id_of_message)"
+    printf '{"kind":"%s","type":"%s","data":%s,"metadata":{"id":"receipts-%s-%s","timestamp":%s000,"causation":%s}}\n' \
+        "$1" "$2" "$3" "$$" "$said" "$(date +%s)" "$(member metadata.id)"
 }
 
 while IFS= read -r message; do
-    case $message in
-    *'"type":"Order.Paid"'*)
+    members=$(members "$message")
+    case $(member type) in
+    '"Order.Paid"')
         count=$((count + 1))
-        order=$(field order)
+        order=$(member data.order)
         echo "receipt $count for $order" >&2
-        say event Receipt.Printed "{\"order\":\"$order\",\"number\":$count}"
+        say event Receipt.Printed "{\"order\":$order,\"number\":$count}"
         ;;
-    *'"type":"Receipt.Count"'*)
+    '"Receipt.Count"')
         say reply Receipt.Count "{\"count\":$count}"
         ;;
     esac

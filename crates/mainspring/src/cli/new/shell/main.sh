@@ -1,34 +1,46 @@
 # {{name}}: a capability of Mainspring. Messages come in on standard input and go out on standard output, one JSON object a line.
 #
-# sed cuts out the two fields that are needed, still escaped as JSON has them, so that they can be put into an answer as they are. For anything
-# more, use jq.
+# sed and awk take a message apart. Values stay escaped as JSON has them, so that they can be put into an answer as they are.
+# For anything more, use jq.
 
-string='"(([^"\\]|\\.)*)"'
-
-# The id of a message, which is in its metadata.
-id_of() {
-    printf '%s\n' "$1" | sed -nE "s/.*\"metadata\": *\{(.*[{, ])?\"id\": *$string.*/\2/p"
+# Prints every member of the message $1 on a line of its own: its path, a space, and its value as JSON has it, such as
+#     metadata.id "q1"
+# Spaces between the parts of a message, and the order of its members, mean nothing. Arrays are left out.
+members() {
+    printf '%s\n' "$1" | LC_ALL=C sed -E 's/^[[:space:]]*//; s/("([^"\\]|\\.)*"|[][{}:,]|[^][{}:,"[:space:]]+)[[:space:]]*/\1\
+/g' | LC_ALL=C awk '
+        /^[[{]$/ { path[depth + 1] = path[depth] key "."; depth++; key = ""; is_value = 0; next }
+        /^[]}]$/ { depth--; next }
+        /^:$/ { key = substr(last, 2, length(last) - 2); is_value = 1; next }
+        /^,$/ { is_value = 0; next }
+        { last = $0; if (is_value) print substr(path[depth] key, 2), $0 }'
 }
 
-# The name in the data; the schema in the manifest lets nothing else be there.
-name_of() {
-    printf '%s\n' "$1" | sed -nE "s/.*\"data\": *\{ *\"name\": *$string *\}.*/\1/p"
+# member PATH: the value of a member of the current message; a string still has its quotes
+member() {
+    printf '%s\n' "$members" | sed -n "s/^$1 //p"
 }
 
-# reply TYPE DATA CAUSE
+# unquoted PATH: a string without its quotes
+unquoted() {
+    member "$1" | sed 's/^"//; s/"$//'
+}
+
+# reply TYPE DATA: answers the current message
 said=0
 reply() {
     said=$((said + 1))
-    printf '{"kind":"reply","type":"%s","data":%s,"metadata":{"id":"%s-%s-%s","timestamp":%s000,"causation":"%s"}}\n' \
-        "$1" "$2" "{{name}}" "$$-$started" "$said" "$(date +%s)" "$3"
+    printf '{"kind":"reply","type":"%s","data":%s,"metadata":{"id":"%s-%s-%s","timestamp":%s000,"causation":%s}}\n' \
+        "$1" "$2" "{{name}}" "$$-$started" "$said" "$(date +%s)" "$(member metadata.id)"
 }
 
 started=$(date +%s)
 
 # The loop ends when the input does: then the daemon is shutting down, or loads this program again.
 while IFS= read -r message; do
-    case $message in
-    *'"type":"{{Type}}.Greet"'*) reply {{Type}}.Greet "{\"text\":\"Hello, $(name_of "$message")!\"}" "$(id_of "$message")" ;;
+    members=$(members "$message")
+    case $(member type) in
+    '"{{Type}}.Greet"') reply {{Type}}.Greet "{\"text\":\"Hello, $(unquoted data.name)!\"}" ;;
     # Standard error goes to the daemon's log.
     *) printf 'unexpected: %s\n' "$message" >&2 ;;
     esac

@@ -18,4 +18,9 @@ query='{"kind":"query","type":"{{Type}}.Greet","data":{"name":"Ada"},"metadata":
 check '"kind":"reply"' "$query"
 check '"data":{"text":"Hello, Ada!"}' "$query"
 check '"causation":"q1"' "$query"
+
+# Others put spaces between the parts, and the members in another order.
+query='{"metadata": {"timestamp": 0, "id": "q2"}, "type" : "{{Type}}.Greet", "data": { "name": "Ada" }, "kind": "query"}'
+check '"data":{"text":"Hello, Ada!"}' "$query"
+check '"causation":"q2"' "$query"
 echo "all is well"
