@@ -1,6 +1,6 @@
 //! Messages for later: `Timer.Schedule`, `Timer.Cancel`, `Timer.List`.
 
-use crate::builtins::{Answer, Caller, Whole};
+use crate::builtins::{Answer, Caller, Whole, read};
 use crate::ids::Now;
 use crate::ingest::{Applicant, Refusal, is_reserved};
 use crate::kernel::{Job, Kernel, MS, ns};
@@ -123,7 +123,7 @@ impl Kernel {
         if self.is_ending() {
             return Err(Refusal::new(Failure::ShuttingDown, "the loop is shutting down"));
         }
-        let data: ScheduleData<'_> = request.data_as().map_err(|error| wrong(format!("data: {error}")))?;
+        let data: ScheduleData<'_> = read(request)?;
         let (repeat_ms, count) = (data.repeat.map(|Whole(ms)| ms), data.count.map(|Whole(count)| count));
         let (delay_ms, at_ms) = match (data.delay, data.at) {
             (Some(Whole(delay)), None) => (delay, None),
@@ -233,7 +233,7 @@ impl Kernel {
     }
 
     pub(crate) fn timer_cancel(&mut self, request: &Envelope, caller: Caller) -> Answer {
-        let data: CancelData = request.data_as().map_err(|error| wrong(format!("data: {error}")))?;
+        let data: CancelData = read(request)?;
         let slot = self.schedules.by_id.get(&(caller.peer, data.timer_id.into())).copied();
         if let Some(slot) = slot {
             self.remove_schedule(slot);

@@ -56,7 +56,8 @@ fn explain(request: &Envelope, error: &serde_json::Error) -> String {
     let validator = schema.and_then(|schema: serde_json::Value| Validator::of_data(&schema).ok());
     match validator.map(|validator| validator.check(request.data(), "")) {
         Some(Err(violation)) => violation.to_string(),
-        _ => format!("data: {error}"),
+        // The place in the text of the data means nothing to whoever wrote a message around it.
+        _ => format!("data: {}", error.to_string().split(" at line ").next().unwrap_or_default()),
     }
 }
 

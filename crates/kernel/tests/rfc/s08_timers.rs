@@ -36,6 +36,30 @@ fn s8_3_1_a_scheduled_command_is_sent_after_its_delay_with_a_fresh_id_and_its_ca
 }
 
 #[test]
+fn what_is_wrong_with_a_schedule_is_said_by_its_place_in_the_data() {
+    let mut world = memory();
+    let client = world.connect(1);
+    let event = |metadata: Value| json!({ "kind": "event", "type": "A.B", "data": 1, "metadata": metadata });
+    for (data_of_command, place) in [
+        (json!({ "delay": "5s", "message": event(json!({})) }), "data/delay: "),
+        (json!({ "delay": 1, "mesage": {} }), "data"),
+        (json!({ "delay": 1, "message": { "kind": "event" } }), "data/message: "),
+        (
+            json!({ "delay": 1, "message": event(json!({ "timeout": -1 })) }),
+            "data/message/metadata/timeout: ",
+        ),
+        (json!({ "delay": 1, "message": event(json!({ "correlation": 7 })) }), "data/message/metadata/corr"),
+    ] {
+        let answer = world.call(client, "command", "Timer.Schedule", data_of_command);
+        let text = data(&answer)["message"].as_str().unwrap().to_owned();
+        assert_eq!(code(&answer), 422, "{text}");
+        assert!(text.starts_with(place) && !text.contains("column"), "{place}: {text}");
+    }
+    let answer = world.call(client, "command", "Timer.Cancel", json!({ "timerId": 7 }));
+    assert!(data(&answer)["message"].as_str().unwrap().starts_with("data/timerId: "), "{answer:?}");
+}
+
+#[test]
 fn s8_3_1_two_schedules_of_the_same_message_do_not_collide() {
     let mut world = memory();
     let client = world.connect(1);
@@ -85,11 +109,18 @@ fn s8_3_1_whole_numbers_may_be_written_with_a_point_or_an_exponent() {
         world.pass_ms(ms);
         assert_eq!(world.take_written(client).len(), expected, "after {ms} more");
     }
-    for delay in [json!(0.5), json!(-1), json!(-1.0), json!(1e300), json!("1")] {
+    for (delay, words) in [
+        (json!(0.5), "data/delay: 0.5 is not of type \"integer\""),
+        (json!(-1), "data/delay: -1 is less than the minimum of 0"),
+        (json!(-1.0), "data/delay: -1.0 is less than the minimum of 0"),
+        (json!(1e300), "expected a whole number that is not negative"),
+        (json!("1"), "data/delay: \"1\" is not of type \"integer\""),
+    ] {
         let answer =
             world.call(client, "command", "Timer.Schedule", json!({ "delay": delay, "message": event }));
         assert_eq!(code(&answer), 422);
-        assert!(answer.data().contains("expected a whole number that is not negative"), "{}", answer.data());
+        let text = data(&answer)["message"].as_str().unwrap().to_owned();
+        assert!(text.contains(words) && !text.contains("column"), "{text}");
     }
 }
 
