@@ -76,7 +76,11 @@ impl Kernel {
             return;
         }
         let rest = self.requests.live_keys();
-        self.log(Level::Warn, format!("{} requests were not finished in time", rest.len()));
+        let text = match rest.len() {
+            1 => "1 request was not finished in time".to_owned(),
+            count => format!("{count} requests were not finished in time"),
+        };
+        self.log(Level::Warn, text);
         for key in rest {
             // An outcome that came in time is in the Completions lane, and will be delivered from there.
             if self.requests.get(key).is_some_and(|live| live.phase == Phase::Answering) {

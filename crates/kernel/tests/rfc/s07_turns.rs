@@ -156,6 +156,24 @@ fn s7_3_a_hastened_shutdown_answers_the_rest_and_ends_at_once() {
 }
 
 #[test]
+fn one_request_that_is_not_finished_in_time_is_told_as_one() {
+    for (count, words) in
+        [(1, "1 request was not finished in time"), (2, "2 requests were not finished in time")]
+    {
+        let mut world = World::booted(vec![manifest("echo", &["command:Echo.Say"])]);
+        let client = world.connect(1);
+        for number in 0..count {
+            world.ask(client, &line("command", "Echo.Say", &format!("c-{number}"), json!(1)));
+        }
+        world.kernel.shutdown("test", world.now);
+        world.kernel.hasten(world.now);
+        world.run();
+        let told = world.count(|effect| matches!(effect, Effect::Log { text, .. } if text == words));
+        assert_eq!(told, 1, "{words}");
+    }
+}
+
+#[test]
 fn s7_3_an_outcome_that_came_before_the_deadline_of_the_drain_is_delivered() {
     let mut world = World::booted(vec![manifest("echo", &["command:Echo.Say"])]);
     let client = world.connect(1);
