@@ -27,6 +27,28 @@ fn top_shows_lanes_rates_and_capabilities_once_where_there_is_no_terminal() {
 }
 
 #[test]
+fn top_gives_the_terminal_to_the_shell_while_it_is_stopped() {
+    let daemon = Real::start("");
+    let output = Command::new("python3")
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/commands/suspended.py"))
+        .args(["CAPABILITY", env!("CARGO_BIN_EXE_mainspring"), "top", "--interval", "50ms"])
+        .current_dir(daemon.folder())
+        .env_remove("MAINSPRING_SOCKET")
+        .env("TERM", "xterm")
+        .output()
+        .unwrap();
+    let expected = "stopped True
+restored True
+left the screen True
+entered again True
+quiet again True
+exit 0
+restored at the end True
+";
+    assert_eq!(stdout(&output), expected, "{}", stderr(&output));
+}
+
+#[test]
 fn top_gives_the_terminal_back_however_it_ends() {
     let daemon = Real::start("");
     for how in ["q", "SIGINT", "SIGTERM", "SIGHUP"] {

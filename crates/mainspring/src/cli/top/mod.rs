@@ -29,9 +29,9 @@ Where the output is no terminal, or a dumb one (TERM=dumb), it looks once as wel
 LATENCY, P50 and P99 are of requests that capabilities were given, from being taken to their outcome, over the last 10 to 20 seconds. They are as fine \
 as a turn of the loop: what native code answers in the same turn took no time.
 
-Keys: q ends it.
+Keys: q ends it; Ctrl-Z stops it, and `fg` has it go on.
 
-Exit code: 0 it was ended or looked once, 1 the daemon has ended,  refuses or does not answer, 2 the command line makes no sense, 3 no daemon.";
+Exit code: 0 it was ended or looked once, 1 the daemon has ended, refuses or does not answer, 2 the command line makes no sense, 3 no daemon.";
 
 /// The shortest time between two looks: looking costs the daemon something too.
 const INTERVAL_MIN: Duration = Duration::from_millis(50);
@@ -79,7 +79,7 @@ fn live(arguments: &Arguments) -> Result<ExitCode, Failure> {
     // Whatever happens from here on, dropping the screen puts the terminal back.
     let mut screen = Screen::open()?;
     screen.show(&watcher.page(true))?;
-    let state = Rc::new(RefCell::new((watcher, screen, Ok(()))));
+    let state: Live = Rc::new(RefCell::new((watcher, screen, Ok(()))));
     let keys = state.clone();
     reactor
         .watch_raw(0, ())
@@ -108,11 +108,34 @@ fn live(arguments: &Arguments) -> Result<ExitCode, Failure> {
             let _ = screen.show(&watcher.page(true));
         })
         .map_err(loop_failed)?;
+    watch_job_control(&reactor, &state).map_err(loop_failed)?;
     let ended = reactor.run().map_err(loop_failed);
     let outcome = std::mem::replace(&mut state.borrow_mut().2, Ok(()));
     state.borrow_mut().1.close();
     ended.and(outcome)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What is shown, where, and why it ended if it had to.
+type Live = Rc<RefCell<(Watcher, Screen, Result<(), Failure>)>>;
+
+/// The stop key and `fg`. The terminal is the shell's while this process is stopped, whoever stopped it.
+fn watch_job_control(reactor: &Reactor, state: &Live) -> Result<(), mainspring_reactor::Error> {
+    let stopped = state.clone();
+    reactor.on_signal(Signal::from_raw(libc::SIGTSTP), move |_| {
+        stopped.borrow_mut().1.close();
+        // The stop key's own signal is ours now; this one stops everybody.
+        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP);
+    })?;
+    let resumed = state.clone();
+    reactor.on_signal(Signal::from_raw(libc::SIGCONT), move |event| {
+        let (watcher, screen, outcome) = &mut *resumed.borrow_mut();
+        if let Err(error) = screen.reopen().and_then(|()| screen.show(&watcher.page(true))) {
+            *outcome = Err(error.into());
+            event.reactor().stop();
+        }
+    })?;
+    Ok(())
 }
 
 /// Asks the daemon how it is.

@@ -22,16 +22,24 @@ pub(super) struct Screen {
 
 impl Screen {
     pub(super) fn open() -> io::Result<Screen> {
-        let before = tcgetattr(io::stdin())?;
-        let mut quiet = before.clone();
+        let mut screen = Screen { before: None };
+        screen.reopen()?;
+        Ok(screen)
+    }
+
+    /// Takes the terminal again after somebody else had it. A background process that tries is stopped until it is in the
+    /// foreground.
+    pub(super) fn reopen(&mut self) -> io::Result<()> {
+        let now = tcgetattr(io::stdin())?;
+        let mut quiet = now.clone();
         // Keys come one by one and are not shown; the interrupt key still interrupts.
         quiet.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
         quiet.special_codes[SpecialCodeIndex::VMIN] = 0;
         quiet.special_codes[SpecialCodeIndex::VTIME] = 0;
         tcsetattr(io::stdin(), OptionalActions::Now, &quiet)?;
-        let screen = Screen { before: Some(before) };
-        write(ENTER)?;
-        Ok(screen)
+        // Whoever was stopped without having closed the screen knows already how the terminal was.
+        self.before.get_or_insert(now);
+        write(ENTER)
     }
 
     /// Shows a page, cut to what fits.
@@ -60,7 +68,7 @@ impl Screen {
         }
     }
 
-    /// Gives the terminal back.
+    /// Gives the terminal back, at the end or for a while.
     pub(super) fn close(&mut self) {
         if let Some(before) = self.before.take() {
             let _ = write(LEAVE);

@@ -110,6 +110,7 @@ fn actors(now: &Sample, colour: bool) -> String {
         "FOR",
         "MAILBOX",
         "IN HAND",
+        "OVERDUE",
         "HANDLED",
         "P50",
         "P99",
@@ -128,6 +129,7 @@ fn actors(now: &Sample, colour: bool) -> String {
             text::span(actor["sinceMs"].as_u64().unwrap_or(0)),
             number("mailbox"),
             number("inFlight"),
+            number("overdue"),
             number("handled"),
             time(&actor["latencyNs"]["p50"]),
             time(&actor["latencyNs"]["p99"]),
@@ -138,7 +140,8 @@ fn actors(now: &Sample, colour: bool) -> String {
     }
     let table = text::table(&rows);
     let shown = table.lines().enumerate().map(|(at, line)| {
-        let unwell = at > 0 && list.get(at - 1).is_some_and(|actor| actor["state"] != "up");
+        let is_unwell = |actor: &&Value| actor["state"] != "up" || actor["overdue"].as_u64() > Some(0);
+        let unwell = at > 0 && list.get(at - 1).is_some_and(is_unwell);
         match (colour, at, unwell) {
             (true, 0, _) => format!("{BOLD}{line}{PLAIN}\n"),
             (true, _, true) => format!("{RED}{line}{PLAIN}\n"),
