@@ -6,6 +6,16 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+#[test]
+fn the_release_program_carries_no_debug_information_and_the_readme_tells_of_the_first_build() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let manifest = fs::read_to_string(root.join("Cargo.toml")).unwrap();
+    let profile = manifest.split("[profile.release]\n").nth(1).unwrap().split("\n[").next().unwrap();
+    assert!(profile.contains("strip = \"debuginfo\""), "170 MB instead of some 30: {profile}");
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    assert!(readme.contains("about 8.5 minutes on two cores"));
+}
+
 /// The files of a page: after a line "File `NAME`:" a block of code.
 fn files(page: &str) -> Vec<(&str, String)> {
     let mut lines = page.lines();
