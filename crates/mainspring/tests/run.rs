@@ -65,7 +65,7 @@ fn a_limit_ends_a_spinning_guest_with_137_and_its_name() {
     let output = mainspring().args(["run", "--cpu-max", "20ms", "--stats"]).arg(&guest).output().unwrap();
     expect(&output, 137);
     let said = text(&output.stderr);
-    assert!(said.contains("cpu-total") && said.contains("preempted"), "{said}");
+    assert!(said.contains("used up its limit: --cpu-max") && said.contains("preempted"), "{said}");
 }
 
 #[test]

@@ -151,7 +151,7 @@ impl Message {
             correlation: self.correlation.as_deref().map(Text::from),
             ..Draft::new(kind, type_name, data)
         };
-        draft.check().map_err(|(field, reason)| Failure::Usage(format!("{field} {reason}")))?;
+        draft.check().map_err(|(field, reason)| Failure::Usage(format!("{field}: {reason}")))?;
         Ok(draft)
     }
 

@@ -1,5 +1,6 @@
 //! `mainspring run`: one guest, in the foreground.
 
+use super::target::EXIT_SIGNALLED;
 use super::{folder, units, warnings};
 use crate::CodeCache;
 use mainspring_host::{
@@ -17,8 +18,6 @@ use std::time::Duration;
 const EXIT_TRAPPED: u8 = 134;
 /// The exit code of a guest that was killed or used up a limit, as of a process that was.
 const EXIT_KILLED: u8 = 137;
-/// Signals end a guest with this and the signal's number.
-const EXIT_SIGNALLED: u8 = 128;
 /// How long a guest may take to finish once it was asked to.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -241,13 +240,27 @@ fn exit_code(exit: &Exit, signalled: Option<Signal>) -> ExitCode {
         (_, Some(signal)) => ExitCode::from(EXIT_SIGNALLED.wrapping_add(signal.as_raw() as u8)),
         (Exit::Returned(code), None) => ExitCode::from((code & 0xFF) as u8),
         (Exit::OverLimit(limit), None) => {
-            eprintln!("mainspring: the guest used up its limit: {}", limit.name());
+            eprintln!("mainspring: the guest used up its limit: {}", name_of(*limit));
             ExitCode::from(EXIT_KILLED)
         }
         (_, None) => {
             eprintln!("mainspring: the guest was killed");
             ExitCode::from(EXIT_KILLED)
         }
+    }
+}
+
+/// A limit as the command line calls it; those that it cannot set have a name of their own.
+fn name_of(limit: Limit) -> &'static str {
+    match limit {
+        Limit::Memory => "--memory-max",
+        Limit::CpuTotal => "--cpu-max",
+        Limit::Handles => "--handles-max",
+        Limit::Watches => "--watches-max",
+        Limit::Timers => "--timers-max",
+        Limit::BufferedBytes => "--buffered-max",
+        Limit::Bandwidth => "--bandwidth-max",
+        other => other.name(),
     }
 }
 
@@ -262,6 +275,6 @@ fn print_stats(stats: &GuestStats) {
     eprintln!("CPU time         {:?} ({} times preempted)", stats.cpu_time, stats.preemptions);
     eprintln!("memory           {} KiB", stats.memory_bytes / 1024);
     for limit in Limit::ALL.into_iter().filter(|limit| stats.refused(*limit) > 0) {
-        eprintln!("refused          {} by the limit {}", stats.refused(limit), limit.name());
+        eprintln!("refused          {} by the limit {}", stats.refused(limit), name_of(limit));
     }
 }

@@ -3,11 +3,14 @@
 use crate::client::{Address, Client, ClientError, Flags, Patience};
 use crate::units;
 use mainspring_message::{Draft, Envelope, Json, Kind};
+use mainspring_reactor::Signal;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+/// Signals end a command with this and the signal's number.
+pub(super) const EXIT_SIGNALLED: u8 = 128;
 /// The command line makes no sense.
 pub(super) const EXIT_USAGE: u8 = 2;
 /// There is no daemon to talk to.
@@ -76,6 +79,9 @@ pub(super) enum Failure {
     /// The daemon answered with an error.
     #[error("{0}")]
     Refused(String),
+    /// A signal ended it before it was done.
+    #[error("interrupted")]
+    Interrupted(Signal),
     #[error("cannot write to standard output: {0}")]
     Output(#[from] std::io::Error),
 }
@@ -99,6 +105,9 @@ impl Failure {
         match self {
             Failure::Client(error) => ExitCode::from(exit_code(error)),
             Failure::Usage(_) => ExitCode::from(EXIT_USAGE),
+            Failure::Interrupted(signal) => {
+                ExitCode::from(EXIT_SIGNALLED.wrapping_add(signal.as_raw() as u8))
+            }
             _ => ExitCode::FAILURE,
         }
     }

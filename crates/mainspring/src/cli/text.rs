@@ -22,7 +22,7 @@ pub(super) fn error_line(error: &Envelope) -> String {
     // Only where it makes a difference: these may have done their work all the same.
     let unsure = matches!(
         Failure::from_type_name(error.type_name()),
-        Some(Failure::Timeout | Failure::ActorCrash | Failure::ActorFault)
+        Some(Failure::Timeout | Failure::ActorCrash | Failure::ActorFault | Failure::ShuttingDown)
     );
     let started = match data["started"].as_str() {
         Some("yes") if unsure => "; it had been started, so effects may have happened",
@@ -206,6 +206,10 @@ mod tests {
         assert_eq!(
             line("Sys.Timeout", "no"),
             "Sys.Timeout (504): no\\u{1b}way; it had not been started, so sending it again is safe"
+        );
+        assert_eq!(
+            line("Sys.ShuttingDown", "yes"),
+            "Sys.ShuttingDown (504): no\\u{1b}way; it had been started, so effects may have happened"
         );
         assert_eq!(line("Sys.RoutingError", "no"), "Sys.RoutingError (504): no\\u{1b}way");
     }

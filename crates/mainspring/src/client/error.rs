@@ -106,7 +106,7 @@ pub enum ClientError {
     #[error("the daemon wrote something that is not a message: {0}")]
     NotAMessage(String),
     /// The message to send breaks the rules of messages.
-    #[error("{field} {reason}")]
+    #[error("{field}: {reason}")]
     BadMessage {
         /// Which part of it.
         field: &'static str,

@@ -65,7 +65,7 @@ fn bench_leaves_no_daemon_and_no_folder_behind_when_a_signal_ends_it() {
         let limit = Timespec { tv_sec: 60, tv_nsec: 0 };
         assert_eq!(poll(&mut ended, Some(&limit)), Ok(1), "{signal:?}: the daemon goes on");
         if signal != Signal::KILL {
-            assert_eq!(status.code(), Some(1), "{signal:?}");
+            assert_eq!(status.code(), Some(128 + signal.as_raw()), "{signal:?}");
             assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{signal:?}");
         }
     }

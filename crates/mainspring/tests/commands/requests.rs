@@ -101,14 +101,14 @@ fn an_error_is_one_line_on_standard_error_and_exit_code_1() {
 fn what_makes_no_sense_is_refused_before_any_daemon_is_asked() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, words) in [
-        (&["send", "memory"][..], "type"),
+        (&["send", "memory"][..], "mainspring: type: "),
         (&["send", "Memory.Set", "{key: 1}"], "data: not JSON at byte 1"),
         (&["send", "Memory.Set", "1 2"], "data: not JSON at byte 2: expected nothing more after the value"),
         (&["send", "Memory.Set", "01"], "nothing more after the value"),
         (&["send", "Memory.Set", "--file", "nowhere"], "cannot read nowhere"),
         (&["send", "Memory.Set", "--file", "/dev/zero"], "/dev/zero is longer than 64 MiB"),
         (&["send", "Memory.Set", "-"], "standard input is empty"),
-        (&["send", "Memory.Set", "--id", ""], "metadata.id must not be empty"),
+        (&["send", "Memory.Set", "--id", ""], "metadata.id: must not be empty"),
         (&["send", "Memory.Set", "--timeout", "5"], "needs a unit of time"),
         (&["send"], "TYPE"),
         (&["watch", "--count", "0"], "count"),
@@ -188,7 +188,7 @@ fn actors_are_listed_for_people_and_for_programs() {
     };
     let output = serve().run(&["actors"]);
     let row: Vec<&str> = stdout(&output).lines().nth(1).unwrap().split_whitespace().collect();
-    assert_eq!(row, ["memory", "up", "5ms", "0", "0", "3", "0", "0", "1"]);
+    assert_eq!(row, ["memory", "up", "5ms", "0", "0", "0", "3", "0", "0", "1"]);
     let output = serve().run(&["actors", "--json"]);
     assert_eq!(serde_json::from_str::<serde_json::Value>(stdout(&output)).unwrap(), data);
 }

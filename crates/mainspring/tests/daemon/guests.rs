@@ -161,7 +161,7 @@ fn a_guest_that_uses_up_its_cpu_time_is_ended_for_that() {
     let mut client = daemon.connect();
     let outcome = client.ask("command", "Hostile.Do", json!(["spin"]));
     assert_eq!(code(&outcome), 502);
-    assert!(message_of(&outcome).contains("it used up its limit cpu-total"), "{outcome}");
+    assert!(message_of(&outcome).contains("it used up its limit: limits.cpu"), "{outcome}");
     check_neighbours(&mut client);
     daemon.end();
 }

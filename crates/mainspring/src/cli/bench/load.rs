@@ -62,18 +62,19 @@ impl Outcome {
 /// Where cases are run: a loop that a signal stops.
 pub(super) struct Stage {
     reactor: Reactor,
-    interrupted: Rc<Cell<bool>>,
+    /// The signal that came, if one did.
+    interrupted: Rc<Cell<Option<Signal>>>,
 }
 
 impl Stage {
     /// From here on a signal ends no more than the measurement, so that what was started for it can be ended too.
     pub(super) fn new() -> Result<Stage, Failure> {
         let reactor = Reactor::new().map_err(failed)?;
-        let interrupted = Rc::new(Cell::new(false));
+        let interrupted: Rc<Cell<Option<Signal>>> = Rc::default();
         for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
             let interrupted = interrupted.clone();
             let stop = move |event: &mainspring_reactor::SignalEvent<'_>| {
-                interrupted.set(true);
+                interrupted.set(Some(event.signal()));
                 event.reactor().stop();
             };
             reactor.on_signal(signal, stop).map_err(failed)?;
@@ -94,8 +95,8 @@ impl Stage {
             let left = time - start.elapsed().min(time);
             self.reactor.after(step.min(left), Handle::stop).map_err(failed)?;
             self.reactor.run().map_err(failed)?;
-            if self.interrupted.get() {
-                return Err(Failure::Refused("interrupted".into()));
+            if let Some(signal) = self.interrupted.get() {
+                return Err(Failure::Interrupted(signal));
             }
             tell(start.elapsed().as_secs_f64() / time.as_secs_f64().max(1e-9), &tally.borrow());
         }

@@ -3,6 +3,7 @@
 use super::super::clients::{Clients, Entry};
 use super::super::wire::Wire;
 use super::listener::Listener;
+use crate::socket_path::SOCKET_PATH_BYTES_MAX;
 use mainspring_reactor::Handle;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -177,7 +178,8 @@ fn describe(path: &Path, error: &Errno) -> String {
     match *error {
         Errno::NAMETOOLONG => {
             format!(
-                "{} is too long for a socket (100 bytes or so); choose another with --socket",
+                "{} is too long for a socket, whose path has at most {SOCKET_PATH_BYTES_MAX} bytes; choose another \
+                 with --socket",
                 path.display()
             )
         }
