@@ -62,6 +62,113 @@ fn problems_of(text: &str) -> Vec<String> {
     problems(folder.path())
 }
 
+/// The warnings of a configuration that can be used: message and place of each.
+fn warnings(folder: &Path) -> Vec<String> {
+    let output = check(folder, &["--quiet"]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    let mut found = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let Some(message) = line.strip_prefix("warning: ") else { continue };
+        let place = lines.next().unwrap().trim_start().strip_prefix("--> ").unwrap();
+        found.push(format!("{place}: {message}"));
+    }
+    found
+}
+
+#[test]
+fn a_misspelt_keyword_of_a_schema_is_a_warning_with_a_suggestion() {
+    let folder = folder();
+    write(folder.path(), "mainspring.toml", "manifests = ['a.toml']\n");
+    write(
+        folder.path(),
+        "a.toml",
+        "id = 'a'
+description = 'A.'
+outbound = 'out.json'
+[inbound.properties]
+kind = { const = 'query' }
+type = { const = 'App.Greet' }
+[inbound.properties.data]
+propertys = { name = { type = 'string', minLenght = 1 } }
+x-note = 'mine'
+properties = { propertys = { type = 'string' } }
+[program]
+process = ['cat']
+",
+    );
+    write(folder.path(), "out.json", "{ \"anyOf\": [true, { \"not\": { \"zzz\": 1 } }] }");
+    assert_eq!(
+        warnings(folder.path()),
+        [
+            "a.toml:8:1: `propertys` is no keyword of JSON Schema and checks nothing; did you mean `properties`?",
+            "out.json:1:30: `zzz` is no keyword of JSON Schema and checks nothing; if it is a note of yours, write \
+             `x-zzz`",
+        ]
+    );
+    let output = check(folder.path(), &[]);
+    assert!(stdout(&output).starts_with("mainspring.toml: it can be used, with 2 warnings\n"), "{output:?}");
+}
+
+#[test]
+fn a_script_that_is_not_there_is_a_warning() {
+    let folder = folder();
+    write(folder.path(), "mainspring.toml", "manifests = ['a/a.toml']\n");
+    let manifest = GREETER.replace("[\"sh\", \"-c\", \"cat\"]", "[\"sh\", \"mian.sh\"]");
+    write(folder.path(), "a/a.toml", &manifest);
+    write(folder.path(), "a/main.sh", "cat");
+    let found = warnings(folder.path());
+    assert_eq!(found, ["a/a.toml:5:30: sh will find no file a/mian.sh; did you mean `main.sh`?"]);
+    write(folder.path(), "a/a.toml", &manifest.replace("mian", "main"));
+    assert_eq!(warnings(folder.path()), Vec::<String>::new());
+}
+
+#[test]
+fn a_token_in_a_file_that_others_may_read_is_a_warning() {
+    let folder = folder();
+    let text = "[[listen]]\ntcp = '127.0.0.1:0'\ntokens = [{ name = 'x', token = '0123456789abcdef' }]\n";
+    write(folder.path(), "mainspring.toml", text);
+    let allow = |mode: u32| {
+        let file = folder.path().join("mainspring.toml");
+        fs::set_permissions(file, fs::Permissions::from_mode(mode)).unwrap();
+        warnings(folder.path())
+    };
+    for mode in [0o644, 0o640, 0o604] {
+        let found = allow(mode);
+        assert_eq!(found.len(), 1, "{mode:o}: {found:?}");
+        assert!(found[0].starts_with("mainspring.toml:3:25: other users may read this file"), "{found:?}");
+        assert!(found[0].contains("chmod 600 mainspring.toml"), "{found:?}");
+        let shown = String::from_utf8(check(folder.path(), &[]).stderr).unwrap();
+        assert!(!shown.contains("0123456789abcdef"), "a log may be read by even more: {shown}");
+    }
+    assert_eq!(allow(0o600), Vec::<String>::new());
+}
+
+#[test]
+fn a_warning_beside_an_error_is_shown_and_not_counted() {
+    let folder = folder();
+    let manifest = GREETER.replace("[\"sh\", \"-c\", \"cat\"]", "[\"sh\", \"gone.sh\"]");
+    write(folder.path(), "mainspring.toml", "manifests = ['a.toml']\nnatve = []\n");
+    write(folder.path(), "a.toml", &manifest);
+    let output = check(folder.path(), &[]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("warning: sh will find no file"), "{text}");
+    assert!(text.ends_with("the configuration has an error\n"), "{text}");
+}
+
+#[test]
+fn a_second_capability_of_the_same_id_is_told_where_the_first_one_is() {
+    let capability = format!("[[capability]]{GREETER}");
+    let found = problems_of(&format!("{capability}\n{}", capability.replace("Greet\"", "Other\"")));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0].ends_with("has the id \"greeter\" too: greeter in mainspring.toml, line 1"),
+        "{found:?}"
+    );
+}
+
 #[test]
 fn without_a_file_the_defaults_are_checked() {
     let folder = folder();
@@ -112,6 +219,7 @@ level = "debug"
 format = "json"
 "#,
     );
+    fs::set_permissions(folder.path().join("mainspring.toml"), fs::Permissions::from_mode(0o600)).unwrap();
     write(folder.path(), "alice.token", "fedcba9876543210\n");
     fs::set_permissions(folder.path().join("alice.token"), fs::Permissions::from_mode(0o600)).unwrap();
     write(folder.path(), "capabilities/greeter/capability.toml", GREETER);

@@ -1,6 +1,7 @@
 //! `mainspring check`: reads a configuration as `up` would, and says what is wrong with it.
 
-use crate::config::{self, ConfigError, Overrides};
+use super::text;
+use crate::config::{self, Checked, ConfigError, Overrides};
 use crate::protocol;
 use crate::settings::{Capability, Door, Program, Settings};
 use mainspring_kernel::schema::discover;
@@ -20,14 +21,17 @@ Examples:
 
 Nothing is run. Guests are compiled, as `up` would, and the code is kept for it.
 
-Exit code: 0 all is well, 1 something is wrong (every problem is shown with its place), 2 the file cannot be read.";
+What is most likely not meant, such as a word in a schema that JSON Schema does not know, a script that is not there, or a token in a file that others \
+may read, is a warning on standard error: it does not change the exit code.
+
+Exit code: 0 it can be used, 1 something is wrong (every problem is shown with its place), 2 the file cannot be read.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
     /// The file to check [default: mainspring.toml in this folder; without one, the built-in defaults].
     file: Option<PathBuf>,
-    /// Say nothing if all is well.
+    /// Say nothing but what is wrong.
     #[arg(short, long)]
     quiet: bool,
     /// Print a page of the documentation that is made from the code, as Markdown, and check nothing.
@@ -53,10 +57,15 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     }
     let file = config::file_to_load(arguments.file.as_deref());
     match config::check(arguments.file.as_deref(), &Overrides::default()) {
-        Ok(_) if arguments.quiet => ExitCode::SUCCESS,
-        Ok(settings) => {
+        Ok(Checked { settings, warnings }) => {
+            for warning in &warnings {
+                eprintln!("{warning}\n");
+            }
+            if arguments.quiet {
+                return ExitCode::SUCCESS;
+            }
             let name = file.map_or("the built-in defaults".into(), |path| path.display().to_string());
-            super::output::print(&summary(&name, &settings))
+            super::output::print(&summary(&name, &settings, warnings.len()))
         }
         Err(error) => {
             eprintln!("{error}");
@@ -70,8 +79,12 @@ fn exit_code(error: &ConfigError) -> ExitCode {
 }
 
 /// What would be run, for people.
-fn summary(name: &str, settings: &Settings) -> String {
-    let mut text = format!("{name}: all is well\n\n");
+fn summary(name: &str, settings: &Settings, warnings: usize) -> String {
+    let verdict = match warnings as u64 {
+        0 => "all is well".to_owned(),
+        count => format!("it can be used, with {}", text::count(count, "warning", "warnings")),
+    };
+    let mut text = format!("{name}: {verdict}\n\n");
     for (at, door) in settings.doors.iter().enumerate() {
         let heading = if at == 0 { "listens" } else { "" };
         let _ = writeln!(text, "  {heading:<13} {}", describe_door(door));

@@ -4,7 +4,7 @@ use super::file::ManifestFile;
 use super::problem::{Place, Source};
 use super::sources::Sources;
 use super::tree::{Node, Value};
-use super::{glob, programs, read};
+use super::{glob, keywords, programs, read};
 use crate::native::native_names;
 use crate::settings::Capability;
 use mainspring_kernel::{Manifest, RestartPolicy};
@@ -116,6 +116,9 @@ impl<'a> Loader<'a> {
         };
         let inbound = self.schema(source, node, "inbound");
         let outbound = self.schema(source, node, "outbound");
+        for (source, schema) in [&inbound, &outbound].into_iter().flatten() {
+            keywords::verify(source, schema, self.sources);
+        }
         let program = programs::read(source, node, self.sources);
         let (Some(file), Some(restart), Some(program), Some(inbound)) = (file, restart, program, inbound)
         else {

@@ -10,6 +10,7 @@ use crate::settings::Door;
 use crate::socket_path::SOCKET_PATH_BYTES_MAX;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -129,6 +130,11 @@ fn tcp(
         match secret(token, source) {
             Err((key, message)) => sources.problem(&place(key), message),
             Ok(secret) => {
+                if token.token.is_some() && is_read_by_others(&source.path) {
+                    let key = node.entry("token").map_or(&node.span, |entry| &entry.key_span);
+                    let place = Place { source: source.clone(), span: key.clone() };
+                    sources.warn_hiding(&secret, &place, readable_token(source));
+                }
                 if tokens.iter().any(|(name, _)| *name == token.name) {
                     sources.problem(&place("name"), format!("the name {:?} is there twice", token.name));
                 } else if tokens.iter().any(|(_, other)| *other == secret) {
@@ -140,6 +146,19 @@ fn tcp(
         }
     }
     Some(Door::Tcp { address, tokens })
+}
+
+/// Whether users other than its owner may read a file.
+fn is_read_by_others(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|about| about.permissions().mode() & 0o044 != 0)
+}
+
+fn readable_token(source: &Source) -> String {
+    let file = source.path.display();
+    format!(
+        "other users may read this file, and the token in it; `chmod 600 {file}`, or write `token_file` with \
+         the path of a file that only you may read"
+    )
 }
 
 /// The secret of a token, or the key at fault and what is wrong.

@@ -5,8 +5,10 @@
 //! - `read`: from trees to types, finding as many faults as one look can find.
 //! - `sources`: the files that were read, and the problems that were found so far.
 //! - `doors`, `capabilities`, `programs`: from types to settings.
+//! - `scripts`: the file that an interpreter is to run.
 //! - `bounds`: numbers that make no sense.
 //! - `verify`: what only all capabilities together can get wrong.
+//! - `keywords`: words in schemas that mean nothing.
 //! - `guests`: what only compiling can show.
 //! - `problem`: what is wrong, and how that is shown.
 //! - `reference`: the documentation.
@@ -18,10 +20,12 @@ mod file;
 mod glob;
 mod guests;
 mod json_text;
+mod keywords;
 mod problem;
 mod programs;
 mod read;
 mod reference;
+mod scripts;
 mod sources;
 mod toml_text;
 mod tree;
@@ -72,14 +76,23 @@ pub fn file_to_load(path: Option<&Path>) -> Option<PathBuf> {
 /// # Errors
 /// Everything that is wrong with the file, the manifests that it names and the programs that these name.
 pub fn load(path: Option<&Path>, overrides: &Overrides) -> Result<Settings, ConfigError> {
-    load_with(path, overrides, Guests::AreThere)
+    load_with(path, overrides, Guests::AreThere).map(|checked| checked.settings)
 }
 
-/// As [`load`], and compiles the guests too, which a daemon does once it runs.
+/// Settings that can be used, and what is most likely not meant in them.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// The settings.
+    pub settings: Settings,
+    /// The warnings, in the order of the files.
+    pub warnings: Vec<Problem>,
+}
+
+/// As [`load`], and compiles the guests too, which a daemon does once it runs; and says what is most likely not meant.
 ///
 /// # Errors
 /// As [`load`], and everything that is wrong with a guest before its first instruction.
-pub fn check(path: Option<&Path>, overrides: &Overrides) -> Result<Settings, ConfigError> {
+pub fn check(path: Option<&Path>, overrides: &Overrides) -> Result<Checked, ConfigError> {
     load_with(path, overrides, Guests::CanStart)
 }
 
@@ -90,14 +103,14 @@ enum Guests {
     CanStart,
 }
 
-fn load_with(path: Option<&Path>, overrides: &Overrides, guests: Guests) -> Result<Settings, ConfigError> {
+fn load_with(path: Option<&Path>, overrides: &Overrides, guests: Guests) -> Result<Checked, ConfigError> {
     let file = file_to_load(path).filter(|_| path.is_some() || !overrides.no_config);
-    let mut settings = match file {
+    let mut checked = match file {
         Some(path) => load_file(&path, guests)?,
-        None => defaults(),
+        None => Checked { settings: defaults(), warnings: Vec::new() },
     };
-    apply(overrides, &mut settings);
-    Ok(settings)
+    apply(overrides, &mut checked.settings);
+    Ok(checked)
 }
 
 /// What is run without any file: the Unix socket that the commands look for, and all native capabilities.
@@ -135,11 +148,13 @@ fn apply(overrides: &Overrides, settings: &mut Settings) {
     settings.log.format = overrides.log_format.unwrap_or(settings.log.format);
 }
 
-fn load_file(path: &Path, guests: Guests) -> Result<Settings, ConfigError> {
+fn load_file(path: &Path, guests: Guests) -> Result<Checked, ConfigError> {
     let mut sources = Sources::default();
     let settings = settings(path, guests, &mut sources);
     match settings {
-        Some(settings) if sources.problems.is_empty() => Ok(settings),
+        Some(settings) if sources.problems.is_empty() => {
+            Ok(Checked { settings, warnings: sources.into_warnings() })
+        }
         _ => Err(sources.into_error(path)),
     }
 }

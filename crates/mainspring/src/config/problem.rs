@@ -74,6 +74,8 @@ pub struct Problem {
     pub width: usize,
     /// The phase of the boot that fails of it.
     pub phase: Phase,
+    /// Whether it can be lived with: most likely it is not meant, but it can be.
+    pub is_warning: bool,
 }
 
 /// Columns of a line that are shown.
@@ -95,6 +97,7 @@ impl Problem {
             line_text: text[line_start..line_end].trim_end_matches('\r').to_owned(),
             width: text[start..end].trim_end().chars().count().max(1),
             phase: Phase::Load,
+            is_warning: false,
         }
     }
 
@@ -108,14 +111,16 @@ impl Problem {
             line_text: String::new(),
             width: 0,
             phase: Phase::Load,
+            is_warning: false,
         }
     }
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let severity = if self.is_warning { "warning" } else { "error" };
         if self.line == 0 {
-            return write!(f, "error: {}\n --> {}", self.message, self.path.display());
+            return write!(f, "{severity}: {}\n --> {}", self.message, self.path.display());
         }
         let number = self.line.to_string();
         let margin = " ".repeat(number.len());
@@ -130,7 +135,7 @@ impl fmt::Display for Problem {
             .collect();
         let before = self.column - 1 - skipped;
         let width = self.width.min(SHOWN_COLUMNS_MAX - before.min(SHOWN_COLUMNS_MAX - 1));
-        writeln!(f, "error: {}", self.message)?;
+        writeln!(f, "{severity}: {}", self.message)?;
         writeln!(f, "{margin}--> {}:{}:{}", self.path.display(), self.line, self.column)?;
         writeln!(f, "{margin} |")?;
         writeln!(f, "{number} | {shown}")?;
@@ -141,7 +146,7 @@ impl fmt::Display for Problem {
 /// Why a configuration cannot be used: everything that is wrong with it, as far as one look can tell.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct ConfigError {
-    /// The problems, in the order of the files.
+    /// The problems, in the order of the files; warnings are among them.
     pub problems: Vec<Problem>,
     /// Whether the file itself could not be read.
     pub unreadable: bool,
@@ -160,7 +165,7 @@ impl fmt::Display for ConfigError {
         for problem in &self.problems {
             writeln!(f, "{problem}\n")?;
         }
-        match self.problems.len() {
+        match self.problems.iter().filter(|problem| !problem.is_warning).count() {
             1 => write!(f, "the configuration has an error"),
             count => write!(f, "the configuration has {count} errors"),
         }

@@ -3,6 +3,7 @@
 use super::file::{NativeFile, ProcessFile, Size, WasmFile, WasmLimitsFile};
 use super::problem::{Place, Source};
 use super::read;
+use super::scripts;
 use super::sources::Sources;
 use super::tree::Node;
 use crate::files::reason;
@@ -58,6 +59,13 @@ impl Reader<'_> {
         self.sources.problem(&Place { source: self.source.clone(), span: span.clone() }, message);
     }
 
+    /// Something about one element of a list that is most likely not meant.
+    fn warn_in(&mut self, key: &str, at: usize, message: impl Into<String>) {
+        let element = self.node.get(key).and_then(|node| node.elements().get(at));
+        let span = element.map_or(&self.node.span, |node| &node.span);
+        self.sources.warn(&Place { source: self.source.clone(), span: span.clone() }, message);
+    }
+
     fn process(&mut self) -> Option<Program> {
         let file: ProcessFile = read::read(self.node, self.source, &mut self.sources.problems)?;
         let folder = file.folder.map_or(self.source.folder().to_path_buf(), |it| self.source.beside(it));
@@ -70,6 +78,8 @@ impl Reader<'_> {
             Some(command) => {
                 if let Err(message) = find_program(command, &folder) {
                     self.problem_in("process", 0, message);
+                } else if let Some((at, message)) = scripts::missing(&file.process, &folder) {
+                    self.warn_in("process", at, message);
                 }
             }
         }

@@ -156,17 +156,29 @@ impl de::Error for Fault {
     }
 }
 
+/// The longest word that is compared with the names that are known.
+const WORD_BYTES_MAX: usize = 256;
+
 /// Words that help: the nearest name, or all of them.
 pub(super) fn suggest(word: &str, known: &[&str]) -> String {
-    let nearest = known.iter().map(|name| (distance(word, name), name)).min();
-    match nearest {
-        Some((edits, name)) if edits <= 1 + name.len() / 4 => format!("did you mean `{name}`?"),
-        None => "nothing is known here".into(),
-        Some(_) => {
-            let names: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
-            format!("known are {}", names.join(", "))
-        }
+    if known.is_empty() {
+        return "nothing is known here".into();
     }
+    if let Some(name) = nearest(word, known) {
+        return format!("did you mean `{name}`?");
+    }
+    let names: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+    format!("known are {}", names.join(", "))
+}
+
+/// The name that was meant, if one is near enough.
+pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    // No name is this long, and comparing takes the time of the square.
+    if word.len() > WORD_BYTES_MAX {
+        return None;
+    }
+    let (edits, name) = known.iter().map(|name| (distance(word, name), *name)).min()?;
+    (edits <= 1 + name.len() / 4).then_some(name)
 }
 
 /// Characters to add, take away, change or swap with their neighbour.

@@ -16,6 +16,8 @@ pub(super) const FILE_BYTES_MAX: u64 = 16 << 20;
 #[derive(Debug, Default)]
 pub(super) struct Sources {
     pub(super) problems: Vec<Problem>,
+    /// What can be lived with.
+    warnings: Vec<Problem>,
     /// In the order in which they were opened.
     opened: Vec<Rc<Source>>,
     first_unreadable: bool,
@@ -88,15 +90,40 @@ impl Sources {
         self.problem(&Place { source: source.clone(), span: span.clone() }, message);
     }
 
-    /// All problems, by file in the order of opening, and by place.
-    pub(super) fn into_error(mut self, path: &Path) -> ConfigError {
-        let rank = |problem: &Problem| self.opened.iter().position(|source| source.path == problem.path);
-        self.problems.sort_by_key(|problem| (rank(problem), problem.line, problem.column));
-        self.problems.dedup();
-        if self.problems.is_empty() {
-            self.problems.push(Problem::of_file(path, "the file cannot be used"));
+    /// Something that is most likely not meant, and can be.
+    pub(super) fn warn(&mut self, place: &Place, message: impl Into<String>) {
+        self.warnings.push(Problem { is_warning: true, ..Problem::at(place, message) });
+    }
+
+    /// The same about a line with a secret, which is not shown: others may read what is written.
+    pub(super) fn warn_hiding(&mut self, secret: &str, place: &Place, message: impl Into<String>) {
+        self.warn(place, message);
+        if let Some(warning) = self.warnings.last_mut() {
+            warning.line_text = warning.line_text.replace(secret, "***");
         }
-        ConfigError { problems: self.problems, unreadable: self.first_unreadable }
+    }
+
+    /// All warnings, by file in the order of opening, and by place.
+    pub(super) fn into_warnings(mut self) -> Vec<Problem> {
+        let warnings = std::mem::take(&mut self.warnings);
+        self.in_order(warnings)
+    }
+
+    /// All problems, in the same order, and the warnings among them.
+    pub(super) fn into_error(mut self, path: &Path) -> ConfigError {
+        let mut problems = std::mem::take(&mut self.problems);
+        if problems.is_empty() {
+            problems.push(Problem::of_file(path, "the file cannot be used"));
+        }
+        problems.append(&mut self.warnings);
+        ConfigError { problems: self.in_order(problems), unreadable: self.first_unreadable }
+    }
+
+    fn in_order(&self, mut problems: Vec<Problem>) -> Vec<Problem> {
+        let rank = |problem: &Problem| self.opened.iter().position(|source| source.path == problem.path);
+        problems.sort_by_key(|problem| (rank(problem), problem.line, problem.column));
+        problems.dedup();
+        problems
     }
 }
 

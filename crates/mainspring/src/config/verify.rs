@@ -111,7 +111,10 @@ fn origin(found: &Found) -> String {
     match &found.capability.file {
         Some(path) => format!("{id} in {}", path.display()),
         None if found.inbound.is_none() => format!("the native {id}"),
-        None => format!("{id} at line {}", Problem::at(&found.place, "").line),
+        None => {
+            let Problem { path, line, .. } = Problem::at(&found.place, "");
+            format!("{id} in {}, line {line}", path.display())
+        }
     }
 }
 
