@@ -20,6 +20,7 @@ mod folder;
 pub mod native;
 pub mod protocol;
 pub mod settings;
+mod short_message;
 pub mod socket_path;
 mod units;
 

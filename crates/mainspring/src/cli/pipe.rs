@@ -2,8 +2,9 @@
 
 use super::output;
 use super::target::{Failure, Target};
-use crate::client::{ClientError, Lines, Patience, Stream, fresh_id, now_ms};
-use mainspring_message::{Draft, Envelope, Json, Kind};
+use crate::client::{ClientError, Lines, Patience, Stream, now_ms};
+use crate::short_message::completed;
+use mainspring_message::{Envelope, Kind};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -154,17 +155,6 @@ struct Named<'a> {
     kind: Cow<'a, str>,
 }
 
-/// A message without the part that nobody wants to write by hand.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Short<'a> {
-    kind: &'a str,
-    #[serde(rename = "type")]
-    type_name: &'a str,
-    #[serde(borrow)]
-    data: Option<&'a RawValue>,
-}
-
 /// Adds a line to what is sent; says whether it will be answered.
 fn take(
     line: &[u8],
@@ -175,7 +165,7 @@ fn take(
     if line.iter().all(u8::is_ascii_whitespace) {
         return Ok(false);
     }
-    match completed(line, timeout_ms) {
+    match completed(line, timeout_ms, now_ms()) {
         Some(message) => outgoing.extend_from_slice(message.as_bytes()),
         // Only what could not even be answered is refused here: the daemon's words about everything else are better.
         None if serde_json::from_slice::<&RawValue>(line).is_err() => {
@@ -187,17 +177,6 @@ fn take(
     // Nobody answers an event or an error; whatever is no message at all is answered with an error.
     let is_silent = |kind: &str| matches!(Kind::from_wire(kind), Some(Kind::Event | Kind::Error));
     Ok(!serde_json::from_slice::<Named<'_>>(line).is_ok_and(|named| is_silent(&named.kind)))
-}
-
-/// The message of a line that has no metadata.
-fn completed(line: &[u8], timeout_ms: Option<u64>) -> Option<String> {
-    let short: Short<'_> = serde_json::from_slice(line).ok()?;
-    let data = Json::parse(short.data.map_or("{}", RawValue::get)).ok()?;
-    let kind = Kind::from_wire(short.kind)?;
-    let mut draft = Draft::new(kind, short.type_name, data);
-    draft.timeout_ms = timeout_ms.filter(|_| matches!(kind, Kind::Command | Kind::Query));
-    draft.check().ok()?;
-    Some(draft.compose(&fresh_id(), now_ms(), &mut String::new()).line().to_owned())
 }
 
 /// Prints what comes back until the daemon hangs up, and says how many bytes that was.

@@ -14,6 +14,8 @@ Examples:
   mainspring up --socket /run/app/bus.sock --json
   mainspring up --batch < requests.ndjson > answers.ndjson
 
+A line of a batch without `metadata` gets an id and a timestamp, as with `mainspring pipe`.
+
 Signals: INT and TERM end it, after what was accepted is answered; a second one ends it at once; HUP reads the configuration again.
 
 Exit code: 0 it ended as it was told to, 1 it could not start or had to stop, 2 the command line makes no sense.";

@@ -54,6 +54,28 @@ fn a_last_line_without_a_line_break_counts() {
 }
 
 #[test]
+fn a_batch_takes_a_line_without_metadata_as_pipe_does() {
+    let lines = "{\"kind\":\"command\",\"type\":\"Memory.Set\",\"data\":{\"key\":\"a\",\"value\":1}}
+{\"kind\":\"query\",\"type\":\"Memory.List\"}
+{\"kind\":\"query\",\"type\":\"Memory.List\",\"metadata\":{}}
+{\"kind\":\"query\",\"type\":\"Syscall.Ping\",\"data\":\"the last one\"}";
+    let output = batch(lines.as_bytes());
+    assert!(output.status.success());
+    let said = messages(&output);
+    let data_of = |kind: &str, type_name: &str| {
+        let found = said.iter().find(|it| it["kind"] == kind && it["type"] == type_name);
+        found.unwrap_or_else(|| panic!("{type_name}: {said:?}"))["data"].clone()
+    };
+    assert_eq!(data_of("reply", "Memory.List")["keys"], json!(["a"]));
+    assert_eq!(data_of("reply", "Syscall.Ping"), json!("the last one"));
+    // What has metadata is sent as it is, and answered as it deserves.
+    assert!(said.iter().any(|it| it["kind"] == "error"), "{said:?}");
+    let ids: std::collections::HashSet<&str> =
+        said.iter().filter_map(|it| it["metadata"]["causation"].as_str()).collect();
+    assert_eq!((said.len(), ids.len()), (4, 4), "every message has an id of its own: {said:?}");
+}
+
+#[test]
 fn a_batch_waits_for_its_timers() {
     let message = json!({ "kind": "command", "type": "Memory.Set", "data": { "key": "a", "value": 1 } });
     let text = line("command", "Timer.Schedule", "t-1", &json!({ "delay": 50, "message": message }));

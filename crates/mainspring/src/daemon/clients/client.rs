@@ -60,6 +60,11 @@ impl Client {
         }
     }
 
+    /// Whether it is the batch on the standard streams, whose lines need no metadata.
+    pub(super) fn is_written_by_hand(&self) -> bool {
+        !self.wire.tells_hangups()
+    }
+
     /// What the loop should tell of it.
     pub(super) fn interest(&self) -> Interest {
         let mut interest = Interest::empty();

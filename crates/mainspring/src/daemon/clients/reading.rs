@@ -3,6 +3,8 @@
 use super::super::lines::Cut;
 use super::client::Client;
 use super::{Clients, PARTIAL_BYTES_MAX, READ_BYTES, READ_IN_TURN_BYTES, State};
+use crate::short_message::completed;
+use mainspring_kernel::{ConnectionId, Kernel, Now};
 use mainspring_message::Failure;
 use rustix::io::Errno;
 use std::rc::Rc;
@@ -56,9 +58,10 @@ impl Clients {
     }
 
     fn ingest(&self, client: &mut Client, bytes: &[u8]) {
-        let id = client.id;
+        let (id, by_hand) = (client.id, client.is_written_by_hand());
         self.hub.feed(|kernel, now| {
             client.lines.cut(bytes, self.line_bytes_max, |cut| match cut {
+                Cut::Line(line) if by_hand => ingest_completed(kernel, id, line, now),
                 Cut::Line(line) => kernel.ingest(id, line, now),
                 Cut::TooLong => kernel.line_too_long(id, now),
             });
@@ -113,11 +116,12 @@ impl Clients {
             return self.remove(state, slot);
         }
         state.partial_bytes -= client.lines.held_bytes();
+        let by_hand = client.is_written_by_hand();
         self.hub.feed(|kernel, now| {
-            client.lines.finish(|cut| {
-                if let Cut::Line(line) = cut {
-                    kernel.ingest(id, line, now);
-                }
+            client.lines.finish(|cut| match cut {
+                Cut::Line(line) if by_hand => ingest_completed(kernel, id, line, now),
+                Cut::Line(line) => kernel.ingest(id, line, now),
+                Cut::TooLong => {}
             });
         });
         if client.wire.tells_hangups() {
@@ -129,5 +133,13 @@ impl Clients {
             self.hub.feed(|kernel, now| kernel.adapter_ended(door, now));
         }
         self.update_interest(state, slot);
+    }
+}
+
+/// A line of a batch: what has no metadata gets it here, as `pipe` would have done.
+fn ingest_completed(kernel: &mut Kernel, id: ConnectionId, line: &[u8], now: Now) {
+    match completed(line, None, now.unix_ms) {
+        Some(message) => kernel.ingest(id, message.as_bytes(), now),
+        None => kernel.ingest(id, line, now),
     }
 }
