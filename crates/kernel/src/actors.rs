@@ -3,6 +3,7 @@
 use crate::candidate::Contract;
 use crate::handled::Handled;
 use crate::ids::ActorRef;
+use crate::last_words::LastWords;
 use crate::latency::Latency;
 use crate::manifest::Manifest;
 use crate::requests::RequestKey;
@@ -138,6 +139,8 @@ pub(crate) struct Actor {
     pub(crate) probes: u32,
     pub(crate) faults: u64,
     pub(crate) handled: u64,
+    /// What this life wrote, should it fail.
+    pub(crate) last_words: LastWords,
     /// How long requests took that it was given.
     pub(crate) latency: Box<Latency>,
     /// Unfinished requests that are its own to handle, wherever they are.
@@ -175,6 +178,7 @@ impl Actor {
             probes: 0,
             faults: 0,
             handled: 0,
+            last_words: LastWords::default(),
             latency: Box::default(),
             pending: 0,
             succession: Succession::default(),

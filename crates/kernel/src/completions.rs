@@ -63,7 +63,8 @@ impl Kernel {
         if let (true, Handler::Capability(capability)) =
             (between_attempts, self.requests.entry(key.slot()).handler)
         {
-            let reason = format!("the actor failed over the request, and then: {text}");
+            let id = &self.actors[capability as usize].manifest.id;
+            let reason = format!("{id} failed over the request, and then: {text}");
             self.bury(Owner::Capability(capability), message.clone(), &reason, attempts, now);
         }
         let answer = self.failure(&message, failure, text, started, now);

@@ -25,6 +25,8 @@ pub(crate) struct Connection {
     pub(crate) queue: u32,
     /// Its share in what is remembered of its peer.
     pub(crate) share: u32,
+    /// Whether it may know what capabilities write.
+    pub(crate) is_operator: bool,
     pub(crate) bad_lines: u32,
     /// Outcomes that it has not been given yet.
     pub(crate) owed: usize,
@@ -63,6 +65,7 @@ impl Kernel {
             peer,
             queue,
             share,
+            is_operator: false,
             bad_lines: 0,
             owed: 0,
             egress_bytes: 0,
@@ -75,6 +78,14 @@ impl Kernel {
             events_lost: 0,
         };
         self.connections.insert(connection, state);
+    }
+
+    /// The client of this connection is the operator, who may read the log. Errors about its own requests quote what the
+    /// capability wrote before it failed; errors for anybody else do not, for that may be about the requests of others.
+    pub fn connection_is_operators(&mut self, connection: ConnectionId, _now: Now) {
+        if let Some(client) = self.connections.get_mut(&connection) {
+            client.is_operator = true;
+        }
     }
 
     /// A client is gone. What it asked is still worked on; the answers are remembered for the same id.

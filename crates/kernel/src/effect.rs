@@ -88,6 +88,8 @@ pub enum Effect {
     Log {
         /// How bad it is.
         level: Level,
+        /// The id of the capability that it is about, if it is about one.
+        capability: Option<String>,
         /// One line.
         text: String,
     },

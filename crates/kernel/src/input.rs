@@ -46,6 +46,8 @@ pub enum Input {
     AdapterEnded(u32),
     /// See [`Kernel::connection_opened`].
     ConnectionOpened(ConnectionId, String),
+    /// See [`Kernel::connection_is_operators`].
+    ConnectionIsOperators(ConnectionId),
     /// See [`Kernel::connection_closed`].
     ConnectionClosed(ConnectionId),
     /// See [`Kernel::ingest`].
@@ -71,6 +73,8 @@ pub enum Input {
         /// Its data.
         data: Json,
     },
+    /// See [`Kernel::actor_complained`].
+    ActorComplained(ActorRef, Vec<u8>),
     /// See [`Kernel::actor_exited`].
     ActorExited(ActorRef, ActorExit),
     /// See [`Kernel::actor_blocked`].
@@ -99,6 +103,7 @@ impl Kernel {
             Input::AdapterStarted(adapter, result) => self.adapter_started(adapter, result, now),
             Input::AdapterEnded(adapter) => self.adapter_ended(adapter, now),
             Input::ConnectionOpened(connection, peer) => self.connection_opened(connection, &peer, now),
+            Input::ConnectionIsOperators(connection) => self.connection_is_operators(connection, now),
             Input::ConnectionClosed(connection) => self.connection_closed(connection, now),
             Input::Line(connection, line) => self.ingest(connection, &line, now),
             Input::LineTooLong(connection) => self.line_too_long(connection, now),
@@ -109,6 +114,7 @@ impl Kernel {
             Input::ActorEvent { actor, cause, type_name, data } => {
                 self.actor_event(actor, &cause, &type_name, || data, now);
             }
+            Input::ActorComplained(actor, line) => self.actor_complained(actor, &line, now),
             Input::ActorExited(actor, exit) => self.actor_exited(actor, exit, now),
             Input::ActorBlocked(actor) => self.actor_blocked(actor, now),
             Input::ActorReady(actor) => self.actor_ready(actor, now),

@@ -81,6 +81,7 @@ mod ingest;
 mod input;
 mod kernel;
 mod lanes;
+mod last_words;
 mod latency;
 mod manifest;
 mod outputs;

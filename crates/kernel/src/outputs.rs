@@ -10,7 +10,7 @@ use crate::kernel::{Kernel, Life};
 use crate::lanes::{Completion, Item};
 use crate::requests::{Origin, Phase, RequestKey};
 use crate::shared::with_verbatim;
-use mainspring_message::{Draft, Envelope, Failure, Json, Kind, Text};
+use mainspring_message::{Draft, Envelope, Failure, Json, Kind, Rejection, Started, Text};
 
 /// What made an actor speak.
 enum Cause {
@@ -67,12 +67,15 @@ impl Kernel {
         if line.len() > self.config.limits.line_bytes_max {
             return self.actor_line_too_long(actor, now);
         }
-        match Envelope::parse(line) {
+        let said = match Envelope::parse(line) {
             Ok(message) => {
                 self.spoke(actor);
-                self.output(actor, message, now);
+                self.output(actor, message, now)
             }
-            Err(rejection) => self.fault(actor, format!("an invalid message: {rejection}")),
+            Err(rejection) => Err(no_message(line, &rejection)),
+        };
+        if let Err(reason) = said {
+            self.fault_over(actor, line, reason);
         }
     }
 
@@ -96,7 +99,8 @@ impl Kernel {
         }
         self.spoke(actor);
         let message = self.compose(&draft, now);
-        self.output(actor, message, now);
+        let said = self.output(actor, message, now);
+        self.blame(actor, said);
     }
 
     /// A native actor tells an event that `cause` made it tell. If nobody wants it, it is checked and remembered like any
@@ -134,13 +138,13 @@ impl Kernel {
         lives
     }
 
-    fn output(&mut self, actor: ActorRef, message: Envelope, now: Now) {
-        let said = match message.kind() {
+    /// What an actor said goes where it belongs, or it is at fault.
+    fn output(&mut self, actor: ActorRef, message: Envelope, now: Now) -> Result<(), String> {
+        match message.kind() {
             Kind::Reply | Kind::Error => self.outcome(actor, message, now),
             Kind::Event => self.said_event(actor, message),
             Kind::Command | Kind::Query => self.said_request(actor, &message, now),
-        };
-        self.blame(actor, said);
+        }
     }
 
     fn blame(&mut self, actor: ActorRef, said: Result<(), String>) {
@@ -416,6 +420,14 @@ impl Kernel {
         it.answers_bytes = bytes;
         it.answers.push_back(answer);
     }
+}
+
+/// Why a line is no message. Whoever prints what is no JSON object has most likely forgotten what standard output is for.
+#[cold]
+fn no_message(line: &[u8], rejection: &Rejection) -> String {
+    let is_object = line.trim_ascii_start().starts_with(b"{");
+    let advice = if is_object { "" } else { "; standard output is for messages: print to standard error" };
+    format!("an invalid message: {rejection}{advice}")
 }
 
 /// The message with the correlation of its cause, if that was left out.

@@ -54,6 +54,11 @@ impl Origin {
     pub(crate) fn is_delegate(&self) -> bool {
         matches!(self, Origin::Delegate(_))
     }
+
+    /// The connection that the request came by, and that waits for its outcome.
+    pub(crate) fn connection(&self) -> Option<ConnectionId> {
+        if let Origin::Connection(connection) = self { Some(*connection) } else { None }
+    }
 }
 
 /// A requester that is not there itself.

@@ -87,7 +87,13 @@ impl Kernel {
     }
 
     pub(crate) fn log(&mut self, level: Level, text: String) {
-        self.effects.push(Effect::Log { level, text });
+        self.effects.push(Effect::Log { level, capability: None, text });
+    }
+
+    /// Tells the operator something about one capability.
+    pub(crate) fn log_about(&mut self, capability: u32, level: Level, text: String) {
+        let id = self.actors[capability as usize].manifest.id.clone();
+        self.effects.push(Effect::Log { level, capability: Some(id), text });
     }
 
     /// Keeps a message that ended badly.

@@ -160,7 +160,7 @@ impl Kernel {
             return self.fault(actor, format!("not finished within {drain_ms} ms of its retirement"));
         }
         let text = format!("{} did not end within {drain_ms} ms of the end of its input", it.manifest.id);
-        self.log(Level::Warn, text);
+        self.log_about(capability, Level::Warn, text);
         self.effects.push(Effect::Terminate { actor });
         self.settle_hands(capability, Failure::ActorCrash, "it did not end when its input did", now);
         self.next_life(capability, now);
@@ -174,7 +174,7 @@ impl Kernel {
             None => it.nothing_at_risk(),
             Some(reason) => {
                 let text = format!("{} failed at its end: {reason}", it.manifest.id);
-                self.log(Level::Warn, text);
+                self.log_about(capability, Level::Warn, text);
             }
         }
         self.settle_hands(capability, Failure::ActorCrash, failure.unwrap_or("it ended"), now);
@@ -212,7 +212,7 @@ impl Kernel {
             0 => String::new(),
             count => format!("; scheduled messages of it that are given up: {count}"),
         };
-        self.log(Level::Info, format!("{id} was removed{given_up}"));
+        self.log_about(capability, Level::Info, format!("{id} was removed{given_up}"));
         self.announce("Sys.CapabilityRemoved", json!({ "capabilityId": id }), now);
     }
 
@@ -229,7 +229,7 @@ impl Kernel {
             None => ("Sys.ActorRestarted", "runs again"),
         };
         let text = format!("{} {what}", it.manifest.id);
-        self.log(Level::Info, text);
+        self.log_about(actor.capability, Level::Info, text);
         self.announce(type_name, data, now);
     }
 }

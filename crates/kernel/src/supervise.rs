@@ -32,6 +32,23 @@ impl Kernel {
         self.give_up(actor, Failure::ActorFault, reason);
     }
 
+    /// The same, over a line that is quoted to whoever may see it.
+    pub(crate) fn fault_over(&mut self, actor: ActorRef, line: &[u8], reason: String) {
+        if let Some(it) = self.living(actor) {
+            it.last_words.blame(line);
+            self.fault(actor, reason);
+        }
+    }
+
+    /// An actor wrote a line to its standard error, or what stands for that. It is kept for a while: if the actor fails,
+    /// the operator is told of its last lines.
+    pub fn actor_complained(&mut self, actor: ActorRef, line: &[u8], _now: Now) {
+        let it = self.actors.get_mut(actor.capability as usize);
+        if let Some(it) = it.filter(|it| it.incarnation == actor.incarnation) {
+            it.last_words.hear(line);
+        }
+    }
+
     fn give_up(&mut self, actor: ActorRef, failure: Failure, reason: String) {
         let it = &mut self.actors[actor.capability as usize];
         it.state = ActorState::Failing;
@@ -68,7 +85,7 @@ impl Kernel {
         {
             it.state = ActorState::Stopped;
             let text = format!("{} ended and is not to be restarted", it.manifest.id);
-            self.log(Level::Info, text);
+            self.log_about(actor.capability, Level::Info, text);
             self.settle_hands(actor.capability, Failure::ActorCrash, "it ended by itself", now);
             return self.empty_mailbox(actor.capability, now);
         }
@@ -99,7 +116,8 @@ impl Kernel {
             return;
         }
         let id = it.manifest.id.clone();
-        self.log(Level::Warn, format!("{id}: {}: {reason}", failure.type_name()));
+        let quote = it.last_words.quote();
+        self.log_about(capability, Level::Warn, format!("{id}: {}: {reason}{quote}", failure.type_name()));
         let data = serde_json::json!({
             "capabilityId": id,
             "incarnation": incarnation,
@@ -121,6 +139,7 @@ impl Kernel {
         let overdue = std::mem::take(&mut it.overdue);
         let recent = std::mem::take(&mut it.recent);
         let answers = std::mem::take(&mut it.answers);
+        let id = it.manifest.id.clone();
         it.answers_bytes = 0;
         it.at_risk = 0;
         it.blocked = false;
@@ -131,7 +150,7 @@ impl Kernel {
             self.settle_request(capability, key, failure, reason, now);
         }
         for taken in recent.into_iter().filter(|taken| taken.at_risk) {
-            let reason = format!("the actor failed after it took the event: {reason}");
+            let reason = format!("{id} failed after it took the event: {reason}");
             self.bury(Owner::Capability(capability), taken.message, &reason, 1, now);
         }
         for answer in answers {
@@ -153,9 +172,15 @@ impl Kernel {
         let (message, attempts) = (live.message.clone(), live.attempts);
         let kept_anyway = live.origin.is_delegate();
         live.phase = Phase::Answering;
-        let words = format!("the actor failed over the request: {reason}");
+        let connection = live.origin.connection();
+        let it = &self.actors[capability as usize];
+        let mut words = format!("{} failed over the request: {reason}", it.manifest.id);
+        // Anybody may look at dead letters, so those quote nothing.
         if !kept_anyway {
             self.bury(Owner::Capability(capability), message, &words, attempts, now);
+        }
+        if connection.and_then(|id| self.connections.get(&id)).is_some_and(|client| client.is_operator) {
+            words += &self.actors[capability as usize].last_words.told();
         }
         self.fail(key, failure, &words, now);
     }
@@ -201,7 +226,8 @@ impl Kernel {
             Some((pause_ms, _)) => format!("it is tried again in {} s", pause_ms.div_ceil(1000)),
             None => "it is not tried again".to_owned(),
         };
-        self.log(Level::Error, format!("{id} is unhealthy; {next}, or at once with Sys.ResetActor"));
+        let text = format!("{id} is unhealthy; {next}, or at once with Sys.ResetActor");
+        self.log_about(capability, Level::Error, text);
         let data =
             serde_json::json!({ "capabilityId": id, "probeInMs": probe.map(|(pause_ms, _)| pause_ms) });
         self.announce("Sys.ActorUnhealthy", data, now);
@@ -254,6 +280,7 @@ impl Kernel {
         }
         it.incarnation += 1;
         it.said = SaidIds::default();
+        it.last_words.forget();
         it.state = ActorState::Spawning;
         it.since_ns = now.mono_ns;
         let actor = it.reference(capability);

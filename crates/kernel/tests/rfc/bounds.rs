@@ -343,6 +343,10 @@ fn inputs_as_values_do_what_the_methods_do() {
             Input::ConnectionOpened(client, "alice".into()),
         ),
         (
+            Box::new(|kernel| kernel.connection_is_operators(client, now)),
+            Input::ConnectionIsOperators(client),
+        ),
+        (
             Box::new(|kernel| kernel.ingest(client, ask.as_bytes(), now)),
             Input::Line(client, ask.clone().into_bytes()),
         ),
@@ -360,6 +364,10 @@ fn inputs_as_values_do_what_the_methods_do() {
             Input::ActorMessage(actor, Box::new(reply.clone())),
         ),
         (Box::new(|kernel| kernel.actor_line(actor, b"{}", now)), Input::ActorLine(actor, b"{}".to_vec())),
+        (
+            Box::new(|kernel| kernel.actor_complained(actor, b"oh", now)),
+            Input::ActorComplained(actor, b"oh".to_vec()),
+        ),
         (
             Box::new(|kernel| kernel.actor_exited(actor, ActorExit::Done, now)),
             Input::ActorExited(actor, ActorExit::Done),

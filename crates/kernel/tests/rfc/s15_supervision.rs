@@ -2,7 +2,7 @@
 
 use super::support::*;
 use mainspring_kernel::{ActorExit, ActorRef, ConnectionId, Effect, Manifest, RestartWhen};
-use mainspring_message::{Draft, Json, Kind};
+use mainspring_message::{Draft, Envelope, Json, Kind};
 use serde_json::json;
 
 fn life(incarnation: u32) -> ActorRef {
@@ -44,6 +44,97 @@ fn s15_1_an_actor_crash_restarts_the_actor_and_is_told() {
     let error = world.only_written(client);
     assert_eq!(error.type_name(), "Sys.ActorCrash");
     assert!(data(&error)["message"].as_str().unwrap().contains("exit code 7"));
+}
+
+fn message_of(error: &Envelope) -> String {
+    data(error)["message"].as_str().unwrap().to_owned()
+}
+
+/// The lines of the log about a capability.
+fn logged(world: &World, id: &str) -> Vec<String> {
+    let lines = world.effects.iter().filter_map(|effect| match effect {
+        Effect::Log { capability: Some(about), text, .. } if about == id => Some(text.clone()),
+        _ => None,
+    });
+    lines.collect()
+}
+
+#[test]
+fn a_crash_is_told_with_the_name_of_the_capability_and_its_last_words_to_the_operator_alone() {
+    let mut capability = frail();
+    capability.limits.concurrency = 2;
+    let (mut world, operator, watcher) = watched(capability);
+    let stranger = world.connect(3);
+    world.kernel.connection_is_operators(operator, world.now);
+    world.ask(operator, &line("command", "Frail.Do", "c-1", json!(1)));
+    world.ask(stranger, &line("command", "Frail.Do", "c-2", json!(1)));
+    for words in ["first", "second", "a \u{1b}[31mtraceback", "ValueError: secret"] {
+        world.kernel.actor_complained(life(1), words.as_bytes(), world.now);
+    }
+    // Nobody takes the words of another life for those of this one.
+    world.kernel.actor_complained(life(9), b"another life", world.now);
+    world.crashes(life(1));
+    let told = message_of(&world.only_written(operator));
+    assert_eq!(
+        told,
+        "frail failed over the request: exit code 7; its last words on standard error: \"second\" / \
+         \"a \\u{1b}[31mtraceback\" / \"ValueError: secret\""
+    );
+    assert_eq!(
+        message_of(&world.only_written(stranger)),
+        "frail failed over the request: exit code 7",
+        "it may be about the requests of others"
+    );
+    let events = format!("{:?}", world.take_written(watcher));
+    let letters = format!("{:?}", world.dead_letters(stranger));
+    assert!(!events.contains("secret") && !letters.contains("secret"), "{events} {letters}");
+    // The next life has said nothing yet.
+    world.pass_ms(1000);
+    world.ask(operator, &line("command", "Frail.Do", "c-3", json!(1)));
+    world.crashes(life(2));
+    assert_eq!(message_of(&world.only_written(operator)), "frail failed over the request: exit code 7");
+}
+
+#[test]
+fn a_stray_print_is_quoted_to_the_operator_with_what_to_do_about_it() {
+    let (mut world, operator, watcher) = watched(frail());
+    world.kernel.connection_is_operators(operator, world.now);
+    world.ask(operator, &line("command", "Frail.Do", "c-1", json!(1)));
+    let stray = format!("got here \x07 {}", "x".repeat(500));
+    world.says(life(1), &stray);
+    let told = message_of(&world.only_written(operator));
+    assert!(told.contains("standard output is for messages: print to standard error"), "{told}");
+    assert!(told.contains("the line was \"got here \\u{7} xxx") && told.ends_with("xxx\"..."), "{told}");
+    assert!(told.len() < 300, "{told}");
+    assert!(logged(&world, "frail").iter().any(|text| text.contains("got here")), "{:?}", world.effects);
+    let events = format!("{:?}", world.take_written(watcher));
+    assert!(events.contains("print to standard error") && !events.contains("got here"), "{events}");
+}
+
+#[test]
+fn a_message_that_breaks_a_rule_is_quoted_in_the_log() {
+    let (mut world, _, _) = watched(frail());
+    world.says(life(1), &line("event", "Frail.Told", "e-1", json!("look here")));
+    let lines = logged(&world, "frail");
+    assert!(lines[0].contains("without metadata.causation") && lines[0].contains("look here"), "{lines:?}");
+    assert!(!lines[0].contains("standard error"), "{lines:?}");
+}
+
+#[test]
+fn every_line_of_the_log_about_a_capability_names_it() {
+    let (mut world, _, _) = watched(frail());
+    for number in 1..=4 {
+        world.crashes(life(number));
+        world.pass_ms(5000);
+    }
+    let lines = logged(&world, "frail");
+    for words in ["frail: Sys.ActorCrash: exit code 7", "frail runs again", "frail is unhealthy; "] {
+        assert!(lines.iter().any(|text| text.starts_with(words)), "{words}: {lines:?}");
+    }
+    let about_nobody = world.count(
+        |effect| matches!(effect, Effect::Log { capability: None, text, .. } if text.contains("frail")),
+    );
+    assert_eq!(about_nobody, 0);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! How a daemon tells that it is up, or why it is not.
 
 use crate::config::Phase;
+use mainspring_kernel::Level;
 use mainspring_message::{Envelope, ErrorData, Failure, Kind, Parts, Started};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -87,6 +88,15 @@ pub(crate) fn failed(report: Report, failure: &Envelope) {
     }
     let text = failure.data_as().map_or_else(|_| failure.data().to_owned(), |data: Told| data.message);
     complain(&format!("mainspring: the boot failed in {text}\n"));
+}
+
+/// Writes a line of the kernel's to the log; whatever is about a capability has its id as a field, as its own lines have.
+pub(crate) fn log(level: Level, capability: Option<&str>, text: &str) {
+    match level {
+        Level::Info => tracing::info!(capability, "{text}"),
+        Level::Warn => tracing::warn!(capability, "{text}"),
+        Level::Error => tracing::error!(capability, "{text}"),
+    }
 }
 
 fn complain(text: &str) {

@@ -91,6 +91,82 @@ fn dead_letters_are_listed_shown_sent_again_and_dropped() {
     assert_eq!(nothing.status.code(), Some(2));
 }
 
+/// A capability that reads and never answers.
+const STUCK: &str = "[[capability]]
+id = 'stuck'
+description = 'Never answers.'
+inbound = { properties = { kind = { const = 'command' }, type = { const = 'App.Wait' } } }
+program = { process = ['sh', '-c', 'cat > /dev/null'] }
+";
+
+#[test]
+fn a_stuck_actor_does_not_look_healthy() {
+    let daemon = Real::start(STUCK);
+    let late = daemon.run(&["send", "App.Wait", "--timeout", "50ms"]);
+    assert!(stderr(&late).contains("Sys.Timeout (504)"), "{}", stderr(&late));
+    for name in ["actors", "top"] {
+        let page = daemon.ok(&[name]);
+        // Columns are two spaces apart; a name may have one within.
+        let cells = |line: &str| -> Vec<String> {
+            line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).map(String::from).collect()
+        };
+        let heading = cells(page.lines().find(|line| line.starts_with("CAPABILITY")).unwrap());
+        let row = cells(page.lines().find(|line| line.starts_with("stuck")).unwrap());
+        let column = heading.iter().position(|name| name == "OVERDUE").unwrap_or_else(|| panic!("{page}"));
+        assert_eq!(row[column], "1", "{page}");
+    }
+}
+
+/// A capability that prints what is no message, or ends with a traceback; and a door for strangers.
+const CLUMSY: &str = "[[listen]]
+tcp = '127.0.0.1:0'
+tokens = [{ name = 'stranger', token = '0123456789abcdef' }]
+[[capability]]
+id = 'clumsy'
+description = 'Fails.'
+inbound = { properties = { kind = { const = 'command' }, type = { enum = ['App.Print', 'App.Raise'] } } }
+program = { process = ['python3', 'clumsy.py'] }
+restart = { max_restarts = 100, backoff_ms = 1 }
+";
+
+const CLUMSY_PROGRAM: &str = "import sys
+for line in sys.stdin:
+    if 'App.Print' in line:
+        print('got here', flush=True)
+    else:
+        raise ValueError('no such thing')
+";
+
+#[test]
+fn an_error_names_the_capability_and_tells_its_owner_what_it_wrote() {
+    let daemon = Real::start_with(CLUMSY, |folder| {
+        std::fs::write(folder.join("clumsy.py"), CLUMSY_PROGRAM).unwrap();
+    });
+    for (type_name, words, quote) in [
+        (
+            "App.Print",
+            "mainspring: Sys.ActorFault (502): clumsy failed over the request: an invalid message: not JSON at byte 0",
+            "standard output is for messages: print to standard error; the line was \"got here\"",
+        ),
+        (
+            "App.Raise",
+            "mainspring: Sys.ActorCrash (502): clumsy failed over the request: it ended with exit code 1",
+            "\"ValueError: no such thing\"; it had been started",
+        ),
+    ] {
+        let told = daemon.run(&["send", type_name, "--timeout", "30s"]);
+        assert!(stderr(&told).starts_with(words), "{}", stderr(&told));
+        assert!(stderr(&told).contains(quote), "{}", stderr(&told));
+        let mut stranger = daemon.command(&["send", type_name, "--timeout", "30s", "--tcp", daemon.tcp()]);
+        let told = stranger.env("MAINSPRING_TOKEN", "0123456789abcdef").output().unwrap();
+        assert!(stderr(&told).starts_with(words), "{}", stderr(&told));
+        let text = stderr(&told);
+        assert!(!text.contains("got here") && !text.contains("ValueError"), "it may be of others: {text}");
+    }
+    let letters = daemon.ok(&["dead-letters", "--json"]);
+    assert!(!letters.contains("got here") && !letters.contains("ValueError"), "{letters}");
+}
+
 #[test]
 fn every_command_has_help_with_examples() {
     let folder = tempfile::tempdir().unwrap();

@@ -76,6 +76,36 @@ fn a_batch_takes_a_line_without_metadata_as_pipe_does() {
 }
 
 #[test]
+fn crash_and_restart_lines_of_the_json_log_have_the_capability_as_a_field() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = "[[capability]]
+id = 'frail'
+description = 'Breaks.'
+inbound = { properties = { kind = { const = 'command' }, type = { const = 'App.Break' } } }
+program = { process = ['sh', '-c', 'read line; echo oh >&2; exit 1'] }
+restart = { backoff_ms = 1 }
+";
+    std::fs::write(folder.path().join("mainspring.toml"), config).unwrap();
+    let lines = "{\"kind\":\"command\",\"type\":\"App.Break\"}\n".repeat(2);
+    std::fs::write(folder.path().join("input"), lines).unwrap();
+    let input = std::fs::File::open(folder.path().join("input")).unwrap();
+    let mut up = mainspring();
+    up.args(["up", "--batch", "--log-json"]).current_dir(folder.path());
+    let output = up.stdin(input).output().unwrap();
+    let log: Vec<Value> = String::from_utf8(output.stderr)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}")))
+        .collect();
+    for words in ["oh", "frail: Sys.ActorCrash: it ended with exit code 1", "frail runs again"] {
+        let line = log.iter().find(|line| line["message"] == *words).unwrap_or_else(|| panic!("{log:?}"));
+        assert_eq!(line["capability"], json!("frail"), "{line}");
+    }
+    let end = log.iter().find(|line| line["message"].as_str().unwrap().contains("shutting down")).unwrap();
+    assert_eq!(end.get("capability"), None, "it is about no capability: {end}");
+}
+
+#[test]
 fn a_batch_waits_for_its_timers() {
     let message = json!({ "kind": "command", "type": "Memory.Set", "data": { "key": "a", "value": 1 } });
     let text = line("command", "Timer.Schedule", "t-1", &json!({ "delay": 50, "message": message }));

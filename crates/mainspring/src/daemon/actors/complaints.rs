@@ -1,7 +1,9 @@
-//! What capabilities write to standard error: lines of the log, with their name, as many as a person can read.
+//! What capabilities write to standard error: lines of the log, with their name, as many as a person can read. The kernel
+//! keeps the last of them, for the operator whose request a capability fails over.
 
 use super::super::lines::{Cut, LineCutter};
 use super::super::throttle::Throttle;
+use super::Port;
 use mainspring_reactor::{Handle, Instant};
 use std::rc::Rc;
 
@@ -10,35 +12,52 @@ const LINE_BYTES_MAX: usize = 4096;
 /// Lines of one capability that are logged in one second. Beyond: they are left out, and counted.
 const LINES_PER_SECOND_MAX: u32 = 100;
 
-/// Standard error of one capability.
-#[derive(Debug)]
+/// Who keeps lines.
+type Keep = Box<dyn Fn(&[u8])>;
+
+/// Standard error of one life of a capability.
 pub(super) struct Complaints {
     name: Rc<str>,
     lines: LineCutter,
     throttle: Throttle,
+    /// Takes every line, also those that are left out of the log.
+    keep: Keep,
 }
 
 impl Complaints {
-    pub(super) fn new(name: &Rc<str>, reactor: &Handle) -> Complaints {
+    /// The standard error of the actor behind a port.
+    pub(super) fn of(port: &Port, reactor: &Handle) -> Complaints {
+        let kernel = port.clone();
+        Complaints::new(port.name(), reactor, move |line| kernel.complained(line))
+    }
+
+    fn new(name: &Rc<str>, reactor: &Handle, keep: impl Fn(&[u8]) + 'static) -> Complaints {
         let capability = Rc::clone(name);
         let throttle = Throttle::new(reactor, LINES_PER_SECOND_MAX, move |count| {
             tracing::warn!(capability = &*capability, "({count} more lines on standard error)");
         });
-        Complaints { name: Rc::clone(name), lines: LineCutter::default(), throttle }
+        Complaints { name: Rc::clone(name), lines: LineCutter::default(), throttle, keep: Box::new(keep) }
     }
 
     /// Logs the lines that end in these bytes.
     pub(super) fn hear(&mut self, bytes: &[u8], now: Instant) {
-        let (name, throttle) = (&self.name, &self.throttle);
-        self.lines.cut(bytes, LINE_BYTES_MAX, |cut| throttle.line(now, || log(name, &cut)));
+        let (name, throttle, keep) = (&self.name, &self.throttle, &self.keep);
+        self.lines.cut(bytes, LINE_BYTES_MAX, |cut| take(name, throttle, keep, now, &cut));
     }
 
     /// Logs what is left: nothing more will come.
     pub(super) fn finish(&mut self, now: Instant) {
-        let (name, throttle) = (&self.name, &self.throttle);
-        self.lines.finish(|cut| throttle.line(now, || log(name, &cut)));
+        let (name, throttle, keep) = (&self.name, &self.throttle, &self.keep);
+        self.lines.finish(|cut| take(name, throttle, keep, now, &cut));
         self.throttle.finish();
     }
+}
+
+fn take(name: &str, throttle: &Throttle, keep: &dyn Fn(&[u8]), now: Instant, cut: &Cut<'_>) {
+    if let Cut::Line(line) = cut {
+        keep(line);
+    }
+    throttle.line(now, || log(name, cut));
 }
 
 fn log(capability: &str, cut: &Cut<'_>) {
@@ -58,16 +77,33 @@ fn printable(line: &[u8]) -> String {
 mod tests {
     use super::*;
     use mainspring_reactor::Reactor;
+    use std::cell::RefCell;
 
     #[test]
     fn an_endless_line_holds_no_memory() {
         let reactor = Reactor::new().unwrap();
-        let mut complaints = Complaints::new(&"it".into(), &reactor);
+        let mut complaints = Complaints::new(&"it".into(), &reactor, |_| {});
         for _ in 0..1000 {
             complaints.hear(&[b'x'; 1000], reactor.now());
         }
         assert_eq!(complaints.lines.held_bytes(), 0);
         complaints.finish(reactor.now());
+    }
+
+    #[test]
+    fn the_last_lines_are_kept_also_those_that_are_left_out_of_the_log() {
+        let reactor = Reactor::new().unwrap();
+        let kept: Rc<RefCell<Vec<Vec<u8>>>> = Rc::default();
+        let keep = Rc::clone(&kept);
+        let mut complaints =
+            Complaints::new(&"it".into(), &reactor, move |line| keep.borrow_mut().push(line.to_vec()));
+        for number in 0..2 * LINES_PER_SECOND_MAX {
+            complaints.hear(format!("{number}\n").as_bytes(), reactor.now());
+        }
+        complaints.hear(b"the last one, without an end", reactor.now());
+        complaints.finish(reactor.now());
+        assert_eq!(kept.borrow().len() as u32, 2 * LINES_PER_SECOND_MAX + 1);
+        assert_eq!(kept.borrow().last().unwrap(), b"the last one, without an end");
     }
 
     #[test]

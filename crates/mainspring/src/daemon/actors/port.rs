@@ -97,6 +97,11 @@ impl Port {
         self.hub.feed(|kernel, now| kernel.actor_event(self.actor, cause, type_name, data, now));
     }
 
+    /// The actor wrote a line to its standard error, or to what stands for that. The kernel has nothing to do for it.
+    pub fn complained(&self, line: &[u8]) {
+        self.hub.with(|kernel, now| kernel.actor_complained(self.actor, line, now));
+    }
+
     /// The actor takes no more for now.
     pub fn blocked(&self) {
         self.hub.feed(|kernel, now| kernel.actor_blocked(self.actor, now));

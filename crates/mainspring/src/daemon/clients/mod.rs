@@ -151,7 +151,11 @@ impl Clients {
         drop(state);
         tracing::debug!("{id} opened");
         match entry {
-            Entry::Peer(peer) => self.hub.feed(|kernel, now| kernel.connection_opened(id, peer, now)),
+            // Whoever needs no token is the user whose daemon this is, and may read its log as well.
+            Entry::Peer(peer) => self.hub.feed(|kernel, now| {
+                kernel.connection_opened(id, peer, now);
+                kernel.connection_is_operators(id, now);
+            }),
             Entry::Gate(gate) => self.expire(id, gate.patience()),
         }
         Some(id)

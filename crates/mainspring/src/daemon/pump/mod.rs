@@ -14,7 +14,7 @@ use super::report;
 use super::{Options, Report};
 use crate::settings::Settings;
 use fixed::Fixed;
-use mainspring_kernel::{BootPlan, Effect, Kernel, Level, Source, Turn};
+use mainspring_kernel::{BootPlan, Effect, Kernel, Source, Turn};
 use mainspring_message::Json;
 use mainspring_reactor::{Handle, Instant, Timer};
 use reloading::Reloading;
@@ -215,11 +215,7 @@ impl Pump {
                 self.notifier.ready();
             }
             Effect::BootFailed { report } => report::failed(self.report, &report),
-            Effect::Log { level, text } => match level {
-                Level::Info => tracing::info!("{text}"),
-                Level::Warn => tracing::warn!("{text}"),
-                Level::Error => tracing::error!("{text}"),
-            },
+            Effect::Log { level, capability, text } => report::log(level, capability.as_deref(), &text),
             Effect::Exit { code } => self.exit.set(Some(code)),
         }
     }

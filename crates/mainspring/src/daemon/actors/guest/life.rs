@@ -105,7 +105,7 @@ impl Life {
             input,
             output,
             stderr,
-            complaints: Complaints::new(port.name(), foundry.reactor()),
+            complaints: Complaints::of(&port, foundry.reactor()),
             end: End::NotAsked,
             reason: None,
             exit: None,

@@ -89,7 +89,7 @@ impl Life {
     ) -> Result<Shared, String> {
         let life = Rc::new(RefCell::new(Life {
             line_bytes_max: port.line_bytes_max(),
-            complaints: Complaints::new(port.name(), reactor),
+            complaints: Complaints::of(&port, reactor),
             port,
             reactor: reactor.clone(),
             program: Rc::clone(program),
@@ -420,6 +420,8 @@ impl Life {
                 break;
             }
         }
+        // The last line needs no end.
+        self.complaints.finish(now);
     }
 
     fn close_all(&mut self) {
