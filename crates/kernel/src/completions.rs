@@ -32,8 +32,14 @@ impl Kernel {
             return;
         }
         self.counters.requests_timed_out += 1;
+        let from = match self.requests.entry(key.slot()).handler {
+            Handler::Capability(capability) => {
+                format!(" from {}", self.actors[capability as usize].manifest.id)
+            }
+            Handler::Builtin(_) => String::new(),
+        };
         self.keep_as_overdue(key, now);
-        self.fail(key, Failure::Timeout, "no outcome before the deadline", now);
+        self.fail(key, Failure::Timeout, &format!("no outcome{from} before the deadline"), now);
     }
 
     /// A request in an actor's hands stays there past its deadline, until an outcome comes or the actor hangs.

@@ -183,7 +183,7 @@ fn s8_3_2_a_request_without_outcome_times_out_and_an_outcome_cancels_the_timer()
     assert_eq!(error.type_name(), "Sys.Timeout");
     assert_eq!(
         data(&error),
-        json!({ "code": 504, "message": "no outcome before the deadline", "originalId": "c-1",
+        json!({ "code": 504, "message": "no outcome from memory before the deadline", "originalId": "c-1",
                 "originalType": "Memory.Cleanup", "started": "yes" })
     );
 

@@ -19,13 +19,15 @@ pub(super) fn error_line(error: &Envelope) -> String {
     let data: serde_json::Value = serde_json::from_str(error.data()).unwrap_or_default();
     let code = data["code"].as_u64().map_or(String::new(), |code| format!(" ({code})"));
     let words = data["message"].as_str().map_or_else(|| error.data().to_owned(), str::to_owned);
-    // Only where it makes a difference: these may have done their work all the same.
+    let failure = Failure::from_type_name(error.type_name());
+    // Most refusals come before anything is started, and need no word about it.
     let unsure = matches!(
-        Failure::from_type_name(error.type_name()),
+        failure,
         Some(Failure::Timeout | Failure::ActorCrash | Failure::ActorFault | Failure::ShuttingDown)
     );
     let started = match data["started"].as_str() {
-        Some("yes") if unsure => "; it had been started, so effects may have happened",
+        // Whatever it ended in then: between two attempts that may be anything.
+        Some("yes") if failure.is_some() => "; it had been started, so effects may have happened",
         Some("no") if unsure => "; it had not been started, so sending it again is safe",
         _ => "",
     };
@@ -210,6 +212,9 @@ mod tests {
         assert_eq!(
             line("Sys.ShuttingDown", "yes"),
             "Sys.ShuttingDown (504): no\\u{1b}way; it had been started, so effects may have happened"
+        );
+        assert!(
+            line("Sys.Unhealthy", "yes").ends_with("; it had been started, so effects may have happened")
         );
         assert_eq!(line("Sys.RoutingError", "no"), "Sys.RoutingError (504): no\\u{1b}way");
     }

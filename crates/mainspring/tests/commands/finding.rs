@@ -31,6 +31,16 @@ fn without_a_daemon_a_command_says_so_and_exits_with_3() {
 }
 
 #[test]
+fn a_path_that_is_too_long_for_a_socket_is_told_with_the_longest_there_can_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s".repeat(107));
+    let mut up = command(&["up", "--no-config", "--socket", path.to_str().unwrap()], folder.path());
+    let output = up.stdin(Stdio::null()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("has at most 107 bytes"), "{}", stderr(&output));
+}
+
+#[test]
 fn the_variable_names_the_socket_and_the_flag_comes_before_it() {
     let fake = pong();
     let output = command(&["query", "Syscall.Ping"], &std::env::temp_dir())

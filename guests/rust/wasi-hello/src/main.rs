@@ -43,7 +43,11 @@ fn capability() -> std::io::Result<()> {
     let mut output = std::io::stdout().lock();
     for line in std::io::stdin().lock().lines() {
         let line = line?;
-        let text = |name: &str| line.split(&format!("\"{name}\":\"")).nth(1)?.split('"').next();
+        // Spaces between the parts of a message mean nothing.
+        let text = |name: &str| {
+            let (_, rest) = line.split_once(&format!("\"{name}\""))?;
+            rest.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?.split('"').next()
+        };
         let (Some(id), Some(type_name)) = (text("id"), text("type")) else { continue };
         writeln!(
             output,

@@ -34,7 +34,8 @@ impl Complaints {
     fn new(name: &Rc<str>, reactor: &Handle, keep: impl Fn(&[u8]) + 'static) -> Complaints {
         let capability = Rc::clone(name);
         let throttle = Throttle::new(reactor, LINES_PER_SECOND_MAX, move |count| {
-            tracing::warn!(capability = &*capability, "({count} more lines on standard error)");
+            let lines = if count == 1 { "line" } else { "lines" };
+            tracing::warn!(capability = &*capability, "({count} more {lines} on standard error)");
         });
         Complaints { name: Rc::clone(name), lines: LineCutter::default(), throttle, keep: Box::new(keep) }
     }
