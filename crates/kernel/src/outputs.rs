@@ -10,7 +10,7 @@ use crate::kernel::{Kernel, Life};
 use crate::lanes::{Completion, Item};
 use crate::requests::{Origin, Phase, RequestKey};
 use crate::shared::with_verbatim;
-use mainspring_message::{Draft, Envelope, Failure, Json, Kind, Rejection, Started, Text};
+use mainspring_message::{Draft, Envelope, Failure, Json, Kind, Rejection, Text};
 
 /// What made an actor speak.
 enum Cause {
