@@ -149,16 +149,25 @@ impl Rule {
                 // Whoever names localhost means this machine.
                 HostPattern::Name(name) => name == "localhost" && address.is_loopback(),
                 HostPattern::Below(_) => false,
-                HostPattern::Network(network, bits) => is_within(address, network.to_canonical(), *bits),
+                HostPattern::Network(network, bits) => is_within(address, *network, *bits),
             }
     }
 }
 
+/// Bits of an IPv6 address in front of the IPv4 address that it maps.
+const MAPPED_BITS: u8 = 96;
+
+/// Whether an address, in its canonical form, is one of a network.
+///
+/// A network of mapped addresses (`::ffff:10.0.0.0/104`) is the IPv4 network that they map. With a prefix shorter than the part that makes
+/// them mapped it is an ordinary IPv6 network, whatever is written behind the prefix, and no IPv4 address belongs to it.
 fn is_within(address: IpAddr, network: IpAddr, bits: u8) -> bool {
+    let (network, bits) = match (network.to_canonical(), bits.checked_sub(MAPPED_BITS)) {
+        (IpAddr::V4(mapped), Some(bits)) if network.is_ipv6() => (mapped.into(), bits),
+        _ => (network, bits),
+    };
     match (address, network) {
         (IpAddr::V4(address), IpAddr::V4(network)) => {
-            // A canonical address may come from a mapped one with a longer prefix.
-            let bits = if bits > 32 { bits - 96 } else { bits };
             let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);
             u32::from(address) & mask == u32::from(network) & mask
         }
@@ -349,6 +358,75 @@ mod tests {
         assert!(policy.may_connect(at("[::ffff:127.0.0.1]:80")));
         let any_v4_by_mapping = self::policy(&["[::ffff:0:0/96]:80"]);
         assert!(any_v4_by_mapping.may_connect(at("8.8.8.8:80")));
+    }
+
+    #[test]
+    fn a_mapped_network_with_a_short_prefix_neither_panics_nor_admits_ipv4() {
+        for bits in 0..96 {
+            let policy = policy(&[&format!("[::ffff:10.0.0.0/{bits}]:*")]);
+            for address in ["10.0.0.1:80", "8.8.8.8:80", "127.0.0.1:80", "[::ffff:10.0.0.1]:80"] {
+                assert!(!policy.may_connect(at(address)), "/{bits} admits {address}");
+            }
+            assert_eq!(policy.may_connect(at("[::1]:80")), bits <= 80, "/{bits}");
+        }
+        let policy = policy(&["[::ffff:10.0.0.0/104]:*"]);
+        assert!(policy.may_connect(at("10.9.8.7:80")) && !policy.may_connect(at("11.9.8.7:80")));
+    }
+
+    /// Bit by bit, as one would explain it: an IPv4 rule is about IPv4 addresses, a rule for mapped addresses about those that they map, any
+    /// other about IPv6 addresses that are not mapped.
+    fn is_within_naively(address: IpAddr, network: IpAddr, bits: u8) -> bool {
+        let bits_of = |address: IpAddr| -> Vec<bool> {
+            let octets = match address {
+                IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+                IpAddr::V6(address) => address.octets(),
+            };
+            octets.iter().flat_map(|octet| (0..8).rev().map(move |bit| octet >> bit & 1 == 1)).collect()
+        };
+        let is_mapped =
+            |bits: &[bool]| bits[..80].iter().all(|bit| !bit) && bits[80..96].iter().all(|bit| *bit);
+        let compared = if network.is_ipv4() { usize::from(bits) + 96 } else { usize::from(bits) };
+        let (address, network) = (bits_of(address), bits_of(network));
+        let same_kind = is_mapped(&address) == (compared >= 96 && is_mapped(&network));
+        same_kind && address[..compared] == network[..compared]
+    }
+
+    #[test]
+    fn networks_match_as_a_naive_comparison_bit_by_bit_does() {
+        let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+        let mut random = move || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        let mut admitted = 0;
+        for _ in 0..20_000 {
+            let wide = u128::from(random()) << 64 | u128::from(random());
+            let network: IpAddr = match random() % 4 {
+                0 => Ipv4Addr::from(wide as u32).into(),
+                1 => Ipv4Addr::from(wide as u32).to_ipv6_mapped().into(),
+                2 => Ipv6Addr::from(wide >> (random() % 128)).into(),
+                _ => Ipv6Addr::from(wide).into(),
+            };
+            let most = if network.is_ipv4() { 32 } else { 128 };
+            let bits = (random() % (most + 1)) as u8;
+            // An address that shares the beginning with the network, as often as not.
+            let flipped = 1_u128 << (random() % 128);
+            let address: IpAddr = match network {
+                IpAddr::V4(network) => Ipv4Addr::from(u32::from(network) ^ flipped as u32).into(),
+                IpAddr::V6(network) => Ipv6Addr::from(u128::from(network) ^ flipped).into(),
+            };
+            let host =
+                if network.is_ipv4() { format!("{network}/{bits}") } else { format!("[{network}/{bits}]") };
+            let rule: Rule = format!("{host}:*").parse().unwrap();
+            for address in [address, network, Ipv4Addr::from(wide as u32 ^ flipped as u32).into()] {
+                let admits = rule.allows_address(address.to_canonical(), 80);
+                assert_eq!(admits, is_within_naively(address, network, bits), "{rule} and {address}");
+                admitted += u32::from(admits);
+            }
+        }
+        assert!((10_000..50_000).contains(&admitted), "both answers occur");
     }
 
     #[test]
