@@ -3,7 +3,7 @@
 use crate::context::GuestContext;
 use crate::limits::Limit;
 use mainspring_zcl::abi::ErrorCode;
-use mainspring_zcl::{ErrorPayload, Frame, HEADER_BYTES, Header, STATUS_ERROR, STATUS_OK};
+use mainspring_zcl::{ErrorPayload, Frame, HEADER_BYTES, Header, MalformedFrame, STATUS_ERROR, STATUS_OK};
 
 /// The longest payload of any request.
 pub(crate) const PAYLOAD_BYTES_MAX: usize = mainspring_zcl::sys_loop::REQUEST_PAYLOAD_BYTES_MAX;
@@ -43,8 +43,8 @@ pub(crate) enum Input {
 /// Cuts requests out of a byte stream.
 ///
 /// Bytes that cannot become a frame cost the bytes written so far: the rest of that write is dropped with them, and the next write
-/// starts a new frame. A valid header with an unknown operation or a wrong size costs its announced payload, as far as that write
-/// goes. So nothing that a guest writes can make the stream lose its footing for longer than one write.
+/// starts a new frame. A header whose magic and version are right tells its length: whatever else is wrong with it, it costs its announced
+/// payload, as far as that write goes. So nothing that a guest writes can make the stream lose its footing for longer than one write.
 pub(crate) struct Inbox {
     bytes: [u8; REQUEST_BYTES_MAX],
     length: usize,
@@ -68,7 +68,15 @@ impl Inbox {
         };
         let header = match Header::decode(header) {
             Ok(header) => header,
-            Err(malformed) => return (bytes.len(), self.reject(HEADER_BYTES, malformed.message())),
+            Err(malformed) => {
+                // With the magic and the version that are known, the length is where it always is.
+                let announced = match malformed {
+                    MalformedFrame::Status | MalformedFrame::Reserved => payload_length(header),
+                    _ => usize::MAX,
+                };
+                let skipped = announced.min(bytes.len() - taken);
+                return (taken + skipped, self.reject(HEADER_BYTES, malformed.message()));
+            }
         };
         let checked = match (self.check)(&header) {
             Ok(()) if header.payload_len as usize > PAYLOAD_BYTES_MAX => Err("payload too long"),
@@ -109,6 +117,12 @@ impl Inbox {
         };
         Input::Malformed { op, rid, message }
     }
+}
+
+/// The length that a header announces, valid or not.
+fn payload_length(header: &[u8; HEADER_BYTES]) -> usize {
+    let [.., a, b, c, d] = *header;
+    u32::from_le_bytes([a, b, c, d]) as usize
 }
 
 /// Responses that the guest has not read.

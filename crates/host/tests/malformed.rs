@@ -25,14 +25,36 @@ fn l8_1_a_bad_header_gets_an_error_and_costs_the_bytes_written_so_far() {
             (3, b'2', "bad magic"),
             (4, 2, "unsupported version"),
             (4, 0, "unsupported version"),
-            (12, 9, "bad status"),
-            (16, 7, "reserved field must be 0"),
         ] {
             let mut frame = good();
             frame[at] = value;
             // Even a good frame behind it, in the same write, is lost: nobody knows where it would begin.
             frame.extend(good());
             assert_eq!(puppet.request(target, &frame).await.message(), message);
+            works(&puppet, target).await;
+        }
+    });
+}
+
+#[test]
+fn l8_1_a_frame_behind_a_header_with_a_bad_status_or_reserved_field_is_served() {
+    run(async |handle| {
+        let puppet = Puppet::start(&handle);
+        let target = puppet.open_loop().await;
+        for (at, value, message) in [(12, 9, "bad status"), (16, 7, "reserved field must be 0")] {
+            let mut frames = good();
+            frames[at] = value;
+            frames.extend(Unwatch { watch_id: 99 }.to_frame(10));
+            assert_eq!(puppet.write(target, &frames).await, frames.len() as i64);
+            let answers = puppet.read(target, 4096).await.unwrap();
+            let (first, rest) = Frame::decode(&answers).unwrap().unwrap();
+            assert_eq!((first.op, first.rid), (1, 5));
+            assert_eq!(Answer::decode(&answers[..answers.len() - rest.len()]).message(), message);
+            assert_eq!(Answer::decode(rest).message(), "unknown watch_id", "behind a {message}");
+            // A length that is a lie costs that write and no more.
+            frames.truncate(24);
+            frames[20..24].copy_from_slice(&u32::MAX.to_le_bytes());
+            assert_eq!(puppet.request(target, &frames).await.message(), message);
             works(&puppet, target).await;
         }
     });
