@@ -8,7 +8,7 @@ use mainspring_zcl::cap::{AcceptRecord, tcp_flags};
 use mainspring_zcl::ctl::HandleOp;
 use mainspring_zcl::sys_loop::{Readiness, TIMEOUT_FOREVER};
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
 use std::time::Duration;
 use support::*;
 
@@ -182,6 +182,30 @@ fn n1_7_a_full_send_buffer_says_again_and_writable_comes_back_when_the_peer_read
             }
         }
         assert!(received <= sent);
+    });
+}
+
+#[test]
+fn n1_8_an_ipv6_address_may_stand_in_brackets() {
+    run(async |handle| {
+        let puppet = Puppet::start_with(&handle, with_loopback());
+        let Ok(listener) = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)) else { return };
+        let port = listener.local_addr().unwrap().port();
+        for host in ["[::1]", "::1", "[0:0:0:0:0:0:0:1]"] {
+            let connection = puppet.open_tcp(host, port, 0).await;
+            assert!(connection >= 3, "connecting to {host}: {connection}");
+            listener.accept().unwrap();
+            let listening = puppet.open_tcp(host, 0, tcp_flags::LISTEN).await;
+            assert!(listening >= 3, "listening at {host}: {listening}");
+        }
+        for nonsense in ["[127.0.0.1]", "[::1", "::1]", "[[::1]]", "[]"] {
+            assert_eq!(
+                puppet.open_tcp(nonsense, port, 0).await,
+                DENIED,
+                "{nonsense} is a name without a rule"
+            );
+            assert_eq!(puppet.open_tcp(nonsense, 0, tcp_flags::LISTEN).await, INVALID, "{nonsense}");
+        }
     });
 }
 

@@ -8,7 +8,7 @@ use mainspring_zcl::abi::ErrorCode;
 use mainspring_zcl::cap::tcp_flags;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -49,11 +49,11 @@ impl Target {
         if port == 0 || host.contains('\0') {
             return Err(ErrorCode::Invalid);
         }
-        match host.parse::<IpAddr>() {
-            Ok(address) if guest.network().may_connect((address, port).into()) => {
+        match super::address_of(&host) {
+            Some(address) if guest.network().may_connect((address, port).into()) => {
                 Ok(Target::Address((address, port).into()))
             }
-            Err(_) if guest.network().may_look_up(&host, port) => {
+            None if guest.network().may_look_up(&host, port) => {
                 Ok(Target::Name { name: host, port, lookup: Lookup::begin(guest)? })
             }
             _ => Err(super::denied(guest)),

@@ -12,7 +12,7 @@ use connect::Target;
 use listener::TcpListener;
 use mainspring_zcl::abi::ErrorCode;
 use mainspring_zcl::cap::{TcpOpen, tcp_flags};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 use stream::TcpStream;
 
@@ -61,6 +61,15 @@ fn connect(guest: &Rc<GuestContext>, open: &TcpOpen, host: String, port: u16) ->
     Ok(Opened::new(stream))
 }
 
+/// The address that a host is, if it is no name. An IPv6 address may stand in brackets, as it does in front of a port everywhere else.
+fn address_of(host: &str) -> Option<IpAddr> {
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    match bare {
+        Some(bare) => bare.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
+        None => host.parse().ok(),
+    }
+}
+
 fn denied(guest: &GuestContext) -> ErrorCode {
     guest.refuse(Limit::Network);
     ErrorCode::Denied
@@ -77,7 +86,7 @@ fn listen(
     let address = match host {
         "localhost" => IpAddr::V4(Ipv4Addr::LOCALHOST),
         "*" => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-        _ => host.parse().map_err(|_| ErrorCode::Invalid)?,
+        _ => address_of(host).ok_or(ErrorCode::Invalid)?,
     };
     if open.out_port_ptr != 0 {
         memory.get(open.out_port_ptr, 4)?;
