@@ -4,6 +4,7 @@ use crate::bandwidth::Bandwidth;
 use crate::capability::Capability;
 use crate::control::Control;
 use crate::limits::{Limit, Limits};
+use crate::meter::Stretch;
 use crate::policy::NetworkPolicy;
 use crate::resource::Resource;
 use crate::signal::Signal;
@@ -16,7 +17,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Called with a topic and a message of the guest's.
 pub(crate) type Telemetry = Box<dyn Fn(&[u8], &[u8])>;
@@ -34,8 +35,8 @@ pub struct GuestContext {
     pub(crate) arguments: Vec<String>,
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) telemetry: Option<Telemetry>,
-    /// When it was resumed, while it runs.
-    pub(crate) resumed_at: Cell<Option<Instant>>,
+    /// The stretch that it is in, while it runs.
+    pub(crate) stretch: Cell<Option<Stretch>>,
     pub(crate) limits: Limits,
     pub(crate) network: NetworkPolicy,
     pub(crate) host_counters: Arc<HostCounters>,
@@ -134,10 +135,25 @@ impl GuestContext {
         next_turn(&self.handle).await;
     }
 
-    /// The time that it has spent running, up to now.
+    /// It has used up its slice: its neighbours come first.
+    pub(crate) async fn be_preempted(&self) {
+        count(&self.counters.preemptions, 1);
+        self.make_way().await;
+    }
+
+    /// The CPU time that it has used, up to now.
     pub(crate) fn cpu_time(&self) -> Duration {
-        let running = self.resumed_at.get().map_or_else(Default::default, |start| start.elapsed());
-        self.counters.cpu_time.get() + running
+        self.counters.cpu_time.get() + self.stretch_cpu_time()
+    }
+
+    /// The CPU time that it has used since it was last resumed.
+    fn stretch_cpu_time(&self) -> Duration {
+        self.stretch.get().map_or_else(Default::default, Stretch::cpu_time)
+    }
+
+    /// How much longer it may run at a stretch.
+    pub(crate) fn slice_left(&self) -> Duration {
+        self.limits.cpu_slice.saturating_sub(self.stretch_cpu_time())
     }
 
     /// How many more bytes the host may hold for the guest.

@@ -379,7 +379,7 @@ impl Host {
             arguments: config.arguments,
             environment: config.environment,
             telemetry: config.telemetry,
-            resumed_at: Cell::new(None),
+            stretch: Cell::new(None),
             limits: config.limits,
             network: config.network,
             host_counters: self.shared.counters.clone(),

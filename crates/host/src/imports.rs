@@ -18,7 +18,7 @@ use mainspring_zcl::abi::{ABI_VERSION, ErrorCode, IMPORT_MODULE, cap_flags};
 use mainspring_zcl::cap::CapOpen;
 use mainspring_zcl::sys_loop::Poll;
 use std::rc::Rc;
-use wasmtime::{AsContextMut, Caller, Extern, Linker, Memory};
+use wasmtime::{Caller, Extern, Linker, Memory};
 
 /// The longest kind or name of a capability.
 const CAP_NAME_BYTES_MAX: u32 = 256;
@@ -152,9 +152,6 @@ async fn write(mut caller: Caller<'_, GuestState>, handle: i32, source: i64, len
         Ok(Rest::Poll { target, taken, rid, poll }) => {
             let guest = Rc::clone(&caller.data().context);
             sys_loop::poll(target, &guest, rid, poll).await;
-            // Time spent waiting is not the guest's: its slice starts anew.
-            let ticks = caller.data().slice_ticks();
-            caller.as_context_mut().set_epoch_deadline(ticks);
             raw(Ok(taken))
         }
         Ok(Rest::Nothing(count)) => raw(Ok(count)),

@@ -37,6 +37,7 @@ mod imports;
 mod info;
 mod limits;
 mod memory;
+mod meter;
 mod pipe;
 mod policy;
 mod process;

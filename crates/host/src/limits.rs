@@ -20,9 +20,9 @@ pub struct Limits {
     pub memory_bytes: usize,
     /// Elements of a table, such as functions that are called through pointers. 100,000.
     pub table_elements: usize,
-    /// How long it may run before its neighbours get a turn. Measured in milliseconds. 5 ms.
+    /// The CPU time that it may use at a stretch before its neighbours get a turn. Measured in milliseconds. 5 ms.
     pub cpu_slice: Duration,
-    /// How long it may run in all; then it is ended. `None`: for ever.
+    /// The CPU time that it may use in all; then it is ended. `None`: without limit.
     pub cpu_total: Option<Duration>,
     /// Open handles, the three standard streams included. 1,024.
     pub handles: usize,

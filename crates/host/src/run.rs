@@ -5,9 +5,11 @@ use crate::context::GuestContext;
 use crate::guest::{Exit, ExitSlot, TrapReport};
 use crate::host::Shared;
 use crate::limits::Limit;
+use crate::meter::Stretch;
 use crate::program::{EntryPoint, Program};
 use crate::state::{Extras, GuestState};
 use crate::stats::{GuestPhase, HostCounters, count};
+use crate::ticker::ticks_in;
 use mainspring_zcl::abi::{STDIN, STDOUT};
 use std::future::Future;
 use std::pin::Pin;
@@ -15,7 +17,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
-use std::time::Instant;
 use wasmtime::{Engine, Store, StoreContextMut, UpdateDeadline, WasmBacktrace};
 
 /// Why a guest is stopped while it runs.
@@ -72,11 +73,11 @@ impl Run {
             count(&counters.wakeups, 1);
         }
         counters.makes_way.set(false);
-        let start = Instant::now();
-        self.context.resumed_at.set(Some(start));
+        let stretch = Stretch::begin();
+        self.context.stretch.set(Some(stretch));
         let outcome = life.as_mut().poll(task);
-        self.context.resumed_at.set(None);
-        counters.cpu_time.set(counters.cpu_time.get() + start.elapsed());
+        self.context.stretch.set(None);
+        counters.cpu_time.set(counters.cpu_time.get() + stretch.cpu_time());
         if outcome.is_pending() && !counters.makes_way.get() {
             counters.phase.set(GuestPhase::Waiting);
         }
@@ -196,7 +197,8 @@ async fn live(program: Program, context: Rc<GuestContext>, extras: Extras) -> wa
     }
 }
 
-/// The guest has used up its slice: it waits for the loop's next turn, unless it is to end.
+/// The ticks of the guest's slice are over. It waits for the loop's next turn, unless it is to end; or it goes on, if some of those ticks
+/// passed while it waited, in whatever call.
 fn preempt(store: StoreContextMut<'_, GuestState>) -> wasmtime::Result<UpdateDeadline> {
     let state = store.data();
     let context = &**state.context;
@@ -206,8 +208,11 @@ fn preempt(store: StoreContextMut<'_, GuestState>) -> wasmtime::Result<UpdateDea
     if context.limits().cpu_total.is_some_and(|total| context.cpu_time() >= total) {
         return Err(Stop::CpuTotal.into());
     }
-    count(&context.counters.preemptions, 1);
+    let left = context.slice_left();
+    if !left.is_zero() {
+        return Ok(UpdateDeadline::Continue(ticks_in(left)));
+    }
     let context = (*state.context).clone();
-    let turn = Confined::new(async move { context.make_way().await });
+    let turn = Confined::new(async move { context.be_preempted().await });
     Ok(UpdateDeadline::YieldCustom(state.slice_ticks(), Box::pin(turn)))
 }

@@ -4,7 +4,7 @@ use crate::confined::Confined;
 use crate::context::GuestContext;
 use crate::heap::Heap;
 use crate::limits::Limiter;
-use crate::ticker::TICK;
+use crate::ticker::ticks_in;
 use std::any::Any;
 use std::rc::Rc;
 use wasmtime::Memory;
@@ -53,8 +53,7 @@ impl GuestState {
 
     /// How many ticks of the epoch the guest may run at a stretch.
     pub(crate) fn slice_ticks(&self) -> u64 {
-        let slice = self.context.limits().cpu_slice;
-        u64::try_from(slice.as_nanos().div_ceil(TICK.as_nanos())).unwrap_or(u64::MAX).clamp(1, 1 << 32)
+        ticks_in(self.context.limits().cpu_slice)
     }
 }
 

@@ -43,7 +43,7 @@ pub struct GuestStats {
     pub bytes_read: u64,
     /// Bytes that it wrote to its handles.
     pub bytes_written: u64,
-    /// Time that it spent running, its host calls included.
+    /// CPU time that it used, its host calls included.
     pub cpu_time: Duration,
     /// Times it used up its slice and was made to wait for its neighbours.
     pub preemptions: u64,

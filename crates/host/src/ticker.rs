@@ -10,7 +10,12 @@ use std::time::Duration;
 use wasmtime::{Engine, EngineWeak};
 
 /// How often the epoch advances, and so how exactly a slice is measured.
-pub(crate) const TICK: Duration = Duration::from_millis(1);
+const TICK: Duration = Duration::from_millis(1);
+
+/// How many ticks a stretch of time takes, at least one.
+pub(crate) fn ticks_in(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos().div_ceil(TICK.as_nanos())).unwrap_or(u64::MAX).clamp(1, 1 << 32)
+}
 
 /// One guest running, in [`Shared::state`].
 const RUNNING_ONE: u64 = 1;

@@ -65,6 +65,35 @@ fn p1_3_waiting_is_not_charged_to_the_slice() {
 }
 
 #[test]
+#[cfg(feature = "wasi")]
+fn p1_3_a_module_that_only_waits_by_wasi_is_never_preempted() {
+    run(async |handle| {
+        // Sleeps for a millisecond fifty times, and does nothing else.
+        let sleeper = program(
+            r#"(module
+                (import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))
+                (memory (export "memory") 1)
+                (func (export "_start") (local $left i32)
+                    (i32.store (i32.const 16) (i32.const 1))
+                    (i64.store (i32.const 24) (i64.const 1000000))
+                    (local.set $left (i32.const 50))
+                    (loop $again
+                        (if (call $poll (i32.const 0) (i32.const 64) (i32.const 1) (i32.const 128)) (then unreachable))
+                        (local.set $left (i32.sub (local.get $left) (i32.const 1)))
+                        (br_if $again (local.get $left)))))"#,
+        );
+        let spinning = host().spawn(&handle, &spinner(), GuestConfig::new()).unwrap();
+        let sleeping = host().spawn(&handle, &sleeper, GuestConfig::new()).unwrap();
+        assert_eq!(sleeping.exit().await, Exit::Returned(0));
+        spinning.kill();
+        spinning.exit().await;
+        assert!(spinning.stats().preemptions > 0, "the clock of slices went on all the time");
+        let stats = sleeping.stats();
+        assert_eq!(stats.preemptions, 0, "it waited and did not run: {stats:?}");
+    });
+}
+
+#[test]
 fn p1_4_the_ticker_rests_while_no_guest_runs() {
     let mut config = HostConfig::default();
     config.guests_max = 4;
@@ -214,6 +243,38 @@ fn p3_3_total_cpu_time_is_limited() {
         assert_eq!(guest.exit().await, Exit::OverLimit(Limit::CpuTotal));
         assert_eq!(guest.stats().refused(Limit::CpuTotal), 1);
         assert!(guest.stats().cpu_time >= Duration::from_millis(20));
+    });
+}
+
+/// The CPU time of this thread, which is the loop's.
+fn thread_cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap()
+}
+
+#[test]
+fn p3_3_a_guest_is_not_ended_for_the_time_that_the_system_ran_something_else() {
+    let limit = Duration::from_millis(100);
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let burners = 4 * std::thread::available_parallelism().map_or(2, |count| count.get());
+    std::thread::scope(|scope| {
+        for _ in 0..burners {
+            scope.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let limits = Limits { cpu_total: Some(limit), ..Limits::default() };
+        let mut reactor = mainspring_reactor::Reactor::new().unwrap();
+        let guest = host().spawn(&reactor, &spinner(), limited(limits)).unwrap();
+        let before = thread_cpu_time();
+        let exit = reactor.block_on(guest.exit()).unwrap();
+        let used = thread_cpu_time() - before;
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(exit, Exit::OverLimit(Limit::CpuTotal));
+        assert!(used >= limit * 9 / 10, "ended after {used:?} of CPU time");
+        assert!(guest.stats().cpu_time >= limit, "{:?}", guest.stats());
     });
 }
 

@@ -543,3 +543,23 @@ fn c4_1_wasi_poll_waits_for_several_sockets_and_says_which_are_ready() {
         assert_eq!(guest.ask(&format!("read {one} 100")).await, "would-block");
     });
 }
+
+#[test]
+fn p1_3_a_component_that_only_waits_is_never_preempted() {
+    run(async |handle| {
+        let Some(guest) = Guest::start(&handle, steady()) else { return };
+        let (host, _) = compiled(steady()).unwrap();
+        let (socket, _peer) = guest.connect().await;
+        let spinner = wat::parse_str(r#"(module (func (export "_start") (loop $spin (br $spin))))"#).unwrap();
+        let spinning = host.spawn(&handle, &host.compile(&spinner).unwrap(), GuestConfig::new()).unwrap();
+        let before = guest.0.guest.stats().preemptions;
+        for _ in 0..20 {
+            assert_eq!(guest.ask(&format!("read {socket} 100")).await, "would-block");
+            assert_eq!(guest.ask(&format!("poll {socket} read 1")).await, "not ready");
+        }
+        spinning.kill();
+        spinning.exit().await;
+        assert!(spinning.stats().preemptions > 0, "the clock of slices went on all the time");
+        assert_eq!(guest.0.guest.stats().preemptions, before, "it waited and did not run");
+    });
+}
