@@ -7,8 +7,10 @@ mod support;
 use guest_modules::{Player, configuration, module};
 use mainspring_host::{Component, Exit, GuestConfig, GuestPhase, Host, HostConfig, Limit, SocketWait};
 use mainspring_reactor::Handle;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -24,7 +26,7 @@ fn steady() -> SocketWait {
 
 /// Waits that only news can end.
 fn patient() -> SocketWait {
-    SocketWait { first: LONG, longest: LONG, busy: LONG, spare_calls: 0 }
+    SocketWait { first: LONG, longest: LONG, ..steady() }
 }
 
 /// The guest, compiled once for each setting of the host.
@@ -201,6 +203,44 @@ fn c1_5_sockets_are_handles_limited_counted_and_closed_at_the_end() {
 }
 
 #[test]
+fn c1_5_a_lookup_too_many_is_socket_config() {
+    run(async |handle| {
+        let started = Guest::start_with(&handle, steady(), |config| {
+            config.network.allow_connect("*.invalid:*").unwrap();
+            config.limits.lookups = 0;
+        });
+        let Some(guest) = started else { return };
+        let refused = guest.ask("connect db.invalid 5432").await;
+        assert!(refused.starts_with("Internal SOCKET_CONFIG: "), "{refused}");
+        assert_eq!(guest.0.guest.stats().refused(Limit::Lookups), 1);
+    });
+}
+
+#[test]
+fn c1_6_an_address_that_does_not_answer_is_given_up_after_10_s() {
+    run_virtually(async |handle, _| {
+        let Some(guest) = Guest::start(&handle, steady()) else { return };
+        // A listener that accepts nothing and has no room for more: the system does not answer who connects to it.
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        rustix::net::listen(&listener, 0).unwrap();
+        let address = listener.local_addr().unwrap();
+        let _waiting: Vec<OwnedFd> = (0..8)
+            .map(|_| {
+                let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+                let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None).unwrap();
+                let _ = rustix::net::connect(&socket, &address);
+                socket
+            })
+            .collect();
+        let start = handle.now();
+        let answer = guest.ask(&format!("connect 127.0.0.1 {}", address.port())).await;
+        assert!(answer.starts_with("TransientNetwork TCP_CONNECT_FAILED: "), "{answer}");
+        assert!(answer.contains("no answer within 10 s"), "{answer}");
+        assert_eq!(handle.now().saturating_duration_since(start).as_secs(), 10);
+    });
+}
+
+#[test]
 fn c2_1_data_that_comes_during_the_wait_is_returned_by_the_call_that_waited() {
     run(async |handle| {
         let Some(guest) = Guest::start(&handle, patient()) else { return };
@@ -242,10 +282,37 @@ fn c2_3_the_wait_grows_from_1_to_10_ms_and_is_never_short() {
         assert_eq!(guest.ask(&format!("reads {socket} 10")).await, "would-block after 10 calls");
         // 1, 2, 4, 8 and six times 10.
         assert_eq!(handle.now().saturating_duration_since(start).as_millis(), 75);
-        let (start, before) = (handle.now(), guest.0.guest.stats().agains);
-        assert_eq!(guest.ask(&format!("reads {socket} 1000")).await, "would-block after 1000 calls");
-        assert_eq!(handle.now().saturating_duration_since(start).as_secs(), 10, "a hundred calls a second");
-        assert_eq!(guest.0.guest.stats().agains - before, 1000);
+    });
+}
+
+/// The calls that a guest makes in a second of waiting while it works so many steps between them, with the settings that are shipped.
+async fn calls_per_second(handle: &Handle, steps: u64) -> Option<f64> {
+    const CALLS: u64 = 1000;
+    let guest = Guest::start(handle, SocketWait::default())?;
+    let (socket, _peer) = guest.connect().await;
+    let (start, before) = (handle.now(), guest.0.guest.stats().agains);
+    let answer = guest.ask(&format!("work-reads {socket} {CALLS} {steps}")).await;
+    assert_eq!(answer, format!("would-block after {CALLS} calls"));
+    assert_eq!(guest.0.guest.stats().agains - before, CALLS);
+    Some(CALLS as f64 / handle.now().saturating_duration_since(start).as_secs_f64())
+}
+
+#[test]
+fn c2_3_an_idle_guest_makes_about_a_hundred_calls_a_second() {
+    run_virtually(async |handle, _| {
+        let Some(calls) = calls_per_second(&handle, 0).await else { return };
+        assert!(calls < 150.0, "{calls} calls a second");
+    });
+}
+
+#[test]
+fn c2_5_a_guest_that_computes_and_moves_no_byte_makes_at_most_a_thousand_calls_a_second() {
+    run_virtually(async |handle, _| {
+        // Time is virtual, so that what the guest computes takes none: this is what its waits alone hold it to.
+        for steps in [100_000, 200_000, 400_000, 1_000_000, 3_000_000] {
+            let Some(calls) = calls_per_second(&handle, steps).await else { return };
+            assert!(calls < 1100.0, "{calls} calls a second with {steps} steps between them");
+        }
     });
 }
 
@@ -269,7 +336,7 @@ fn c2_5_a_guest_with_other_work_is_not_held_back() {
         let Some(guest) = Guest::start(&handle, SocketWait::default()) else { return };
         let (socket, _peer) = guest.connect().await;
         let start = handle.now();
-        assert_eq!(guest.ask(&format!("work-reads {socket} 20")).await, "would-block after 20 calls");
+        assert_eq!(guest.ask(&format!("work-reads {socket} 20 1000000")).await, "would-block after 20 calls");
         // Before its first call it may have worked or not: nobody knows.
         assert!(handle.now().saturating_duration_since(start).as_millis() <= 1);
     });
@@ -285,6 +352,32 @@ fn c2_6_the_wait_ends_when_any_socket_of_the_guest_is_ready() {
         peer.write_all(b"here").unwrap();
         assert_eq!(guest.0.line().await, "would-block");
         assert_eq!(guest.ask(&format!("read {busy} 100")).await, "data here");
+    });
+}
+
+#[test]
+fn c2_6_room_on_another_socket_that_the_guest_was_told_to_wait_for_ends_the_wait() {
+    run(async |handle| {
+        // The first call on each socket is told at once that it would block, the second waits until there is news.
+        let wait = SocketWait { spare_calls: 1, ..patient() };
+        let Some(guest) = Guest::start(&handle, wait) else { return };
+        let ((idle, _idle_peer), (full, peer)) = (guest.connect().await, guest.connect().await);
+        let text = "x".repeat(30_000);
+        while guest.ask(&format!("write {full} {text}")).await != "would-block" {}
+        assert_eq!(guest.ask(&format!("read {idle} 100")).await, "would-block");
+        guest.order(&format!("read {idle} 100")).await;
+        guest.suspended().await;
+        let reading = guest.0.elsewhere(move || {
+            // Until nothing has come for a while: all of it has been read.
+            peer.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+            let mut peer = peer;
+            while peer.read(&mut [0; 65_536]).is_ok_and(|count| count > 0) {}
+            peer
+        });
+        assert_eq!(guest.0.line().await, "would-block");
+        let _peer = reading.await;
+        let written = guest.ask(&format!("write {full} x")).await;
+        assert_eq!(written, "written 1");
     });
 }
 
@@ -432,6 +525,21 @@ fn c2_14_a_guest_that_only_ever_waits_for_answers_is_made_to_wait_at_once() {
         }
         assert_eq!(after_read, 0, "the next question is not held up");
         assert_eq!(after_write, 31, "all but the first 16 and one that was tried again");
+    });
+}
+
+#[test]
+fn c2_15_a_timer_that_the_guest_keeps_by_itself_is_late_by_at_most_10_ms() {
+    run_virtually(async |handle, _| {
+        let Some(guest) = Guest::start(&handle, SocketWait::default()) else { return };
+        let (socket, _peer) = guest.connect().await;
+        guest.ask(&format!("reads {socket} 200")).await;
+        for _ in 0..200 {
+            let start = handle.now();
+            assert_eq!(guest.ask(&format!("read {socket} 100")).await, "would-block");
+            let held_up = handle.now().saturating_duration_since(start);
+            assert!(held_up <= Duration::from_millis(10), "a call held the guest up for {held_up:?}");
+        }
     });
 }
 

@@ -30,8 +30,14 @@ pub struct SocketWait {
     pub first: Duration,
     /// What it doubles up to while the guest makes no progress. 10 ms; zero means no wait at all.
     pub longest: Duration,
-    /// The CPU time between two calls that would block above which the guest has other work, and is not made to wait. 50 µs.
+    /// The CPU time between two calls that would block above which the guest has other work. 50 µs.
+    ///
+    /// Such a guest is not made to wait, for [`grace_calls`](SocketWait::grace_calls) such calls; and then for less than `longest` if it uses more
+    /// than twice this, in proportion, down to `first`.
     pub busy: Duration,
+    /// Calls that may be told at once that they would block because the guest has other work; each call that moves bytes gives `spare_calls` of
+    /// them back. A guest that computes and moves nothing cannot be told from one that wakes itself. 64.
+    pub grace_calls: u32,
     /// Calls of one kind on one socket that may be told at once that they would block, after the guest made progress: its tasks may have something to
     /// hand to each other before there is something to send. Where that is never so, the guest is made to wait at once. 4.
     pub spare_calls: u32,
@@ -50,6 +56,7 @@ impl Default for SocketWait {
             first: Duration::from_millis(1),
             longest: Duration::from_millis(10),
             busy: Duration::from_micros(50),
+            grace_calls: 64,
             spare_calls: 4,
         }
     }
@@ -130,6 +137,8 @@ pub(super) struct Pace {
     habits: [Habit; 3],
     /// When the guest was last told that something would block.
     told_at: Cell<Option<Clocks>>,
+    /// How many more calls are told so at once because the guest has other work.
+    grace: Cell<u32>,
     /// The guest waits by itself.
     parks: Cell<bool>,
 }
@@ -155,12 +164,18 @@ impl Pace {
             spell: Cell::new(Spell { number: 0, spare: wait.spare_calls, blocked: false, overslept: false }),
             habits: Default::default(),
             told_at: Cell::new(None),
+            grace: Cell::new(wait.grace_calls),
             parks: Cell::new(false),
         }
     }
 
-    /// The guest makes progress.
+    /// The guest has moved bytes.
     pub(super) fn moved(&self, progress: Progress) {
+        self.grace.set(self.grace.get().saturating_add(self.wait.spare_calls).min(self.wait.grace_calls));
+        self.progress(progress);
+    }
+
+    fn progress(&self, progress: Progress) {
         let ended = self.spell.get();
         if ended.blocked {
             self.habit().learn(progress, ended.overslept);
@@ -196,18 +211,38 @@ impl Pace {
         if self.parks.get() || self.wait.longest.is_zero() {
             return None;
         }
-        let works = self.told_at.get().is_some_and(|told_at| now.since(told_at) > self.wait.busy);
-        if works {
-            self.moved(Progress::Work);
+        let worked = self.told_at.get().map_or(Duration::ZERO, |told_at| now.since(told_at));
+        let is_spared = worked > self.wait.busy && self.take_grace();
+        if is_spared {
+            self.progress(Progress::Work);
         }
         let spell = self.spell.get();
         self.spell.set(Spell { blocked: true, ..spell });
-        if streak.extend(spell.number) <= spell.spare || works {
+        if streak.extend(spell.number) <= spell.spare || is_spared {
             return None;
         }
-        let next = self.next.get();
-        self.next.set((next * 2).min(self.wait.longest));
+        let longest = self.longest_after(worked);
+        let next = self.next.get().min(longest);
+        self.next.set((next * 2).min(longest));
         Some(next)
+    }
+
+    /// Whether the guest, which has other work, may go on with it once more.
+    fn take_grace(&self) -> bool {
+        let grace = self.grace.get();
+        self.grace.set(grace.saturating_sub(1));
+        grace > 0
+    }
+
+    /// The longest wait for a guest that used so much CPU time since its last call. What it computes may be of use, and then each wait holds it
+    /// up; so the more it computes, the shorter they are, but never so short that it calls more often than once in the first.
+    fn longest_after(&self, worked: Duration) -> Duration {
+        let SocketWait { first, longest, busy, .. } = self.wait;
+        let light = busy * 2;
+        if worked <= light {
+            return longest;
+        }
+        longest.mul_f64(light.as_secs_f64() / worked.as_secs_f64()).max(first)
     }
 }
 
@@ -390,15 +425,74 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_with_other_work_is_not_made_to_wait() {
+    fn a_guest_with_other_work_is_not_made_to_wait_for_a_while() {
         let (pace, streak) = (Pace::new(SocketWait::default()), Streak::default());
-        for used in (0..1000).step_by(51) {
+        for used in (0..64 * 51).step_by(51) {
             pace.told(at(used, used));
             assert_eq!(pace.next_wait(at(used + 51, used + 51), &streak), None);
         }
         let pace = strict();
         pace.told(NOTHING);
         assert_eq!(ms(pace.next_wait(at(50, 50), &streak)), Some(1), "as much as calling again takes");
+    }
+
+    /// The longest wait of a guest that uses so much CPU time between its calls and moves no byte, and how many it was spared.
+    fn waits_of_rounds(used_us: u64) -> (u64, u128) {
+        let (pace, streak) = (Pace::new(SocketWait::default()), Streak::default());
+        let (mut spared, mut longest_us) = (0, 0);
+        for round in 0..1000 {
+            pace.told(at(round * used_us, round * used_us));
+            let used = (round + 1) * used_us;
+            match pace.next_wait(at(used, used), &streak) {
+                Some(wait) => longest_us = longest_us.max(wait.as_micros()),
+                None => spared += 1,
+            }
+        }
+        (spared, longest_us)
+    }
+
+    #[test]
+    fn a_guest_that_computes_and_moves_no_byte_is_made_to_wait_after_a_grace() {
+        for (used_us, longest_us) in
+            [(0, 10_000), (30, 10_000), (60, 10_000), (100, 10_000), (200, 5000), (500, 2000), (1000, 1000)]
+        {
+            let (spared, waited_us) = waits_of_rounds(used_us);
+            assert!(spared <= 64 + 4, "{spared} calls with {used_us} us between them");
+            assert_eq!(waited_us, longest_us, "{used_us} us");
+        }
+        assert_eq!(waits_of_rounds(100_000).1, 1000, "the least wait there is");
+    }
+
+    #[test]
+    fn bytes_that_move_give_the_grace_back_little_by_little() {
+        let (pace, streak) = (Pace::new(SocketWait::default()), Streak::default());
+        for _ in 0..100 {
+            pace.told(NOTHING);
+            pace.next_wait(at(200, 200), &streak);
+        }
+        assert_eq!(pace.grace.get(), 0);
+        pace.moved(Progress::Read);
+        assert_eq!(pace.grace.get(), 4);
+        (0..100).for_each(|_| pace.moved(Progress::Write));
+        assert_eq!(pace.grace.get(), 64, "and no more than there was");
+    }
+
+    #[test]
+    fn work_between_two_sockets_counts_for_both() {
+        // A round is work and a call on each of two sockets, of which the second follows at once.
+        let (pace, one, other) = (strict(), Streak::default(), Streak::default());
+        let mut waits = Vec::new();
+        for round in 0..100 {
+            pace.told(at(round * 1000, round * 1000));
+            let now = at((round + 1) * 1000, (round + 1) * 1000);
+            waits.push(pace.next_wait(now, &one));
+            pace.told(now);
+            waits.push(pace.next_wait(now, &other));
+        }
+        assert!(
+            waits.iter().flatten().all(|wait| wait.as_millis() == 1),
+            "no longer than if the thread waited"
+        );
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::error;
 use super::pace::{Clocks, Pace, Progress, SocketWait, Streak};
 use super::socket::Socket;
 use crate::context::GuestContext;
+use crate::meter::thread_cpu_time;
 use crate::stats::count;
 use crate::table::Entry;
 use crate::tcp::connect::{self, Target};
@@ -217,7 +218,11 @@ impl Sockets {
         if !matches!(first, Err(Errno::AGAIN)) {
             return first;
         }
-        let Some(wait) = self.pace.next_wait(self.clocks(), streak) else { return first };
+        let Some(wait) = self.pace.next_wait(self.clocks(), streak) else {
+            // It is told to come back, so what it then waits for elsewhere must end by this. If that is refused, the next wait says so.
+            let _ = socket.watch(direction);
+            return first;
+        };
         let deadline = self.guest.handle.now().checked_add(wait);
         match self.wait(socket, direction, deadline).await {
             News::Here => attempt(),
@@ -235,10 +240,7 @@ impl Sockets {
     }
 
     fn clocks(&self) -> Clocks {
-        let thread = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-        // A clock that counts from zero is never negative.
-        let thread = Duration::try_from(thread).unwrap_or_default();
-        Clocks { guest: self.guest.cpu_time(), thread }
+        Clocks { guest: self.guest.cpu_time(), thread: thread_cpu_time() }
     }
 
     /// Suspends the guest until there is news of any of its sockets, or the deadline.
@@ -288,4 +290,87 @@ impl Sockets {
 /// What the system says about an error.
 fn reason(errno: Errno) -> std::io::Error {
     errno.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guest::GuestConfig;
+    use crate::host::HostConfig;
+    use crate::run::Run;
+    use mainspring_reactor::Reactor;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Context, Waker};
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::{Event, Level, Metadata};
+
+    /// Counts warnings.
+    struct Warnings(Arc<AtomicUsize>);
+
+    impl tracing::Subscriber for Warnings {
+        fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+            *metadata.level() == Level::WARN
+        }
+
+        fn new_span(&self, _span: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+
+        fn record(&self, _span: &Id, _values: &Record<'_>) {}
+
+        fn record_follows_from(&self, _span: &Id, _follows: &Id) {}
+
+        fn event(&self, _event: &Event<'_>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn enter(&self, _span: &Id) {}
+
+        fn exit(&self, _span: &Id) {}
+    }
+
+    /// The sockets of a guest that never runs, with one that is connected to the returned descriptor.
+    fn one_socket(reactor: &Reactor, wait: SocketWait) -> (Rc<Sockets>, OwnedFd) {
+        let mut config = HostConfig::default();
+        config.guests_max = 1;
+        let host = config.build().unwrap();
+        let mut sockets = None;
+        let started = host.start(reactor, GuestConfig::new(), |context, _, exit| {
+            sockets = Some(Sockets::new(context, wait));
+            let life = Box::pin(std::future::pending());
+            Ok(Run::with_life(&host.shared, context, exit, life))
+        });
+        started.unwrap();
+        let sockets = sockets.unwrap();
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
+        let socket = Socket::new(&sockets.guest, ours).unwrap();
+        assert_eq!(sockets.insert(Rc::new(socket)), Ok(1));
+        (sockets, theirs)
+    }
+
+    #[test]
+    fn a_socket_that_cannot_be_watched_is_not_waited_for_and_one_warning_says_so() {
+        let reactor = Reactor::new().unwrap();
+        let wait = SocketWait { spare_calls: 0, grace_calls: 0, ..SocketWait::default() };
+        let (sockets, _theirs) = one_socket(&reactor, wait);
+        // A loop that is gone refuses to watch anything.
+        drop(reactor);
+        let warnings = Arc::new(AtomicUsize::new(0));
+        tracing::subscriber::with_default(Warnings(warnings.clone()), || {
+            let mut context = Context::from_waker(Waker::noop());
+            let mut told = 0;
+            while told < 3 {
+                let mut write = pin!(sockets.write(1, vec![0; 1 << 20]));
+                match write.as_mut().poll(&mut context) {
+                    Poll::Ready(Ok(SocketWriteResult::WouldBlock)) => told += 1,
+                    Poll::Ready(Ok(SocketWriteResult::Written(_))) => {}
+                    other => panic!("{:?}", other.map_err(|error| error.message)),
+                }
+            }
+        });
+        assert_eq!(warnings.load(Ordering::Relaxed), 1);
+    }
 }

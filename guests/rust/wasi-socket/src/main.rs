@@ -5,12 +5,13 @@
 //! connect HOST PORT            -> connected HANDLE
 //! read HANDLE LENGTH           -> data TEXT | eof | would-block
 //! reads HANDLE TIMES           -> would-block after TIMES calls, or what came before
-//! work-reads HANDLE TIMES      -> the same with about a millisecond of work before each
+//! work-reads HANDLE TIMES N    -> the same with N steps of work before each, of which a million take less than a millisecond
 //! write HANDLE TEXT            -> written COUNT | would-block
 //! fill HANDLE COUNT            -> filled COUNT: writes so many bytes, calling again whenever that would block
 //! poll HANDLE read|write MS    -> ready | not ready
 //! subscribe HANDLE ...         -> ready INDEX ...: waits for all of them by wasi:io/poll
 //! close HANDLE                 -> closed
+//! random COUNT                 -> random ERRNO, and whether so many bytes differ
 //! ```
 //!
 //! A failure is `CATEGORY CODE: MESSAGE`.
@@ -28,8 +29,11 @@ use wasi::io::poll::poll;
 
 /// What `fill` writes at a time.
 const FILL_BYTES: usize = 64 * 1024;
-/// Steps of the work of `work-reads`: about a millisecond.
-const WORK_STEPS: u32 = 1_000_000;
+
+#[link(wasm_import_module = "wasi_snapshot_preview1")]
+unsafe extern "C" {
+    fn random_get(buffer: *mut u8, length: usize) -> u16;
+}
 
 fn main() {
     for line in std::io::stdin().lock().lines() {
@@ -52,7 +56,7 @@ fn obey(words: &[&str]) -> Result<String, PluginError> {
         "connect" => format!("connected {}", connect_tcp(words[1], number(2) as u16)?),
         "read" => shown(socket_read(number(1), number(2))?),
         "reads" => reads(number(1), number(2), || {})?,
-        "work-reads" => reads(number(1), number(2), work)?,
+        "work-reads" => reads(number(1), number(2), || work(number(3)))?,
         "write" => match socket_write(number(1), words[2].as_bytes())? {
             SocketWriteResult::Written(count) => format!("written {count}"),
             SocketWriteResult::WouldBlock => "would-block".into(),
@@ -68,6 +72,7 @@ fn obey(words: &[&str]) -> Result<String, PluginError> {
             socket_close(number(1));
             "closed".into()
         }
+        "random" => random(number(1) as usize),
         unknown => panic!("{unknown}?"),
     })
 }
@@ -92,10 +97,19 @@ fn reads(handle: u64, times: u64, before: impl Fn()) -> Result<String, PluginErr
     Ok(format!("would-block after {times} calls"))
 }
 
-fn work() {
-    for step in 0..WORK_STEPS {
+fn work(steps: u64) {
+    for step in 0..steps {
         black_box(step);
     }
+}
+
+/// Fills so many bytes of memory by one call of the system's.
+fn random(length: usize) -> String {
+    let mut bytes = vec![0; length];
+    // SAFETY: the whole of the buffer is this function's own.
+    let errno = unsafe { random_get(bytes.as_mut_ptr(), length) };
+    let different = bytes.chunks(4).collect::<std::collections::HashSet<_>>().len();
+    format!("random {errno} {}", different * 8 > length)
 }
 
 fn fill(handle: u64, count: u64) -> Result<String, PluginError> {
