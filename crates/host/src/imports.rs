@@ -82,7 +82,7 @@ fn memory_of(caller: &mut Caller<'_, GuestState>) -> Result<Memory, ErrorCode> {
     Ok(memory)
 }
 
-fn with_memory<R>(
+pub(crate) fn with_memory<R>(
     caller: &mut Caller<'_, GuestState>,
     call: impl FnOnce(&Rc<GuestContext>, &mut GuestMemory<'_>) -> Result<R, ErrorCode>,
 ) -> Result<R, ErrorCode> {

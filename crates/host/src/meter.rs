@@ -51,6 +51,11 @@ impl Stretch {
         Stretch { start, thread_before: before.cpu_time }
     }
 
+    /// Whether the guest has used so much CPU time. The cheap clock says no most of the time.
+    pub(crate) fn has_used(self, time: Duration) -> bool {
+        self.start.elapsed() >= time && self.cpu_time() >= time
+    }
+
     /// The CPU time that the guest has used so far, at most.
     pub(crate) fn cpu_time(self) -> Duration {
         let now = Instant::now();

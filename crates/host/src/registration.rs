@@ -13,6 +13,9 @@ use std::cell::Cell;
 use std::os::fd::{AsFd, AsRawFd};
 use std::rc::Rc;
 
+/// Most bytes that one call moves: more in one call is hardly faster, and nobody else runs meanwhile.
+const TRANSFER_BYTES_MAX: usize = 256 * 1024;
+
 /// A descriptor's registration. Drop it before the descriptor.
 pub(crate) struct Registration {
     handle: Handle,
@@ -126,6 +129,7 @@ impl Registration {
         wanted: usize,
         mut call: impl FnMut(&F, usize) -> Result<usize, Errno>,
     ) -> Result<usize, Errno> {
+        let wanted = wanted.min(TRANSFER_BYTES_MAX);
         let Ok(allowed) = guest.take_bandwidth(&self.signal, wanted) else { return Err(Errno::AGAIN) };
         let outcome = retry_on_intr(|| call(source, allowed));
         if let Ok(count) = outcome {

@@ -19,6 +19,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use wasmtime::{Engine, Store, StoreContextMut, UpdateDeadline, WasmBacktrace};
 
+/// Most bytes of strings and lists that the host copies out of a guest for one call of WASI or of a component: some milliseconds' worth. More
+/// is refused: an error in preview 1, a trap elsewhere.
+#[cfg(feature = "wasi")]
+const HOSTCALL_BYTES_MAX: usize = 4 << 20;
+
 /// Why a guest is stopped while it runs.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 enum Stop {
@@ -170,6 +175,8 @@ pub(crate) fn store(engine: &Engine, context: Rc<GuestContext>, extras: Extras) 
     let ticks = store.data().slice_ticks();
     store.set_epoch_deadline(ticks);
     store.epoch_deadline_callback(preempt);
+    #[cfg(feature = "wasi")]
+    store.set_hostcall_fuel(HOSTCALL_BYTES_MAX);
     store
 }
 

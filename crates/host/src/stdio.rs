@@ -115,6 +115,9 @@ impl Watchable for Null {
 /// Most bytes written at a time to a descriptor that may block: a pipe that is writable takes as many without waiting.
 const BLOCKING_WRITE_BYTES_MAX: usize = rustix::pipe::PIPE_BUF;
 
+/// Most bytes read at a time: a file, or a device, has as many as the guest asks for.
+const READ_BYTES_MAX: usize = 64 * 1024;
+
 /// A descriptor as a standard stream.
 ///
 /// It may be shared with other processes, so it is not switched to non-blocking: that would switch it for them as well. The
@@ -170,7 +173,8 @@ impl Resource for FdStream {
         if self.flags & handle_flags::READABLE == 0 {
             return Err(ErrorCode::NoSys);
         }
-        self.attempt(Readiness::READABLE, |fd| rustix::io::read(fd, &mut *buffer))
+        let length = buffer.len().min(READ_BYTES_MAX);
+        self.attempt(Readiness::READABLE, |fd| rustix::io::read(fd, &mut buffer[..length]))
     }
 
     fn write(&self, _guest: &GuestContext, bytes: &[u8]) -> Result<usize, ErrorCode> {

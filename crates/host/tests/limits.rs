@@ -113,6 +113,90 @@ fn p1_4_the_ticker_rests_while_no_guest_runs() {
     });
 }
 
+/// A module of preview 1 with 60 MiB of memory that wants so much randomness at once, and traps if that fails.
+#[cfg(feature = "wasi")]
+fn asking_for_randomness(bytes: u32) -> mainspring_host::Program {
+    program(&format!(
+        r#"(module
+            (import "wasi_snapshot_preview1" "random_get" (func $random (param i32 i32) (result i32)))
+            (memory (export "memory") 960)
+            (func (export "_start")
+                (if (call $random (i32.const 1024) (i32.const {bytes})) (then unreachable))
+                (if (i64.eqz (i64.load (i32.const {last}))) (then unreachable))))"#,
+        last = CALL_BYTES + 1024 - 8
+    ))
+}
+
+#[cfg(feature = "wasi")]
+const CALL_BYTES: u32 = 56 << 20;
+
+#[test]
+#[cfg(feature = "wasi")]
+fn p1_5_a_guest_that_asks_for_a_lot_of_randomness_makes_way_meanwhile() {
+    run(async |handle| {
+        let asking = asking_for_randomness(CALL_BYTES);
+        let guest = host().spawn(&handle, &asking, GuestConfig::new()).unwrap();
+        assert_eq!(guest.exit().await, Exit::Returned(0));
+        let preemptions = guest.stats().preemptions;
+        assert!(preemptions >= 3, "{preemptions} times in one call over {CALL_BYTES} bytes");
+        let beyond = asking_for_randomness(i32::MAX as u32);
+        let guest = host().spawn(&handle, &beyond, GuestConfig::new()).unwrap();
+        assert!(matches!(guest.exit().await, Exit::Trapped(_)), "an error, which this guest traps on");
+    });
+}
+
+#[test]
+#[cfg(feature = "wasi")]
+fn p1_5_files_and_streams_of_preview_1_are_written_and_read_in_pieces_of_256_kib() {
+    run(async |handle| {
+        // Opens `big` in its only folder, writes 1 MiB, reads it back at 0, and returns how much that moved, in KiB.
+        let program = program(
+            r#"(module
+                (import "wasi_snapshot_preview1" "path_open"
+                    (func $open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
+                (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+                (import "wasi_snapshot_preview1" "fd_pread" (func $read (param i32 i32 i32 i64 i32) (result i32)))
+                (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+                (memory (export "memory") 64)
+                (data (i32.const 64) "big")
+                (func (export "_start")
+                    (i32.store (i32.const 8) (i32.const 65536))
+                    (i32.store (i32.const 12) (i32.const 1048576))
+                    (if (call $open (i32.const 3) (i32.const 0) (i32.const 64) (i32.const 3) (i32.const 1)
+                            (i64.const 66) (i64.const 66) (i32.const 0) (i32.const 16)) (then unreachable))
+                    (if (call $write (i32.load (i32.const 16)) (i32.const 0) (i32.const 2) (i32.const 20))
+                        (then unreachable))
+                    (if (i32.ne (i32.load (i32.const 12)) (i32.const 1048576)) (then unreachable))
+                    (if (call $read (i32.load (i32.const 16)) (i32.const 0) (i32.const 2) (i64.const 0) (i32.const 24))
+                        (then unreachable))
+                    (if (i32.ne (i32.load (i32.const 20)) (i32.const 262144)) (then unreachable))
+                    ;; The same to its standard output, of all of its memory but a page.
+                    (i32.store (i32.const 12) (i32.const 4128768))
+                    (if (call $write (i32.const 1) (i32.const 0) (i32.const 2) (i32.const 20)) (then unreachable))
+                    (if (i32.ne (i32.load (i32.const 20)) (i32.const 262144)) (then unreachable))
+                    ;; Too many buffers are an error.
+                    (if (i32.ne (call $write (i32.const 1) (i32.const 0) (i32.const 1025) (i32.const 20)) (i32.const 28))
+                        (then unreachable))
+                    (call $exit (i32.div_u (i32.load (i32.const 24)) (i32.const 1024)))))"#,
+        );
+        let path = std::env::temp_dir().join(format!("mainspring-pieces-{}", std::process::id()));
+        std::fs::create_dir(&path).unwrap();
+        let mut config = GuestConfig::new();
+        let folder = path.clone();
+        config.wasi.folders.push(mainspring_host::Folder {
+            path: folder,
+            guest_path: "/".into(),
+            writable: true,
+        });
+        let guest = host().spawn(&handle, &program, config).unwrap();
+        let exit = guest.exit().await;
+        let length = std::fs::metadata(path.join("big")).map(|file| file.len());
+        std::fs::remove_dir_all(&path).unwrap();
+        assert!(matches!(exit, Exit::Returned(1..=256)), "read so many KiB at once: {exit:?}");
+        assert_eq!(length.unwrap(), 262_144);
+    });
+}
+
 #[test]
 fn p2_1_a_guest_is_killed_while_it_waits() {
     run(async |handle| {

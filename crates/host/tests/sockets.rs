@@ -129,6 +129,7 @@ fn c1_2_failures_have_a_category_a_code_and_words() {
             ("connect db.invalid 5432".into(), "TransientNetwork DNS_RESOLUTION_FAILED: "),
             (format!("connect 127.0.0.1 {unused}"), "TransientNetwork TCP_CONNECT_FAILED: "),
             ("connect 127.0.0.1 0".into(), "TransientNetwork TCP_CONNECT_FAILED: "),
+            (format!("connect {} 5432", "x".repeat(60_000)), "TransientNetwork TCP_CONNECT_FAILED: "),
             ("read 7 10".into(), "Internal INVALID_SOCKET: "),
             ("write 7 x".into(), "Internal INVALID_SOCKET: "),
             ("poll 7 read 0".into(), "Internal INVALID_SOCKET: "),
@@ -649,6 +650,17 @@ fn c4_1_wasi_poll_waits_for_several_sockets_and_says_which_are_ready() {
         assert_eq!(guest.0.line().await, "ready 1");
         assert_eq!(guest.ask(&format!("read {other} 100")).await, "data here");
         assert_eq!(guest.ask(&format!("read {one} 100")).await, "would-block");
+    });
+}
+
+#[test]
+fn p1_5_a_component_gets_as_much_randomness_at_once_as_the_host_may_hold_for_it() {
+    run(async |handle| {
+        let Some(guest) = Guest::start(&handle, steady()) else { return };
+        assert_eq!(guest.ask("random 1048576").await, "random 0 true");
+        guest.order("random 1048577").await;
+        let Exit::Trapped(report) = guest.0.guest.exit().await else { panic!("it trapped") };
+        assert!(report.message.contains("exceeds limit 1048576"), "{report}");
     });
 }
 

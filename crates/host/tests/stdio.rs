@@ -158,6 +158,23 @@ fn s1_4_files_serve_as_streams() {
 }
 
 #[test]
+fn s1_4_a_device_without_end_is_read_in_pieces_of_64_kib() {
+    run(async |handle| {
+        let program = program(
+            r#"(module
+                (import "env" "zi_read" (func $read (param i32 i64 i32) (result i32)))
+                (memory (export "memory") 512)
+                (func (export "main") (param i32 i32) (result i32)
+                    (call $read (local.get 0) (i64.const 0) (i32.const 0x2000000))))"#,
+        );
+        let mut config = GuestConfig::new();
+        config.stdin = Stdin::Fd(std::fs::File::open("/dev/zero").unwrap().into());
+        let guest = host().spawn(&handle, &program, config).unwrap();
+        assert_eq!(guest.exit().await, Exit::Returned(65_536));
+    });
+}
+
+#[test]
 fn s1_5_a_reader_that_goes_away_is_an_error_to_the_guest_and_not_a_signal_to_the_host() {
     run(async |handle| {
         let (stdout, output) = UnixStream::pair().unwrap();

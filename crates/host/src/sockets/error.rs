@@ -4,6 +4,9 @@ use super::bindings::{BackoffClass, ErrorCategory, ErrorScope, PluginError};
 use mainspring_zcl::abi::ErrorCode;
 use std::fmt::Display;
 
+/// How much of a host is shown that may be of any length.
+const SHOWN_CHARS_MAX: usize = 64;
+
 fn failure(category: ErrorCategory, code: &str, message: &dyn Display) -> PluginError {
     let retryable = category == ErrorCategory::TransientNetwork;
     PluginError {
@@ -55,7 +58,10 @@ pub(super) fn not_tried(code: ErrorCode, host: &str, port: u16) -> PluginError {
         ErrorCode::NoEntry => {
             transient("DNS_RESOLUTION_FAILED", &format_args!("the name {host} does not resolve"))
         }
-        ErrorCode::Invalid => connect_failed(&format_args!("{host:?}:{port} is not an address")),
+        ErrorCode::Invalid => {
+            let shown: String = host.chars().take(SHOWN_CHARS_MAX).collect();
+            connect_failed(&format_args!("{shown:?}:{port} is not an address"))
+        }
         ErrorCode::OutOfMemory => socket_config(&"too many lookups under way, or too many open sockets"),
         code => connect_failed(&code),
     }

@@ -18,8 +18,10 @@ pub use pace::{BadSocketWait, SocketWait};
 use pollable::SocketPollable;
 pub(crate) use set::Sockets;
 use set::direction_of;
+use std::future::Future;
 use std::rc::Rc;
-use wasmtime::component::{HasSelf, Linker, Resource};
+use wasmtime::StoreContextMut;
+use wasmtime::component::{HasSelf, Linker, Resource, WasmList};
 use wasmtime_wasi::WasiView;
 use wasmtime_wasi::p2::{DynPollable, subscribe};
 
@@ -50,7 +52,29 @@ use bindings::{PluginError, SocketInterest, SocketReadResult, SocketWriteResult}
 /// Adds the package to what components can import.
 pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     bindings::tcp::add_to_linker::<_, HasSelf<GuestState>>(linker, |state| state)?;
-    bindings::pollables::add_to_linker::<_, HasSelf<GuestState>>(linker, |state| state)
+    bindings::pollables::add_to_linker::<_, HasSelf<GuestState>>(linker, |state| state)?;
+    linker.allow_shadowing(true);
+    // What is generated would copy the whole of what a guest wants to send, of which most may have to wait.
+    let added = linker.instance(TCP)?.func_wrap_async("socket-write", socket_write);
+    linker.allow_shadowing(false);
+    added
+}
+
+/// The interface's full name.
+const TCP: &str = "mainspring:sockets/tcp@1.0.0";
+
+type Written = (Result<SocketWriteResult, PluginError>,);
+
+/// `socket-write`, straight from the guest's memory.
+fn socket_write(
+    store: StoreContextMut<'_, GuestState>,
+    (handle, bytes): (u64, WasmList<u8>),
+) -> Box<dyn Future<Output = wasmtime::Result<Written>> + Send + '_> {
+    Box::new(Confined::new(async move {
+        let sockets = store.data().sockets();
+        let bytes = bytes.as_le_slice(&store);
+        Ok((sockets.write(handle, bytes).await,))
+    }))
 }
 
 impl GuestState {
@@ -73,7 +97,7 @@ impl bindings::tcp::Host for GuestState {
 
     async fn socket_write(&mut self, handle: u64, bytes: Vec<u8>) -> Result<SocketWriteResult, PluginError> {
         let sockets = Confined::new(self.sockets());
-        Confined::new(async move { sockets.write(handle, bytes).await }).await
+        Confined::new(async move { sockets.write(handle, &bytes).await }).await
     }
 
     fn socket_close(&mut self, handle: u64) {

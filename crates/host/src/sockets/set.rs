@@ -152,12 +152,12 @@ impl Sockets {
     }
 
     /// `socket-write`.
-    pub(super) async fn write(&self, handle: u64, bytes: Vec<u8>) -> Result<SocketWriteResult, PluginError> {
+    pub(super) async fn write(&self, handle: u64, bytes: &[u8]) -> Result<SocketWriteResult, PluginError> {
         let socket = self.get(handle)?;
         if bytes.is_empty() {
             return Ok(SocketWriteResult::Written(0));
         }
-        let write = || socket.send(&self.guest, &bytes);
+        let write = || socket.send(&self.guest, bytes);
         match self.attempt_twice(&socket, Readiness::WRITABLE, &socket.writes, write).await {
             Ok(written) => {
                 count(&self.guest.counters.bytes_written, written as u64);
@@ -363,7 +363,7 @@ mod tests {
             let mut context = Context::from_waker(Waker::noop());
             let mut told = 0;
             while told < 3 {
-                let mut write = pin!(sockets.write(1, vec![0; 1 << 20]));
+                let mut write = pin!(sockets.write(1, &[0; 1 << 16]));
                 match write.as_mut().poll(&mut context) {
                     Poll::Ready(Ok(SocketWriteResult::WouldBlock)) => told += 1,
                     Poll::Ready(Ok(SocketWriteResult::Written(_))) => {}

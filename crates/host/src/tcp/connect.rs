@@ -5,7 +5,7 @@ use crate::errno::code_for;
 use crate::limits::Limit;
 use mainspring_reactor::{Async, Handle};
 use mainspring_zcl::abi::ErrorCode;
-use mainspring_zcl::cap::tcp_flags;
+use mainspring_zcl::cap::{TcpOpen, tcp_flags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -46,7 +46,7 @@ impl Drop for Lookup {
 impl Target {
     /// The first check: of what the guest gave, before anything is looked up.
     pub(crate) fn new(guest: &GuestContext, host: String, port: u16) -> Result<Target, ErrorCode> {
-        if port == 0 || host.contains('\0') {
+        if port == 0 || host.len() > TcpOpen::HOST_BYTES_MAX as usize || host.contains('\0') {
             return Err(ErrorCode::Invalid);
         }
         match super::address_of(&host) {

@@ -6,10 +6,13 @@
 
 mod component;
 mod network;
+mod random;
 mod runtime;
 mod streams;
+mod transfers;
 
 use crate::context::GuestContext;
+use crate::state::GuestState;
 pub use component::Component;
 use mainspring_zcl::abi::{STDERR, STDIN, STDOUT};
 use network::{Lookups, Names, NamesView, Rules};
@@ -28,6 +31,10 @@ pub(crate) const PREVIEW1: &str = "wasi_snapshot_preview1";
 
 /// How many of WASI's resources count as one handle: a connection is a socket, its two streams and what they are polled by.
 const RESOURCES_PER_HANDLE: usize = 5;
+
+/// The most random bytes that a component gets by one call, if the host may hold as many for it: the host makes them before the guest has
+/// memory for them, in some 4 ms.
+const RANDOM_BYTES_MAX: usize = 1 << 20;
 
 /// What a guest that imports WASI gets beside its arguments, its environment and its standard streams.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,6 +83,7 @@ impl WasiState {
             .envs(&guest.environment)
             .allow_tcp(config.sockets)
             .allow_udp(false)
+            .max_random_size(guest.limits().buffered_bytes.min(RANDOM_BYTES_MAX) as u64)
             .allow_ip_name_lookup(config.sockets);
         let check = rules.clone();
         builder.socket_addr_check(move |address, purpose| {
@@ -110,8 +118,10 @@ pub(crate) fn view<T: HasWasi>(data: &mut T) -> WasiCtxView<'_> {
 }
 
 /// Adds preview 1 to what modules can import.
-pub(crate) fn add_to_linker<T: HasWasi>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
-    p1::add_to_linker_async(linker, |data| &mut data.wasi().preview1)
+pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
+    p1::add_to_linker_async(linker, |data| &mut data.wasi().preview1)?;
+    random::add_to_linker(linker)?;
+    transfers::add_to_linker(linker)
 }
 
 /// Adds preview 2 to what components can import.

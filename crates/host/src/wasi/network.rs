@@ -7,6 +7,7 @@ use crate::context::GuestContext;
 use crate::limits::Limit;
 use crate::policy::NetworkPolicy;
 use crate::stats::SharedRefusals;
+use mainspring_zcl::cap::TcpOpen;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -120,6 +121,9 @@ impl Host for NamesView<'_> {
         network: Resource<Network>,
         name: String,
     ) -> Result<Resource<ResolveAddressStream>, SocketError> {
+        if name.len() > TcpOpen::HOST_BYTES_MAX as usize {
+            return Err(ErrorCode::InvalidArgument.into());
+        }
         if name.parse::<IpAddr>().is_err() && !self.rules.policy.may_look_up_somewhere(&name) {
             self.rules.refusals.count(Limit::Network);
             return Err(ErrorCode::AccessDenied.into());
