@@ -8,6 +8,7 @@ mod flows;
 #[path = "../support/guest_module.rs"]
 mod guest_module;
 mod guests;
+mod orphans;
 mod processes;
 mod reload;
 mod service;

@@ -3,6 +3,7 @@
 use super::super::super::notify::NOTIFY_VARIABLE;
 use super::super::Port;
 use super::nursery::Nursery;
+use crate::client::TOKEN_VARIABLE;
 use crate::settings::{ProcessLimits, ProcessProgram};
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 use std::io;
@@ -10,9 +11,24 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::rc::Rc;
 
 /// The variable that tells a child, and its own children, which life of which capability they are.
 pub(super) const LIFE_VARIABLE: &str = "MAINSPRING_LIFE";
+
+/// Variables of the daemon that children do not get, unless their manifest gives them one of that name: they are not the service, whose
+/// manager hands it sockets and waits for its word, and what opens the door of a daemon is not for whatever that daemon runs.
+const KEPT_VARIABLES: [&str; 9] = [
+    NOTIFY_VARIABLE,
+    TOKEN_VARIABLE,
+    "WATCHDOG_PID",
+    "WATCHDOG_USEC",
+    "LISTEN_FDS",
+    "LISTEN_FDNAMES",
+    "LISTEN_PID",
+    "LISTEN_PIDFDID",
+    "FDSTORE",
+];
 
 /// A child that was started. All pipes are non-blocking on our side.
 pub(super) struct Child {
@@ -24,18 +40,20 @@ pub(super) struct Child {
 }
 
 /// Starts the program. It is in the nursery's care from here on.
-pub(super) fn launch(program: &ProcessProgram, port: &Port, nursery: &Nursery) -> Result<Child, String> {
+pub(super) fn launch(program: &ProcessProgram, port: &Port, nursery: &Rc<Nursery>) -> Result<Child, String> {
     let Some((name, arguments)) = program.command.split_first() else {
         return Err("its command is empty".into());
     };
     let folder = std::path::absolute(&program.folder).map_err(|error| error.to_string())?;
     let mut command = Command::new(resolve(name, &folder));
+    for variable in KEPT_VARIABLES {
+        command.env_remove(variable);
+    }
     command
         .args(arguments)
         .current_dir(&folder)
-        .env_remove(NOTIFY_VARIABLE)
-        .env(LIFE_VARIABLE, nursery.tag(port))
         .envs(program.environment.iter().map(|(name, value)| (name, value)))
+        .env(LIFE_VARIABLE, nursery.tag(port))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -56,8 +74,7 @@ pub(super) fn launch(program: &ProcessProgram, port: &Port, nursery: &Nursery) -
         Ok(Child { pid, pidfd, stdin, stdout, stderr })
     })();
     started.map_err(|error| {
-        nursery.kill(pid);
-        nursery.sweep();
+        nursery.give_up(pid, port);
         format!("{name}: {error}")
     })
 }

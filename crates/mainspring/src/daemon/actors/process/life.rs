@@ -312,7 +312,7 @@ impl Life {
         let reactor = life.reactor.clone();
         let timer = reactor.after(grace, move |reactor| {
             let mut life = told.borrow_mut();
-            life.nursery.signal(life.pid, Signal::TERM);
+            life.nursery.signal(life.pid, &life.port, Signal::TERM);
             let killed = Rc::clone(&told);
             life.timer = reactor.after(grace, move |_| killed.borrow().kill()).ok();
         });
@@ -339,7 +339,7 @@ impl Life {
     }
 
     fn kill(&self) {
-        self.nursery.kill(self.pid);
+        self.nursery.signal(self.pid, &self.port, Signal::KILL);
     }
 
     /// Gives the child up, and says why.
@@ -358,7 +358,7 @@ impl Life {
         self.kill();
         self.close_all();
         if self.exit_watch.is_none() {
-            self.nursery.reap(self.pid);
+            self.nursery.give_up(self.pid, &self.port);
         }
     }
 

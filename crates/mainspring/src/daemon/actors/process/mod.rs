@@ -7,6 +7,7 @@ mod life;
 mod nursery;
 mod outcome;
 mod patience;
+mod sweep;
 
 pub(crate) use nursery::Nursery;
 

@@ -5,11 +5,14 @@
 
 use super::super::Port;
 use super::launch::LIFE_VARIABLE;
+use super::sweep::{Finding, Sweep};
 use mainspring_reactor::{Handle, Signal as ReactorSignal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Rlimit, Signal, WaitOptions};
-use std::cell::RefCell;
-use std::collections::BTreeMap;
+use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal, WaitOptions};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -18,11 +21,24 @@ use std::time::{Duration, Instant};
 const REAP_PATIENCE: Duration = Duration::from_secs(2);
 /// Rounds of looking for orphans of orphans at the end.
 const SWEEPS_MAX: usize = 64;
+/// How long orphans are looked at in one go. Beyond: the rest has to wait, for as long as that took, so that the loop serves the others for
+/// half of the time at least, however many there are.
+const SWEEP_TIME_MAX: Duration = Duration::from_millis(1);
 
 /// The children there are.
 pub(crate) struct Nursery {
+    reactor: Handle,
     /// By process, the tag of its life.
     children: RefCell<BTreeMap<i32, String>>,
+    /// What was a child of this process before it was a daemon: a shell may have started it and become the daemon (`exec`) then.
+    inherited: RefCell<BTreeSet<i32>>,
+    /// Whether there was such a child at all: then orphans may be its children as well.
+    has_inherited: bool,
+    /// The tag that this process has itself, as a child of another daemon.
+    own_tag: Option<OsString>,
+    sweep: RefCell<Sweep>,
+    /// Whether the rest of a sweep is waited for.
+    sweep_waits: Cell<bool>,
     /// What children may open, whatever the daemon may.
     descriptors: Rlimit,
 }
@@ -33,7 +49,18 @@ impl Nursery {
         reactor: &Handle,
         descriptors: Rlimit,
     ) -> Result<Rc<Nursery>, mainspring_reactor::Error> {
-        let nursery = Rc::new(Nursery { children: RefCell::default(), descriptors });
+        let inherited: BTreeSet<i32> =
+            own_children().into_iter().map(|pid| pid.as_raw_nonzero().get()).collect();
+        let nursery = Rc::new(Nursery {
+            reactor: reactor.clone(),
+            children: RefCell::default(),
+            has_inherited: !inherited.is_empty(),
+            inherited: RefCell::new(inherited),
+            own_tag: std::env::var_os(LIFE_VARIABLE),
+            sweep: RefCell::default(),
+            sweep_waits: Cell::new(false),
+            descriptors,
+        });
         if let Err(error) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
             tracing::warn!("orphans of capabilities go to somebody else: {error}");
         }
@@ -56,19 +83,25 @@ impl Nursery {
         self.children.borrow_mut().insert(pid.as_raw_nonzero().get(), self.tag(port));
     }
 
-    /// Kills a child and its whole group. The child must not have been reaped: then its number is nobody else's.
-    pub(super) fn kill(&self, pid: Pid) {
-        self.signal(pid, Signal::KILL);
-    }
-
-    pub(super) fn signal(&self, pid: Pid, signal: Signal) {
-        if self.children.borrow().contains_key(&pid.as_raw_nonzero().get()) {
-            let _ = rustix::process::kill_process_group(pid, signal);
+    /// Signals a child and its whole group, unless it has been reaped: then its number may be another's.
+    pub(super) fn signal(&self, pid: Pid, port: &Port, signal: Signal) {
+        if self.children.borrow().get(&pid.as_raw_nonzero().get()) == Some(&self.tag(port)) {
+            signal_with_group(pid, signal);
         }
     }
 
+    /// Kills a child that nobody watches, and reaps it like an orphan when it is gone.
+    pub(super) fn give_up(self: &Rc<Nursery>, pid: Pid, port: &Port) {
+        self.signal(pid, port, Signal::KILL);
+        let tag = self.tag(port);
+        self.children
+            .borrow_mut()
+            .retain(|number, living| *number != pid.as_raw_nonzero().get() || *living != tag);
+        self.sweep();
+    }
+
     /// Reaps a child that has ended, after killing what is left of its group. `None` while it lives.
-    pub(super) fn reap(&self, pid: Pid) -> Option<rustix::process::WaitStatus> {
+    pub(super) fn reap(self: &Rc<Nursery>, pid: Pid) -> Option<rustix::process::WaitStatus> {
         let _ = rustix::process::kill_process_group(pid, Signal::KILL);
         let (_, status) = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG).ok()??;
         self.children.borrow_mut().remove(&pid.as_raw_nonzero().get());
@@ -76,42 +109,75 @@ impl Nursery {
         Some(status)
     }
 
-    /// Reaps orphans that have ended, and kills those whose life is over.
-    pub(super) fn sweep(&self) {
-        for pid in own_children() {
-            if self.children.borrow().contains_key(&pid.as_raw_nonzero().get()) {
-                continue;
-            }
-            if self.is_of_a_life_that_is_over(pid) {
-                let _ = rustix::process::kill_process(pid, Signal::KILL);
-            }
-            let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
+    /// Reaps orphans that have ended, and kills those whose life is over: some of them at once, the others by and by.
+    pub(super) fn sweep(self: &Rc<Nursery>) {
+        self.sweep.borrow_mut().ask();
+        if !self.sweep_waits.get() {
+            self.sweep_some();
         }
-    }
-
-    fn is_of_a_life_that_is_over(&self, pid: Pid) -> bool {
-        let Ok(environment) = std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())) else {
-            return false;
-        };
-        let name = format!("{LIFE_VARIABLE}=");
-        let tag = environment.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(name.as_bytes()));
-        tag.is_some_and(|tag| !self.children.borrow().values().any(|living| living.as_bytes() == tag))
     }
 
     /// Kills orphans that have one of these pipes as a standard stream: whatever they did to their environment, they come from the child
     /// that was given it. To be called when that child is gone.
-    pub(super) fn end_holders(&self, pipes: &[u64]) {
-        for pid in own_children() {
-            if self.children.borrow().contains_key(&pid.as_raw_nonzero().get()) || !holds(pid, pipes) {
-                continue;
+    pub(super) fn end_holders(self: &Rc<Nursery>, pipes: &[u64]) {
+        self.sweep.borrow_mut().ask_for_holders(pipes);
+        self.sweep();
+    }
+
+    /// Looks at orphans for a while; if there are more, goes on after a pause.
+    fn sweep_some(self: &Rc<Nursery>) {
+        let began = self.reactor.now();
+        let mut sweep = self.sweep.borrow_mut();
+        let spent = || self.reactor.now().saturating_duration_since(began);
+        while let Some(pid) = sweep.next(own_children) {
+            let finding = self.look_at(pid, &sweep);
+            sweep.found(pid, finding);
+            if spent() >= SWEEP_TIME_MAX {
+                break;
             }
+        }
+        if !sweep.has_more() {
+            return;
+        }
+        let nursery = Rc::clone(self);
+        let resumed = self.reactor.after(spent(), move |_| {
+            nursery.sweep_waits.set(false);
+            nursery.sweep_some();
+        });
+        // Without a timer the next child that ends goes on with it.
+        self.sweep_waits.set(resumed.is_ok());
+    }
+
+    /// Reaps an orphan, or kills it if its life is over.
+    fn look_at(&self, pid: Pid, sweep: &Sweep) -> Finding {
+        let number = pid.as_raw_nonzero().get();
+        if self.children.borrow().contains_key(&number) {
+            return Finding::Child;
+        }
+        if !matches!(rustix::process::waitpid(Some(pid), WaitOptions::NOHANG), Ok(None)) {
+            self.inherited.borrow_mut().remove(&number);
+            return Finding::Gone;
+        }
+        if self.inherited.borrow().contains(&number) {
+            return Finding::Child;
+        }
+        let tag = sweep.known_tag(pid).map(<[u8]>::to_vec).or_else(|| tag_of(pid));
+        if tag.as_deref().is_some_and(|tag| self.is_over(tag)) {
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+        } else if holds(pid, sweep.pipes()) {
             // Its own children as well, if it is the first of its group. Any other group may be somebody else's.
             if rustix::process::getpgid(Some(pid)) == Ok(pid) {
                 let _ = rustix::process::kill_process_group(pid, Signal::KILL);
-            } else {
-                let _ = rustix::process::kill_process(pid, Signal::KILL);
             }
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
         }
+        Finding::Orphan { tag }
+    }
+
+    /// Whether a tag is that of a life that is over. That of the daemon itself is none of its own.
+    fn is_over(&self, tag: &[u8]) -> bool {
+        self.own_tag.as_ref().is_none_or(|own| own.as_bytes() != tag)
+            && !self.children.borrow().values().any(|living| living.as_bytes() == tag)
     }
 
     /// Kills everything that is left and waits until it is gone.
@@ -119,19 +185,62 @@ impl Nursery {
         let deadline = Instant::now() + REAP_PATIENCE;
         let children: Vec<i32> = self.children.take().into_keys().collect();
         for pid in children.iter().copied().filter_map(Pid::from_raw) {
-            let _ = rustix::process::kill_process_group(pid, Signal::KILL);
+            signal_with_group(pid, Signal::KILL);
         }
         for _ in 0..SWEEPS_MAX {
-            let left = own_children();
+            let mut left = own_children();
+            left.retain(|pid| children.contains(&pid.as_raw_nonzero().get()) || self.came_from_a_child(*pid));
             if left.is_empty() || Instant::now() >= deadline {
                 break;
             }
+            for pid in &left {
+                let _ = rustix::process::kill_process(*pid, Signal::KILL);
+            }
             for pid in left {
-                let _ = rustix::process::kill_process(pid, Signal::KILL);
                 wait_for(pid, deadline);
             }
         }
     }
+
+    /// Whether an orphan comes from a child that the daemon started, whatever it did to hide that: so does every one, unless there were
+    /// others before the daemon began. Then its limit tells: every child is forbidden core files, which it hands on to its own.
+    fn came_from_a_child(&self, pid: Pid) -> bool {
+        if !self.has_inherited {
+            return true;
+        }
+        if self.inherited.borrow().contains(&pid.as_raw_nonzero().get()) {
+            return false;
+        }
+        let may_write_cores = |limit: Rlimit| limit.maximum != Some(0);
+        tag_of(pid).is_some_and(|tag| self.is_over(&tag))
+            || !may_write_cores(rustix::process::getrlimit(Resource::Core))
+            || core_limit_of(pid).is_some_and(|limit| !may_write_cores(limit))
+    }
+}
+
+/// Signals a child that has not been reaped, and its whole group. It may have left that group: then it is signalled by itself.
+fn signal_with_group(pid: Pid, signal: Signal) {
+    let _ = rustix::process::kill_process_group(pid, signal);
+    if rustix::process::getpgid(Some(pid)) != Ok(pid) {
+        let _ = rustix::process::kill_process(pid, signal);
+    }
+}
+
+/// The tag in the environment of a process.
+fn tag_of(pid: Pid) -> Option<Vec<u8>> {
+    let environment = std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).ok()?;
+    let mut entries = environment.split(|byte| *byte == 0);
+    entries
+        .find_map(|entry| entry.strip_prefix(LIFE_VARIABLE.as_bytes())?.strip_prefix(b"="))
+        .map(<[u8]>::to_vec)
+}
+
+/// How large a core file a process may write.
+fn core_limit_of(pid: Pid) -> Option<Rlimit> {
+    let text = std::fs::read_to_string(format!("/proc/{}/limits", pid.as_raw_nonzero())).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Max core file size"))?;
+    let mut words = line.split_ascii_whitespace().map(|word| word.parse().ok());
+    Some(Rlimit { current: words.next()?, maximum: words.next()? })
 }
 
 /// Waits until a process that was killed is gone, and reaps it.
@@ -146,11 +255,12 @@ fn wait_for(pid: Pid, deadline: Instant) {
 
 /// Whether a standard stream of a process is one of these pipes, by their inodes.
 fn holds(pid: Pid, pipes: &[u64]) -> bool {
-    (0..3).any(|stream| {
+    let is_pipe = |stream: i32| {
         let path = format!("/proc/{}/fd/{stream}", pid.as_raw_nonzero());
         // Followed to the pipe itself.
         std::fs::metadata(path).is_ok_and(|about| pipes.contains(&about.ino()) && about.file_type().is_fifo())
-    })
+    };
+    !pipes.is_empty() && (0..3).any(is_pipe)
 }
 
 /// The children of this process, whoever started them.
