@@ -18,6 +18,7 @@ pub mod daemon;
 mod files;
 mod folder;
 pub mod native;
+mod printable;
 pub mod protocol;
 pub mod settings;
 mod short_message;

@@ -1,10 +1,11 @@
 //! The log: lines on standard error, which never hold up the loop.
 
 use super::outlet::Outlet;
+use crate::printable::OneLine;
 use crate::settings::{LogFormat, LogLevel, LogSettings};
 use mainspring_reactor::Handle;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::cell::Cell;
+use std::fmt::{self, Write as _};
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::rc::Rc;
@@ -12,8 +13,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tracing::Level;
+use tracing::field::Field;
+use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::fmt::MakeWriter;
-use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
 /// Bytes that wait when nobody reads the log. Beyond: lines are dropped, and counted.
@@ -28,7 +31,7 @@ static LOG: OnceLock<Log> = OnceLock::new();
 /// Whether lines wait in it.
 static IS_WAITING: AtomicBool = AtomicBool::new(false);
 
-/// Has everything that is logged in this process written to standard error.
+/// Has everything that is logged in this process written to standard error, panics included: nothing else writes there, and blocks.
 ///
 /// # Errors
 /// When there is a log already, or standard error cannot be used.
@@ -43,12 +46,26 @@ pub fn install(settings: LogSettings) -> Result<(), super::Error> {
         .with_ansi(colours)
         .with_writer(log.clone());
     let installed = match settings.format {
-        LogFormat::Human => builder.try_init(),
+        LogFormat::Human => builder.fmt_fields(debug_fn(write_field).delimited(" ")).try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
     };
     installed.map_err(|error| super::Error::Log(error.to_string()))?;
     LOG.get_or_init(|| log);
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map_or_else(String::new, ToString::to_string);
+        tracing::error!("panicked at {place}: {}", panic.payload_as_str().unwrap_or("(no words)"));
+    }));
     Ok(())
+}
+
+/// Writes one field of a line for people. An event is one line, whatever it tells: no name or text of an actor, a client or a file begins
+/// another.
+fn write_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
+    let mut line = OneLine(writer);
+    match field.name() {
+        "message" => write!(line, "{value:?}"),
+        name => write!(line, "{name}={value:?}"),
+    }
 }
 
 /// Has lines that wait written by and by, also when nothing more is logged. While none wait it does nothing at all.
@@ -166,15 +183,7 @@ impl Sink {
     fn finish(&mut self, patience: Duration) {
         let deadline = std::time::Instant::now() + patience;
         self.retry();
-        while self.is_waiting() {
-            let left = deadline.saturating_duration_since(std::time::Instant::now());
-            let timeout = Timespec::try_from(left).ok();
-            let mut room = [PollFd::new(&self.outlet, PollFlags::OUT)];
-            match poll(&mut room, timeout.as_ref()) {
-                Ok(0) => return,
-                Ok(_) | Err(rustix::io::Errno::INTR) if !left.is_zero() => {}
-                _ => return,
-            }
+        while self.is_waiting() && self.outlet.wait_for_room(deadline) {
             self.retry();
         }
     }

@@ -8,9 +8,14 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 /// Most bytes written at a time to something that may block: with room for one byte, a pipe has room for a page.
 const PIECE_BYTES: usize = 4096;
+
+/// Whether some of the report of the boot is yet to be written to standard output.
+pub(super) static REPORT_WAITS: AtomicBool = AtomicBool::new(false);
 
 /// A place to write to that never blocks the loop.
 #[derive(Debug)]
@@ -20,6 +25,8 @@ pub(crate) enum Outlet {
     Free(OwnedFd),
     /// Might block: asked before each piece.
     Asked(OwnedFd),
+    /// Full until the report of the boot is written: what is for standard output stays in order.
+    BehindReport(Box<Outlet>),
 }
 
 impl Outlet {
@@ -37,11 +44,32 @@ impl Outlet {
         })
     }
 
+    /// The same, behind the report of the boot.
+    pub(crate) fn behind_report(self) -> Outlet {
+        Outlet::BehindReport(Box::new(self))
+    }
+
+    /// Waits until there is room; false when none comes in time.
+    pub(crate) fn wait_for_room(&self, deadline: Instant) -> bool {
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let timeout = rustix::event::Timespec::try_from(left).ok();
+            let mut room = [rustix::event::PollFd::new(self, rustix::event::PollFlags::OUT)];
+            match rustix::event::poll(&mut room, timeout.as_ref()) {
+                Err(Errno::INTR) if !left.is_zero() => {}
+                Ok(1..) => return !left.is_zero(),
+                _ => return false,
+            }
+        }
+    }
+
     /// Writes what can be written now.
     pub(crate) fn write(&self, bytes: &[u8]) -> Result<usize, Errno> {
         match self {
             Outlet::Socket(fd) => rustix::net::send(fd, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT),
             Outlet::Free(fd) => rustix::io::write(fd, bytes),
+            Outlet::BehindReport(_) if REPORT_WAITS.load(Ordering::Relaxed) => Err(Errno::AGAIN),
+            Outlet::BehindReport(outlet) => outlet.write(bytes),
             Outlet::Asked(fd) => {
                 let mut ask = [rustix::event::PollFd::new(fd, rustix::event::PollFlags::OUT)];
                 match rustix::event::poll(&mut ask, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 }))?
@@ -58,6 +86,7 @@ impl AsFd for Outlet {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Outlet::Socket(fd) | Outlet::Free(fd) | Outlet::Asked(fd) => fd.as_fd(),
+            Outlet::BehindReport(outlet) => outlet.as_fd(),
         }
     }
 }

@@ -15,3 +15,4 @@ mod service;
 mod shutdown;
 mod support;
 mod tcp;
+mod unread;

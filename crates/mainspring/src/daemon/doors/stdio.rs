@@ -14,7 +14,7 @@ pub(super) fn open(clients: &Rc<Clients>, door: u32) -> Result<(), String> {
         .map_err(|error| format!("standard input: {error}"))?;
     let output =
         Outlet::to(std::io::stdout().as_fd()).map_err(|error| format!("standard output: {error}"))?;
-    match clients.open(Wire::streams(input, output), door, Entry::Peer(PEER)) {
+    match clients.open(Wire::streams(input, output.behind_report()), door, Entry::Peer(PEER)) {
         Some(_) => Ok(()),
         None => Err("standard input cannot be watched".into()),
     }

@@ -4,14 +4,14 @@
 mod fixed;
 mod reloading;
 
+use super::Options;
 use super::actors::{Actors, Foundry, Nursery, Workshop};
 use super::clients::Clients;
 use super::doors::Doors;
 use super::hub::Hub;
 use super::notify::Notifier;
 use super::reload;
-use super::report;
-use super::{Options, Report};
+use super::report::{self, Teller};
 use crate::settings::Settings;
 use fixed::Fixed;
 use mainspring_kernel::{BootPlan, Effect, Kernel, Source, Turn};
@@ -35,7 +35,7 @@ pub(crate) struct Pump {
     clients: Rc<Clients>,
     doors: RefCell<Doors>,
     actors: RefCell<Actors>,
-    report: Report,
+    teller: Teller,
     notifier: Notifier,
     reloading: Reloading,
     /// Whether the service manager was told of the end.
@@ -91,7 +91,7 @@ impl Pump {
             clients,
             doors: RefCell::new(doors),
             actors: RefCell::new(actors),
-            report: options.report,
+            teller: Teller::new(options.report, reactor),
             notifier: Notifier::from_environment(),
             reloading: Reloading::new(options.reader, fixed),
             stopping: Cell::new(false),
@@ -211,10 +211,10 @@ impl Pump {
             }
             Effect::Ready { summary } => {
                 let took = self.reactor.now().saturating_duration_since(self.started);
-                report::ready(self.report, &summary, took);
+                self.teller.ready(&summary, took);
                 self.notifier.ready();
             }
-            Effect::BootFailed { report } => report::failed(self.report, &report),
+            Effect::BootFailed { report } => self.teller.failed(&report),
             Effect::Log { level, capability, text } => report::log(level, capability.as_deref(), &text),
             Effect::Exit { code } => self.exit.set(Some(code)),
         }
@@ -277,6 +277,7 @@ impl Pump {
     ///
     /// Returns the exit code, given what the kernel says of it.
     pub(crate) fn end(&self, code: i32) -> i32 {
+        self.teller.end();
         self.clients.end();
         if self.clients.batch_failed() { code.max(1) } else { code }
     }

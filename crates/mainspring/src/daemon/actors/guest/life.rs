@@ -21,6 +21,9 @@ use std::time::Duration;
 const STREAM_BYTES: usize = PIPE_BYTES_DEFAULT;
 /// What is left of a message that did not fit is kept in a buffer that is given back beyond this size.
 const REST_BYTES_KEPT: usize = 64 << 10;
+/// How much of where a guest trapped is logged: it chose the names of its functions itself.
+const TRACE_LINES_MAX: usize = 64;
+const TRACE_COLUMNS_MAX: usize = 400;
 
 /// One guest and both ends of its conversation. It is a task of the loop until the guest has ended.
 pub(super) struct Life {
@@ -206,8 +209,10 @@ impl Life {
         }
         match &state.exit {
             Some(exit) if state.output.ended || !state.output.attached => {
-                if let Some(place) = verdict::place(exit) {
-                    tracing::warn!(capability = &**self.port.name(), "{place}");
+                // Line by line: each is told as this guest's, whatever its functions are called.
+                for line in verdict::place(exit).into_iter().flat_map(str::lines).take(TRACE_LINES_MAX) {
+                    let shown: String = line.chars().take(TRACE_COLUMNS_MAX).collect();
+                    tracing::warn!(capability = &**self.port.name(), "{shown}");
                 }
                 Poll::Ready(verdict::of(exit, state.reason.take()))
             }
