@@ -1,17 +1,31 @@
 //! Files, and in words what goes wrong with them.
 
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+
+/// The longest secret that is read, with the end of its line. No token is longer than the first line of a client.
+const SECRET_BYTES_MAX: u64 = 4096;
 
 /// The secret that a file holds, without the end of its line. Others may not be able to read the file; `Err` says what is wrong.
 pub(crate) fn read_secret(path: &Path) -> Result<String, String> {
     let shown = path.display();
     let cannot = |error: std::io::Error| format!("{shown}: {}", reason(&error));
-    let metadata = std::fs::metadata(path).map_err(cannot)?;
-    if metadata.permissions().mode() & 0o077 != 0 {
+    // Whatever is no file may have no end, or wait for a writer.
+    if !std::fs::metadata(path).map_err(cannot)?.is_file() {
+        return Err(format!("{shown}: it is no regular file"));
+    }
+    let file = std::fs::File::open(path).map_err(cannot)?;
+    // Of what was opened, whatever is there by now.
+    let about = file.metadata().map_err(cannot)?;
+    if about.permissions().mode() & 0o077 != 0 {
         return Err(format!("{shown} may be read by others; `chmod 600 {shown}`"));
     }
-    let text = std::fs::read_to_string(path).map_err(cannot)?;
+    let mut text = String::new();
+    file.take(SECRET_BYTES_MAX + 1).read_to_string(&mut text).map_err(cannot)?;
+    if text.len() as u64 > SECRET_BYTES_MAX {
+        return Err(format!("{shown}: it is longer than {SECRET_BYTES_MAX} bytes"));
+    }
     Ok(text.trim_end_matches(['\n', '\r']).to_owned())
 }
 

@@ -4,6 +4,7 @@
 
 use mainspring_host::{Folder, Limits as GuestLimits};
 use mainspring_kernel::{Config as KernelConfig, Manifest};
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,7 +23,7 @@ pub struct Settings {
 }
 
 /// A place where clients come in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Door {
     /// A Unix socket, readable and writable by its owner alone; a peer is its user.
     Unix {
@@ -38,6 +39,27 @@ pub enum Door {
     },
     /// Standard input and output, one client; the end of its input ends the adapter.
     Stdio,
+}
+
+/// Without the tokens: this may end up in a log.
+impl fmt::Debug for Door {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Door::Unix { path } => formatter.debug_struct("Unix").field("path", path).finish(),
+            Door::Tcp { address, tokens } => {
+                let names: Vec<&str> = tokens.iter().map(|(name, _)| name.as_str()).collect();
+                formatter.debug_struct("Tcp").field("address", address).field("tokens", &names).finish()
+            }
+            Door::Stdio => formatter.write_str("Stdio"),
+        }
+    }
+}
+
+/// Whether a name is that of a peer who is known without a token: a user by the Unix socket (`user:1000`), or the standard streams
+/// (`stdio`). A token cannot have it, or two peers would be one.
+#[must_use]
+pub fn is_reserved_peer(name: &str) -> bool {
+    name == "stdio" || name.starts_with("user:")
 }
 
 /// A capability and the program behind it.

@@ -633,3 +633,45 @@ fn the_example_of_the_documentation_is_valid() {
     let output = check(folder.path(), &[]);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
 }
+
+#[test]
+fn a_token_cannot_have_the_name_of_a_peer_without_one() {
+    let tokens = ["user:0", "user:", "stdio"]
+        .map(|name| format!("{{ name = '{name}', token = '0123456789abcdef-{name}' }}"));
+    let text = format!(
+        "[[listen]]\ntcp = '127.0.0.1:7700'\ntokens = [\n{},\n{{ name = 'users:0', token = 'fedcba9876543210' }},\n]\n",
+        tokens.join(",\n")
+    );
+    let found = problems_of(&text);
+    assert_eq!(found.len(), 3, "{found:?}");
+    for (line, problem) in (4..).zip(&found) {
+        let place = format!("mainspring.toml:{line}:10: that is the name of a user of the Unix socket");
+        assert!(problem.starts_with(&place), "{problem}");
+    }
+}
+
+#[test]
+fn what_is_wrong_beside_a_token_is_shown_without_it() {
+    let folder = folder();
+    for (line, words) in [
+        ("tokens = [{ name = 'ann', token = 'very-secret-token', nmae = 1 }]", "did you mean `name`?"),
+        ("tokens = [{ name = 'ann', tokn = 'very-secret-token' }]", "did you mean `token`?"),
+        ("tokens = ['very-secret-token']", "expected a table"),
+        ("tokens = [{ name = 'ann', token = 'very-secret-token }]", "error"),
+        ("tokens = [{ name = 'ann', token = very-secret-token }]", "error"),
+        ("tokens = [{ name = 'ann', token = ['very-secret-token'] }]", "expected text"),
+        ("tokens = [{ name = 'ann', token = 'very secret token' }]", "no spaces"),
+        (
+            "tokens = [{ name = 'ann', token = \"\"\"\nvery-secret-token \"\"\", x = 1 }]",
+            "there is no key `x`",
+        ),
+        ("[[listen.tokens]]\nname = 'ann'\ntokn = 'very-secret-token'", "did you mean `token`?"),
+    ] {
+        write(folder.path(), "mainspring.toml", &format!("[[listen]]\ntcp = '127.0.0.1:7700'\n{line}\n"));
+        let output = check(folder.path(), &[]);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(text.contains(words), "{line}: {text}");
+        assert!(!text.contains("secret"), "{line}: {text}");
+        assert!(text.contains("mainspring.toml:"), "{line}: {text}");
+    }
+}

@@ -6,7 +6,7 @@ use super::read;
 use super::sources::Sources;
 use super::tree::Node;
 use crate::files::read_secret;
-use crate::settings::Door;
+use crate::settings::{Door, is_reserved_peer};
 use crate::socket_path::SOCKET_PATH_BYTES_MAX;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
@@ -165,6 +165,10 @@ fn readable_token(source: &Source) -> String {
 fn secret(token: &TokenFile, source: &Source) -> Result<String, (&'static str, String)> {
     if token.name.trim().is_empty() {
         return Err(("name", "say who has the token".into()));
+    }
+    if is_reserved_peer(&token.name) {
+        let message = "that is the name of a user of the Unix socket (`user:...`) or of the standard streams (`stdio`): choose another";
+        return Err(("name", message.into()));
     }
     let (key, secret) = match (&token.token, &token.token_file) {
         (Some(secret), None) => ("token", secret.clone()),

@@ -47,15 +47,22 @@ pub(super) struct ListenFile {
 }
 
 /// A token: the secret that a client says first. Either `token` or `token_file`.
-#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[derive(Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TokenFile {
-    /// Who has it.
+    /// Who has it. Neither `stdio` nor `user:` and more: those are peers without a token.
     pub(super) name: String,
     /// The secret itself, 16 characters or more.
     pub(super) token: Option<String>,
     /// A file that holds the secret (and perhaps a line end), which only its owner may read.
     pub(super) token_file: Option<PathBuf>,
+}
+
+/// Without the secret: this may end up in a log.
+impl std::fmt::Debug for TokenFile {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("TokenFile").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 /// How long things may take.

@@ -26,6 +26,7 @@ mod programs;
 mod read;
 mod reference;
 mod scripts;
+mod secrets;
 mod sources;
 mod toml_text;
 mod tree;

@@ -1,5 +1,8 @@
 //! What is wrong with a configuration, and how that is shown: the file, the line, the column, the line itself and a caret.
 
+use super::secrets;
+use crate::printable::one_line;
+use std::cell::OnceCell;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -10,9 +13,19 @@ use std::rc::Rc;
 pub(super) struct Source {
     pub(super) path: PathBuf,
     pub(super) text: String,
+    /// Where secrets stand in it, once somebody has asked.
+    secrets: OnceCell<Vec<Range<usize>>>,
 }
 
 impl Source {
+    pub(super) fn new(path: impl Into<PathBuf>, text: impl Into<String>) -> Source {
+        Source { path: path.into(), text: text.into(), secrets: OnceCell::new() }
+    }
+
+    fn secrets(&self) -> &[Range<usize>] {
+        self.secrets.get_or_init(|| secrets::places(&self.text))
+    }
+
     /// The folder that relative paths in the file begin at.
     pub(super) fn folder(&self) -> &Path {
         match self.path.parent() {
@@ -68,7 +81,7 @@ pub struct Problem {
     pub line: usize,
     /// The column, in characters from 1; 0 when it is about the file as a whole.
     pub column: usize,
-    /// The text of that line.
+    /// The text of that line, without secrets.
     pub line_text: String,
     /// How many characters of it are meant.
     pub width: usize,
@@ -84,17 +97,19 @@ const SHOWN_COLUMNS_MAX: usize = 160;
 impl Problem {
     pub(super) fn at(place: &Place, message: impl Into<String>) -> Problem {
         let text = &place.source.text;
+        let secrets = place.source.secrets();
         let start = place.span.start.min(text.len());
         let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
         let line_end = text[start..].find('\n').map_or(text.len(), |at| start + at);
         // What spans lines is marked on its first one.
         let end = place.span.end.clamp(start, line_end);
+        let shown = line_start..line_start + text[line_start..line_end].trim_end_matches('\r').len();
         Problem {
-            message: message.into(),
+            message: secrets::masked_message(message.into(), text, secrets),
             path: place.source.path.clone(),
             line: text[..start].matches('\n').count() + 1,
             column: text[line_start..start].chars().count() + 1,
-            line_text: text[line_start..line_end].trim_end_matches('\r').to_owned(),
+            line_text: secrets::masked(text, shown, secrets),
             width: text[start..end].trim_end().chars().count().max(1),
             phase: Phase::Load,
             is_warning: false,
@@ -116,6 +131,18 @@ impl Problem {
     }
 }
 
+impl Problem {
+    /// Where and what, in one line, without the text of the file: for a log.
+    fn in_one_line(&self) -> String {
+        let (path, message) = (self.path.display(), &self.message);
+        let told = match self.line {
+            0 => format!("{path}: {message}"),
+            line => format!("{path}:{line}:{}: {message}", self.column),
+        };
+        one_line(&told).into_owned()
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let severity = if self.is_warning { "warning" } else { "error" };
@@ -131,7 +158,11 @@ impl fmt::Display for Problem {
             .chars()
             .skip(skipped)
             .take(SHOWN_COLUMNS_MAX)
-            .map(|c| if c == '\t' { ' ' } else { c })
+            .map(|c| match c {
+                '\t' => ' ',
+                c if c.is_control() => char::REPLACEMENT_CHARACTER,
+                c => c,
+            })
             .collect();
         let before = self.column - 1 - skipped;
         let width = self.width.min(SHOWN_COLUMNS_MAX - before.min(SHOWN_COLUMNS_MAX - 1));
@@ -152,11 +183,26 @@ pub struct ConfigError {
     pub unreadable: bool,
 }
 
+/// Problems that a log tells of.
+const LOGGED_PROBLEMS_MAX: usize = 10;
+
 impl ConfigError {
     /// The phase of the boot that fails: the first one that something is wrong in.
     #[must_use]
     pub fn phase(&self) -> Phase {
         self.problems.iter().map(|problem| problem.phase).min().unwrap_or_default()
+    }
+
+    /// The problems for a log: a line, with no text of the files.
+    #[must_use]
+    pub fn in_one_line(&self) -> String {
+        let mut told: Vec<String> =
+            self.problems.iter().take(LOGGED_PROBLEMS_MAX).map(Problem::in_one_line).collect();
+        let more = self.problems.len().saturating_sub(LOGGED_PROBLEMS_MAX);
+        if more > 0 {
+            told.push(format!("and {more} more"));
+        }
+        told.join("; ")
     }
 }
 
@@ -177,7 +223,7 @@ mod tests {
     use super::*;
 
     fn problem(text: &str, span: Range<usize>) -> Problem {
-        let source = Rc::new(Source { path: "a.toml".into(), text: text.into() });
+        let source = Rc::new(Source::new("a.toml", text));
         Problem::at(&Place { source, span }, "no")
     }
 

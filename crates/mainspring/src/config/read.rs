@@ -387,7 +387,7 @@ mod tests {
     fn example(text: &str) -> (Option<Example>, Vec<String>) {
         let (node, faults) = toml_text::read(text);
         assert_eq!(faults, []);
-        let source = Rc::new(Source { path: "x".into(), text: text.into() });
+        let source = Rc::new(Source::new("x", text));
         let mut problems = Vec::new();
         let value = read(&node, &source, &mut problems);
         let shown = problems.iter().map(|p| format!("{}:{} {}", p.line, p.column, p.message));

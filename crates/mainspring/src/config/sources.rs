@@ -54,7 +54,7 @@ impl Sources {
     }
 
     fn parse(&mut self, path: &Path, text: String) -> Option<(Rc<Source>, Node)> {
-        let source = Rc::new(Source { path: path.to_path_buf(), text });
+        let source = Rc::new(Source::new(path, text));
         self.opened.push(source.clone());
         let (node, faults) = if path.extension().is_some_and(|extension| extension == "json") {
             match json_text::read(&source.text) {

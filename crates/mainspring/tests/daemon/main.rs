@@ -11,6 +11,7 @@ mod guests;
 mod orphans;
 mod processes;
 mod reload;
+mod secrets;
 mod service;
 mod shutdown;
 mod support;

@@ -147,7 +147,7 @@ fn a_configuration_that_was_found_and_is_gone_changes_nothing() {
     signal_process(child.id(), "HUP");
     let text = || std::fs::read_to_string(&log).unwrap();
     eventually("that is told", || text().contains("nothing was reloaded"));
-    assert!(text().contains("there is no such file\n --> mainspring.toml"), "{}", text());
+    assert!(text().contains("mainspring.toml: there is no such file"), "{}", text());
     signal_process(child.id(), "TERM");
     assert!(child.wait().unwrap().success());
     assert!(!text().contains("removed"), "{}", text());
