@@ -23,6 +23,7 @@ pub mod protocol;
 pub mod settings;
 mod short_message;
 pub mod socket_path;
+mod trust;
 mod units;
 
 pub use code_cache::{CACHED_PROGRAMS_MAX, CodeCache};

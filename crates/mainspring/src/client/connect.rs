@@ -1,6 +1,7 @@
 //! How a connection begins: by TCP, with the token.
 
 use super::{Address, Client, ClientError, Lines, Patience, Stream, ping};
+use crate::trust::{self, Distrust};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use std::io;
@@ -60,7 +61,26 @@ fn connect_unix(path: &Path, address: &Address, patience: Patience) -> Result<Un
     sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(patience.longest()))
         .map_err(io::Error::from)?;
     rustix::io::retry_on_intr(|| rustix::net::connect(&socket, &place)).map_err(failed)?;
-    Ok(UnixStream::from(socket))
+    let stream = UnixStream::from(socket);
+    check_listener(&stream, path)?;
+    Ok(stream)
+}
+
+/// Makes sure before anything is said that a process of this user listens, and that nobody else led us there. A daemon serves nobody but
+/// its user, so whoever else listens could only want to hear what we say, or to make up an answer.
+fn check_listener(stream: &UnixStream, path: &Path) -> Result<(), ClientError> {
+    let user = rustix::process::geteuid().as_raw();
+    let owner = sockopt::socket_peercred(stream).map_err(io::Error::from)?.uid.as_raw();
+    if owner != user {
+        return Err(ClientError::OfAnotherUser { owner, user });
+    }
+    match trust::check_path(path) {
+        Err(Distrust::Owner { place, owner }) => {
+            Err(ClientError::ForeignPlace { place: place.display().to_string(), owner, user })
+        }
+        // It is connected: whatever cannot be looked at is gone by now.
+        _ => Ok(()),
+    }
 }
 
 /// Whose door it is that stays closed: the socket's, or that of a folder on the way to it.

@@ -83,9 +83,19 @@ pub enum ClientError {
     /// The daemon closed the connection before it had answered.
     #[error("the daemon closed the connection before it had answered")]
     Closed,
-    /// The daemon is another user's, and closed the connection.
+    /// The daemon is another user's. Nothing was said to it.
     #[error("the daemon belongs to user {owner} and serves nobody else; you are user {user}")]
     OfAnotherUser {
+        /// Whose it is.
+        owner: u32,
+        /// Who we are.
+        user: u32,
+    },
+    /// Another user decides where the path of the socket leads. Nothing was said to whoever listens.
+    #[error("{place} belongs to user {owner}, who may have led it anywhere; you are user {user}")]
+    ForeignPlace {
+        /// The folder of the socket, or a link in its place.
+        place: String,
         /// Whose it is.
         owner: u32,
         /// Who we are.

@@ -7,6 +7,7 @@ mod finding;
 mod giving_up;
 #[path = "../support/guest_module.rs"]
 mod guest_module;
+mod impostors;
 mod looking;
 mod measuring;
 mod overview;

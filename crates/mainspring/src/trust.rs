@@ -1,0 +1,58 @@
+//! Whose a folder is: who could put something else in the place of what is in it.
+
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Why others have a say in what a folder holds.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Distrust {
+    /// It, a folder above it or a link on the way belongs to another user, who is not the system's either.
+    #[error("{} belongs to user {owner}", .place.display())]
+    Owner {
+        /// What belongs to him.
+        place: PathBuf,
+        /// The user.
+        owner: u32,
+    },
+    /// It cannot be looked at.
+    #[error("{}: {reason}", .place.display())]
+    Unknown {
+        /// What cannot be looked at.
+        place: PathBuf,
+        /// Why.
+        reason: io::Error,
+    },
+}
+
+/// Makes sure that nobody else decides what a path leads to: neither its folder nor, if it is a link, the link is another's.
+pub(crate) fn check_path(path: &Path) -> Result<(), Distrust> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    check_owner(folder, &look(folder)?)?;
+    let about = look_at_link(path)?;
+    if about.is_symlink() { check_owner(path, &about) } else { Ok(()) }
+}
+
+fn look(place: &Path) -> Result<Metadata, Distrust> {
+    fs::metadata(place).map_err(|reason| Distrust::Unknown { place: place.to_owned(), reason })
+}
+
+/// The same of a link itself.
+fn look_at_link(place: &Path) -> Result<Metadata, Distrust> {
+    fs::symlink_metadata(place).map_err(|reason| Distrust::Unknown { place: place.to_owned(), reason })
+}
+
+/// It is this user's, or the system's: root's, or that of whoever owns `/`, who can do anything here (in a container, for one, where root
+/// outside has no name).
+fn check_owner(place: &Path, about: &Metadata) -> Result<(), Distrust> {
+    let owner = about.uid();
+    let is_systems = || owner == 0 || fs::metadata("/").is_ok_and(|root| root.uid() == owner);
+    match owner == rustix::process::geteuid().as_raw() || is_systems() {
+        true => Ok(()),
+        false => Err(Distrust::Owner { place: place.to_owned(), owner }),
+    }
+}
