@@ -16,6 +16,12 @@ pub(crate) enum Distrust {
         /// The user.
         owner: u32,
     },
+    /// Others may write to it, or to a folder above it without the sticky bit.
+    #[error("{} may be written to by other users", .place.display())]
+    Writable {
+        /// What they may write to.
+        place: PathBuf,
+    },
     /// It cannot be looked at.
     #[error("{}: {reason}", .place.display())]
     Unknown {
@@ -24,6 +30,31 @@ pub(crate) enum Distrust {
         /// Why.
         reason: io::Error,
     },
+}
+
+/// Makes sure that nobody but this user (and the system's owner) can write to a folder, or put another in its place.
+pub(crate) fn check_folder(folder: &Path) -> Result<(), Distrust> {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let cannot = |reason| Distrust::Unknown { place: folder.to_owned(), reason };
+    let (written, real) =
+        (std::path::absolute(folder).map_err(cannot)?, fs::canonicalize(folder).map_err(cannot)?);
+    // As it is written, with the links on the way; and where they lead.
+    for place in written.ancestors() {
+        let about = look_at_link(place)?;
+        check_owner(place, &about)?;
+        if !about.is_symlink() {
+            check_parent(place, &about)?;
+        }
+    }
+    for place in real.ancestors() {
+        let about = look(place)?;
+        check_owner(place, &about)?;
+        check_parent(place, &about)?;
+    }
+    match is_writable_by_others(&look(&real)?) {
+        true => Err(Distrust::Writable { place: folder.to_owned() }),
+        false => Ok(()),
+    }
 }
 
 /// Makes sure that nobody else decides what a path leads to: neither its folder nor, if it is a link, the link is another's.
@@ -55,4 +86,20 @@ fn check_owner(place: &Path, about: &Metadata) -> Result<(), Distrust> {
         true => Ok(()),
         false => Err(Distrust::Owner { place: place.to_owned(), owner }),
     }
+}
+
+/// Where others may write, only the sticky bit keeps them from renaming what is there.
+fn check_parent(place: &Path, about: &Metadata) -> Result<(), Distrust> {
+    let is_sticky = about.mode() & 0o1000 != 0;
+    match is_writable_by_others(about) && !is_sticky {
+        true => Err(Distrust::Writable { place: place.to_owned() }),
+        false => Ok(()),
+    }
+}
+
+/// Whether everybody may write there, or a group that is not this user's own: the one that has the user's number, as it is usual.
+fn is_writable_by_others(about: &Metadata) -> bool {
+    let user = rustix::process::geteuid().as_raw();
+    let is_own_group = about.gid() == rustix::process::getegid().as_raw() && about.gid() == user;
+    about.mode() & 0o002 != 0 || (about.mode() & 0o020 != 0 && !is_own_group)
 }

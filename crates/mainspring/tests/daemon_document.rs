@@ -42,9 +42,22 @@ fn every_test_that_the_document_names_is_there() {
 fn every_test_of_the_daemon_is_named_in_the_document() {
     let document =
         std::fs::read_to_string(package().join("../../docs/daemon-semantics.md")).expect("the document");
-    for file in
-        ["batch", "boot", "clients", "floors", "guests", "processes", "reload", "service", "shutdown", "tcp"]
-    {
+    for file in [
+        "batch",
+        "boot",
+        "clients",
+        "floors",
+        "guests",
+        "orphans",
+        "processes",
+        "reload",
+        "secrets",
+        "service",
+        "shutdown",
+        "strangers",
+        "tcp",
+        "unread",
+    ] {
         let text =
             std::fs::read_to_string(package().join(format!("tests/daemon/{file}.rs"))).expect("a test file");
         for test in text.split("#[test]\nfn ").skip(1).filter_map(|rest| rest.split('(').next()) {

@@ -302,7 +302,7 @@ fn a_daemon_out_of_descriptors_turns_clients_away_and_does_not_spin() {
 }
 
 /// Has a program start with so few descriptors, and no more to be had.
-fn limit_descriptors(command: &mut std::process::Command, count: u64) {
+pub(crate) fn limit_descriptors(command: &mut std::process::Command, count: u64) {
     use rustix::process::{Resource, Rlimit, setrlimit};
     use std::os::unix::process::CommandExt;
     let limit = Rlimit { current: Some(count), maximum: Some(count) };

@@ -14,6 +14,7 @@ mod reload;
 mod secrets;
 mod service;
 mod shutdown;
+mod strangers;
 mod support;
 mod tcp;
 mod unread;

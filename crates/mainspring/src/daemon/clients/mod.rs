@@ -37,7 +37,8 @@ const SPARE_BUFFER_BYTES_MAX: usize = 256 << 10;
 const LINGER: Duration = Duration::from_secs(5);
 /// Bytes that all clients together may have sent of lines without an end. Beyond: whoever adds to its line is closed.
 const PARTIAL_BYTES_MAX: usize = 256 << 20;
-/// Clients that have not said who they are yet. Beyond: the new one is closed.
+/// Clients that have not said who they are yet. Beyond: the one that has waited longest is told (503) and closed, so that strangers do
+/// not keep anybody out.
 const AT_GATES_MAX: usize = 1024;
 /// Warnings per second about those clients, and about all others: nobody fills the log, and no stranger hides what is said about
 /// the others. Beyond: they are left out, and counted.
@@ -72,6 +73,8 @@ struct State {
     partial_bytes: usize,
     /// Clients that have not passed their gate.
     at_gates: usize,
+    /// The same, longest first; and others that are gone or have passed.
+    gate_queue: VecDeque<ConnectionId>,
     counters: ClientCounters,
 }
 
@@ -102,6 +105,7 @@ impl Clients {
             readable: VecDeque::new(),
             partial_bytes: 0,
             at_gates: 0,
+            gate_queue: VecDeque::new(),
             counters: ClientCounters::default(),
         };
         Rc::new(Clients {
@@ -122,14 +126,11 @@ impl Clients {
     /// Lets a client in whose peer is known, or one that has to pass a gate first.
     pub(crate) fn open(self: &Rc<Clients>, wire: Wire, door: u32, entry: Entry<'_>) -> Option<ConnectionId> {
         let mut state = self.state.borrow_mut();
+        let crowded = matches!(entry, Entry::Gate(_)) && !self.make_room_at_gates(&mut state);
         let slot = state.table.vacant_key();
-        let crowded = matches!(entry, Entry::Gate(_)) && state.at_gates >= AT_GATES_MAX;
         if crowded || slot >= 1 << (u64::BITS - SERIAL_BITS) {
             state.counters.refused += 1;
-            let text = "too many clients have not sent their token yet; try again later";
-            let line = super::refusal::line(Failure::Overloaded, text, self.hub.now().unix_ms);
-            // A new socket has room for that much; if not, it is closed all the same.
-            let _ = wire.write(line.as_bytes());
+            self.say_it_is_crowded(&wire);
             return None;
         }
         state.serial += 1;
@@ -146,7 +147,10 @@ impl Clients {
             client.wire.unwatch(&self.reactor);
             return None;
         }
-        state.at_gates += usize::from(client.gate.is_some());
+        if client.gate.is_some() {
+            state.at_gates += 1;
+            state.gate_queue.push_back(id);
+        }
         state.table.insert(client);
         drop(state);
         tracing::debug!("{id} opened");
@@ -159,6 +163,46 @@ impl Clients {
             Entry::Gate(gate) => self.expire(id, gate.patience()),
         }
         Some(id)
+    }
+
+    /// Whether one more may stand at a gate: there is room, or somebody who stands there and has said nothing lately can be sent away.
+    pub(crate) fn has_room_at_gates(&self) -> bool {
+        let mut state = self.state.borrow_mut();
+        state.at_gates < AT_GATES_MAX || state.find_idle_at_gates()
+    }
+
+    /// Sends away whoever has stood at a gate for longest, if there are too many. Returns whether one more may stand there.
+    fn make_room_at_gates(&self, state: &mut State) -> bool {
+        // Those who passed or left are still in the queue.
+        if state.gate_queue.len() >= 2 * AT_GATES_MAX {
+            let State { table, gate_queue, .. } = &mut *state;
+            let stands_there = |id: ConnectionId| {
+                table.get(slot_of(id)).is_some_and(|client| client.id == id && client.gate.is_some())
+            };
+            gate_queue.retain(|id| stands_there(*id));
+        }
+        if state.at_gates < AT_GATES_MAX {
+            return true;
+        }
+        if !state.find_idle_at_gates() {
+            return false;
+        }
+        let Some(id) = state.gate_queue.pop_front() else { return false };
+        let Some(client) = state.find(id) else { return false };
+        if !client.closing {
+            self.say_it_is_crowded(&client.wire);
+        }
+        state.counters.refused += 1;
+        self.warn_of_stranger(format_args!("{id} sent no token, and made room for others"));
+        self.remove(state, slot_of(id));
+        true
+    }
+
+    fn say_it_is_crowded(&self, wire: &Wire) {
+        let text = "too many clients have not sent their token yet; try again later";
+        let line = super::refusal::line(Failure::Overloaded, text, self.hub.now().unix_ms);
+        // A socket that nothing was written to has room for that much; if not, it is closed all the same.
+        let _ = wire.write(line.as_bytes());
     }
 
     /// Closes a client that has not passed its gate in time.
@@ -438,6 +482,24 @@ pub(crate) enum Entry<'a> {
 }
 
 impl State {
+    /// Brings whoever has stood at a gate for longest, and has sent nothing that is yet to be read, to the front of the queue. False if there
+    /// is nobody like that: then those who are there are to be read first.
+    fn find_idle_at_gates(&mut self) -> bool {
+        for _ in 0..self.gate_queue.len() {
+            let Some(id) = self.gate_queue.pop_front() else { return false };
+            match self.find(id) {
+                Some(client) if client.gate.is_some() && client.queued => self.gate_queue.push_back(id),
+                Some(client) if client.gate.is_some() => {
+                    self.gate_queue.push_front(id);
+                    return true;
+                }
+                // It has passed, or is gone.
+                _ => {}
+            }
+        }
+        false
+    }
+
     fn find(&mut self, id: ConnectionId) -> Option<&mut Client> {
         self.table.get_mut(slot_of(id)).filter(|client| client.id == id)
     }

@@ -1,5 +1,7 @@
 //! A listening socket, and what to do when there is no room for whoever knocks.
 
+use super::super::clients::Clients;
+use super::super::limits::Allowance;
 use super::super::refusal;
 use super::super::throttle::Throttle;
 use mainspring_message::Failure;
@@ -15,7 +17,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Connections accepted per turn of the loop.
 const ACCEPTS_PER_TURN_MAX: usize = 256;
 /// Lines of the log per second about clients that are turned away. Beyond: they are left out, and counted.
-const WARNINGS_PER_SECOND_MAX: u32 = 10;
+pub(super) const WARNINGS_PER_SECOND_MAX: u32 = 10;
 /// How long a door rests when not even a refusal is possible.
 const REST: Duration = Duration::from_millis(100);
 
@@ -25,10 +27,30 @@ pub(super) struct Listener {
     watcher: Option<Watcher>,
 }
 
+/// Who may come in as far as room goes.
+pub(super) struct Room {
+    pub(super) clients: Rc<Clients>,
+    pub(super) allowance: Allowance,
+    /// Whether clients have to say who they are.
+    pub(super) gated: bool,
+}
+
+impl Room {
+    /// Whether whoever knocks is to be let in now, and not after those who are inside already have been heard.
+    fn is_open(&self) -> bool {
+        !self.gated || self.clients.has_room_at_gates()
+    }
+
+    fn permits(&self, socket: &OwnedFd) -> bool {
+        self.allowance.permits(self.clients.counters().0, socket.as_raw_fd())
+    }
+}
+
 /// What a callback needs.
 struct Hall {
     socket: OwnedFd,
     name: &'static str,
+    room: Room,
     /// A descriptor in reserve: given up for a moment to turn somebody away when there are no others.
     reserve: Option<File>,
     welcome: Box<dyn FnMut(OwnedFd)>,
@@ -37,11 +59,12 @@ struct Hall {
 }
 
 impl Listener {
-    /// Watches `socket` and hands every new connection to `welcome`.
+    /// Watches `socket` and hands every new connection that there is room for to `welcome`.
     pub(super) fn start(
         reactor: &Handle,
         name: &'static str,
         socket: OwnedFd,
+        room: Room,
         welcome: impl FnMut(OwnedFd) + 'static,
     ) -> Result<Listener, String> {
         let fd = socket.as_raw_fd();
@@ -51,6 +74,7 @@ impl Listener {
         let mut hall = Hall {
             socket,
             name,
+            room,
             reserve: reserve(),
             welcome: Box::new(welcome),
             resting: Rc::default(),
@@ -86,8 +110,12 @@ impl Hall {
     /// Accepts whoever waits, up to a bound. Fails when nobody can be accepted for now.
     fn accept_all(&mut self, now: Instant) -> Result<(), Errno> {
         for _ in 0..ACCEPTS_PER_TURN_MAX {
+            if !self.room.is_open() {
+                return Ok(());
+            }
             match rustix::net::accept_with(&self.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
-                Ok(socket) => (self.welcome)(socket),
+                Ok(socket) if self.room.permits(&socket) => (self.welcome)(socket),
+                Ok(socket) => self.refuse(&socket, now),
                 Err(Errno::AGAIN) => return Ok(()),
                 // Whoever knocked has left again, or the network had something to say about it.
                 Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO | Errno::PERM) => {}
@@ -106,17 +134,21 @@ impl Hall {
         self.reserve = None;
         let outcome = rustix::net::accept_with(&self.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC);
         if let Ok(socket) = &outcome {
-            let unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis());
-            let text = "the daemon has no descriptors left; try again later";
-            let line = refusal::line(Failure::Overloaded, text, u64::try_from(unix_ms).unwrap_or(0));
-            let _ = rustix::net::send(socket, line.as_bytes(), SendFlags::NOSIGNAL);
-            let name = self.name;
-            self.warnings
-                .line(now, || tracing::warn!("{name}: out of descriptors, a client was turned away"));
+            self.refuse(socket, now);
         }
         drop(outcome);
         self.reserve = reserve();
         if self.reserve.is_none() { Err(Errno::MFILE) } else { Ok(()) }
+    }
+
+    /// Says why somebody cannot stay.
+    fn refuse(&mut self, socket: &OwnedFd, now: Instant) {
+        let unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis());
+        let text = "the daemon has no descriptors left; try again later";
+        let line = refusal::line(Failure::Overloaded, text, u64::try_from(unix_ms).unwrap_or(0));
+        let _ = rustix::net::send(socket, line.as_bytes(), SendFlags::NOSIGNAL);
+        let name = self.name;
+        self.warnings.line(now, || tracing::warn!("{name}: out of descriptors, a client was turned away"));
     }
 
     /// Does not listen for a while: a ready socket that cannot be accepted from would keep the loop spinning.

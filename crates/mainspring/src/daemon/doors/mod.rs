@@ -6,8 +6,9 @@ mod tcp;
 mod unix;
 
 use super::clients::Clients;
+use super::limits::Allowance;
 use crate::settings::Door;
-use listener::Listener;
+use listener::{Listener, Room};
 use mainspring_reactor::Handle;
 use std::rc::Rc;
 
@@ -16,6 +17,7 @@ pub(crate) struct Doors {
     reactor: Handle,
     clients: Rc<Clients>,
     settings: Vec<Door>,
+    allowance: Allowance,
     open: Vec<Option<OpenDoor>>,
 }
 
@@ -27,9 +29,15 @@ enum OpenDoor {
 }
 
 impl Doors {
-    pub(crate) fn new(reactor: Handle, clients: Rc<Clients>, settings: Vec<Door>) -> Doors {
+    /// The doors of a daemon with so many capabilities.
+    pub(crate) fn new(
+        reactor: Handle,
+        clients: Rc<Clients>,
+        settings: Vec<Door>,
+        capabilities: usize,
+    ) -> Doors {
         let open = settings.iter().map(|_| None).collect();
-        Doors { reactor, clients, settings, open }
+        Doors { reactor, clients, settings, allowance: Allowance::new(capabilities), open }
     }
 
     /// The names that the kernel knows them by.
@@ -46,13 +54,14 @@ impl Doors {
     pub(crate) fn start(&mut self, door: u32) -> Result<String, String> {
         let at = door as usize;
         let settings = self.settings.get(at).ok_or("there is no such door")?;
+        let room = |gated| Room { clients: Rc::clone(&self.clients), allowance: self.allowance, gated };
         let (opened, address) = match settings {
             Door::Unix { path } => {
-                let (listener, place) = unix::open(&self.reactor, &self.clients, door, path)?;
+                let (listener, place) = unix::open(&self.reactor, room(false), door, path)?;
                 (OpenDoor::Unix { listener, _place: place }, path.display().to_string())
             }
             Door::Tcp { address, tokens } => {
-                let (listener, bound) = tcp::open(&self.reactor, &self.clients, door, *address, tokens)?;
+                let (listener, bound) = tcp::open(&self.reactor, room(true), door, *address, tokens)?;
                 (OpenDoor::Tcp { listener }, bound.to_string())
             }
             Door::Stdio => {

@@ -1,9 +1,10 @@
 //! TCP on loopback, with tokens.
 
-use super::super::clients::{Clients, Entry};
+use super::super::clients::Entry;
 use super::super::gate::Gate;
 use super::super::wire::Wire;
-use super::listener::Listener;
+use super::listener::{Listener, Room};
+use crate::settings::is_reserved_peer;
 use mainspring_reactor::Handle;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
@@ -12,7 +13,7 @@ use std::rc::Rc;
 /// Listens on `address`; port 0 means any that is free. Says which it is.
 pub(super) fn open(
     reactor: &Handle,
-    clients: &Rc<Clients>,
+    room: Room,
     door: u32,
     address: SocketAddr,
     tokens: &[(String, String)],
@@ -26,12 +27,15 @@ pub(super) fn open(
     if tokens.iter().any(|(_, token)| token.is_empty()) {
         return Err(format!("{address} has an empty token, so anybody could come in"));
     }
+    if let Some((name, _)) = tokens.iter().find(|(name, _)| is_reserved_peer(name)) {
+        return Err(format!("{address} has a token named {name:?}, and that is another peer's name"));
+    }
     let listener = TcpListener::bind(address).map_err(|error| format!("{address}: {error}"))?;
     listener.set_nonblocking(true).map_err(|error| error.to_string())?;
     let bound = listener.local_addr().map_err(|error| error.to_string())?;
-    let clients = Rc::clone(clients);
+    let clients = Rc::clone(&room.clients);
     let gate = Rc::new(Gate::new(tokens.to_vec()));
-    let listener = Listener::start(reactor, "tcp", OwnedFd::from(listener), move |socket| {
+    let listener = Listener::start(reactor, "tcp", OwnedFd::from(listener), room, move |socket| {
         let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
         clients.open(Wire::socket(socket), door, Entry::Gate(Rc::clone(&gate)));
     })?;

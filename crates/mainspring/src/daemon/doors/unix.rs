@@ -1,9 +1,11 @@
 //! The Unix socket: for its owner alone, and one daemon at a time.
 
-use super::super::clients::{Clients, Entry};
+use super::super::clients::Entry;
+use super::super::throttle::Throttle;
 use super::super::wire::Wire;
-use super::listener::Listener;
 use crate::socket_path::SOCKET_PATH_BYTES_MAX;
+use super::listener::{Listener, Room, WARNINGS_PER_SECOND_MAX};
+use crate::trust::{self, Distrust};
 use mainspring_reactor::Handle;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -26,31 +28,35 @@ pub(super) struct Place {
     /// The socket's own identity: somebody may have put another one in its place.
     identity: Option<(u64, u64)>,
     lock: PathBuf,
-    _locked: OwnedFd,
+    locked: OwnedFd,
 }
 
 /// Opens the socket at `path`.
 pub(super) fn open(
     reactor: &Handle,
-    clients: &Rc<Clients>,
+    room: Room,
     door: u32,
     path: &Path,
 ) -> Result<(Listener, Place), String> {
     make_folder(path)?;
     let mut place = Place::occupy(path)?;
     let socket = place.bind().map_err(|error| describe(path, &error))?;
-    let clients = Rc::clone(clients);
+    let clients = Rc::clone(&room.clients);
     let owner = rustix::process::geteuid();
-    let listener = Listener::start(reactor, "unix", socket, move |socket| {
+    let warnings = Throttle::new(reactor, WARNINGS_PER_SECOND_MAX, |count| {
+        tracing::warn!("({count} more clients of other users)");
+    });
+    let watch = reactor.clone();
+    let listener = Listener::start(reactor, "unix", socket, room, move |socket| {
         let Ok(peer) = rustix::net::sockopt::socket_peercred(&socket) else { return };
         if peer.uid != owner {
-            tracing::warn!(
-                "a client of user {} (process {}) was refused: this socket is user {}'s",
-                peer.uid.as_raw(),
-                peer.pid.as_raw_nonzero(),
-                owner.as_raw()
-            );
-            return;
+            let (user, process) = (peer.uid.as_raw(), peer.pid.as_raw_nonzero());
+            return warnings.line(watch.now(), || {
+                let owner = owner.as_raw();
+                tracing::warn!(
+                    "a client of user {user} (process {process}) was refused: this socket is user {owner}'s"
+                );
+            });
         }
         let name = format!("user:{}", peer.uid.as_raw());
         clients.open(Wire::socket(socket), door, Entry::Peer(&name));
@@ -58,35 +64,31 @@ pub(super) fn open(
     Ok((listener, place))
 }
 
-/// Makes the folder of the socket, for this user alone, and does not use one that belongs to somebody else.
+/// Makes the folder of the socket, for this user alone, and does not use one that others have a say in.
 fn make_folder(path: &Path) -> Result<(), String> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
     let wrong = |what: String| Err(format!("the folder {} {what}", folder.display()));
-    match fs::DirBuilder::new().mode(0o700).create(folder) {
-        Ok(()) => return Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+    let is_new = match fs::DirBuilder::new().mode(0o700).create(folder) {
+        Ok(()) => true,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
         Err(error) => return wrong(format!("cannot be made: {error}")),
-    }
-    let about = match fs::metadata(folder) {
-        Ok(about) => about,
-        Err(error) => return wrong(format!("cannot be used: {error}")),
     };
-    if !about.is_dir() {
-        return wrong("is no folder".into());
+    match fs::metadata(folder) {
+        Ok(about) if !about.is_dir() => return wrong("is no folder".into()),
+        Ok(_) => {}
+        Err(error) => return wrong(format!("cannot be used: {error}")),
     }
-    let (user, owner) = (rustix::process::geteuid().as_raw(), about.uid());
-    // Where everybody may write, only the sticky bit keeps them from replacing the socket.
-    let open_to_others = about.mode() & 0o002 != 0 && about.mode() & 0o1000 == 0;
-    if owner != user && owner != 0 && user != 0 {
-        return wrong(format!("belongs to user {owner}; choose another with --socket"));
+    let Err(distrust) = trust::check_folder(folder) else { return Ok(()) };
+    if is_new {
+        let _ = fs::remove_dir(folder);
     }
-    if open_to_others {
-        return wrong("may be written to by other users; choose another with --socket".into());
+    match distrust {
+        Distrust::Unknown { .. } => wrong(format!("cannot be used: {distrust}")),
+        _ => wrong(format!("is not yours alone: {distrust}; choose another with --socket")),
     }
-    Ok(())
 }
 
 impl Place {
@@ -97,7 +99,7 @@ impl Place {
             Errno::AGAIN => format!("a daemon is already running there ({} is locked)", lock.display()),
             error => format!("{} cannot be locked: {error}", lock.display()),
         })?;
-        let place = Place { socket: path.to_owned(), identity: None, lock, _locked: locked };
+        let place = Place { socket: path.to_owned(), identity: None, lock, locked };
         match fs::symlink_metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(place),
             Err(error) => Err(format!("{}: {error}", path.display())),
@@ -105,9 +107,7 @@ impl Place {
                 Err(format!("{} is there and is no socket; choose another with --socket", path.display()))
             }
             // Somebody who knows nothing of our lock may listen on it.
-            Ok(_) if std::os::unix::net::UnixStream::connect(path).is_ok() => {
-                Err(format!("another program listens on {}", path.display()))
-            }
+            Ok(_) if is_listened_on(path) => Err(format!("another program listens on {}", path.display())),
             Ok(_) => {
                 tracing::info!("a socket that was left behind is replaced");
                 Ok(place)
@@ -148,9 +148,24 @@ impl Drop for Place {
         if self.identity.is_some() && there == self.identity {
             let _ = fs::remove_file(&self.socket);
         }
-        // Still locked, so nobody else can be using it: see `lock_file`.
-        let _ = fs::remove_file(&self.lock);
+        // If it is the one that is locked here, nobody else can be using it: see `lock_file`. Somebody may have deleted it, and then the one
+        // that is there is another daemon's.
+        let is_ours = |there: &rustix::fs::Stat| {
+            rustix::fs::fstat(&self.locked)
+                .is_ok_and(|locked| (there.st_dev, there.st_ino) == (locked.st_dev, locked.st_ino))
+        };
+        if rustix::fs::lstat(&self.lock).is_ok_and(|there| is_ours(&there)) {
+            let _ = fs::remove_file(&self.lock);
+        }
     }
+}
+
+/// Whether somebody listens on a socket. One whose backlog is full is not waited for: somebody has it.
+fn is_listened_on(path: &Path) -> bool {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let connected = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+        .and_then(|socket| rustix::net::connect(&socket, &SocketAddrUnix::new(path)?));
+    matches!(connected, Ok(()) | Err(Errno::AGAIN))
 }
 
 /// Opens and locks the file. Whoever ends removes it, so what was locked may be gone by then: that counts for nothing.

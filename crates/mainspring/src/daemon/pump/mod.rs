@@ -77,7 +77,8 @@ impl Pump {
         let hub = Rc::new(Hub::new(kernel, reactor.clone()));
         let clients = Clients::new(Rc::clone(&hub), reactor.clone());
         let fixed = Fixed::of(&settings);
-        let doors = Doors::new(reactor.clone(), Rc::clone(&clients), settings.doors);
+        let capabilities = settings.capabilities.len();
+        let doors = Doors::new(reactor.clone(), Rc::clone(&clients), settings.doors, capabilities);
         let workshop = Workshop {
             reactor: reactor.clone(),
             natives: options.natives,
