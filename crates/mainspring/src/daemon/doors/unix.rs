@@ -3,8 +3,8 @@
 use super::super::clients::Entry;
 use super::super::throttle::Throttle;
 use super::super::wire::Wire;
-use crate::socket_path::SOCKET_PATH_BYTES_MAX;
 use super::listener::{Listener, Room, WARNINGS_PER_SECOND_MAX};
+use crate::socket_path::SOCKET_PATH_BYTES_MAX;
 use crate::trust::{self, Distrust};
 use mainspring_reactor::Handle;
 use rustix::fs::{FlockOperation, Mode, OFlags};
