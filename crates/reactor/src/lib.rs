@@ -60,7 +60,7 @@ pub use clock::{Instant, VirtualClock};
 pub use error::{Error, Result};
 pub use handle::Handle;
 pub use interest::{Interest, Mode, Readiness};
-pub use pool::{BLOCKING_THREADS_DEFAULT, Blocking};
+pub use pool::{BLOCKING_THREADS_DEFAULT, Blocking, BlockingLane, BlockingOwner};
 pub use reactor::Reactor;
 pub use remote::{INBOX_CALLS_MAX, Remote, Wakeup};
 pub use separate::{Maybe, Set, Step, Unset};

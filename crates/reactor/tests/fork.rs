@@ -8,7 +8,7 @@
 
 mod support;
 
-use mainspring_reactor::{Interest, Reactor, Shared, Signal};
+use mainspring_reactor::{Error, Interest, Reactor, Shared, Signal};
 use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
@@ -215,6 +215,17 @@ on_each_backend! {
         assert_eq!(reactor.block_on(third).unwrap(), 3);
     }
 
+    fn r14_a_call_whose_thread_cannot_start_is_refused_and_leaves_the_loop_idle(backend: Backend) {
+        let mut reactor = reactor(backend);
+        let child = fork(|| {
+            allow_no_more_threads();
+            let refused = reactor.blocking(|| ()).unwrap_err();
+            assert!(matches!(refused, Error::Io { .. }), "{refused}");
+            reactor.run_until_idle().unwrap();
+        });
+        child.join();
+    }
+
     fn h14_a_stall_watch_from_before_the_fork_ends_quietly_in_the_child(backend: Backend) {
         let reactor = reactor(backend);
         let mut watch = Some(reactor.watch_stalls(Duration::from_secs(60), |_| ()).unwrap());
@@ -222,6 +233,18 @@ on_each_backend! {
         child.join();
         drop(watch.take());
     }
+}
+
+/// Leaves this process without room for the stack of another thread.
+fn allow_no_more_threads() {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: u64 = pages.split(' ').next().unwrap().parse().unwrap();
+    let bytes = pages * 4096 + (4 << 20);
+    let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
+    // SAFETY: the limit is a valid one, and only read.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
+    // The C library keeps the stacks of threads that have ended; these use them up.
+    while std::thread::Builder::new().spawn(|| std::thread::sleep(Duration::from_secs(600))).is_ok() {}
 }
 
 /// Signals belong to the process, so both backends take turns.

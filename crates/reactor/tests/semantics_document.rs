@@ -71,7 +71,7 @@ fn required() -> Vec<String> {
         .iter()
         .flat_map(|&(part, last)| (1..=last).map(move |clause| format!("{part}.{clause}")))
         .collect();
-    for (letter, last) in [("R", 14), ("G", 9), ("H", 16), ("X", 12), ("T", 27), ("O", 34)] {
+    for (letter, last) in [("R", 15), ("G", 9), ("H", 16), ("X", 12), ("T", 27), ("O", 34)] {
         ids.extend((1..=last).map(|number| format!("{letter}{number}")).filter(|id| id != "O12"));
     }
     let functions = [
