@@ -3,6 +3,7 @@
 use crate::bandwidth::Bandwidth;
 use crate::capability::Capability;
 use crate::control::Control;
+use crate::host::Resolver;
 use crate::limits::{Limit, Limits};
 use crate::meter::Stretch;
 use crate::policy::NetworkPolicy;
@@ -11,7 +12,7 @@ use crate::signal::Signal;
 use crate::stats::{Counters, HostCounters, count, uncount};
 use crate::sys_loop::next_turn;
 use crate::table::{Entry, Table};
-use mainspring_reactor::Handle;
+use mainspring_reactor::{BlockingOwner, Handle};
 use mainspring_zcl::abi::ErrorCode;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -32,6 +33,10 @@ pub struct GuestContext {
     pub(crate) bandwidth: Option<Bandwidth>,
     /// Names being looked up. The lookups themselves count, on other threads, so that a guest cannot queue more by closing handles.
     pub(crate) lookups: Arc<AtomicUsize>,
+    /// How names are looked up.
+    pub(crate) resolver: Resolver,
+    /// On whose account its blocking calls are made.
+    pub(crate) owner: BlockingOwner,
     pub(crate) arguments: Vec<String>,
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) telemetry: Option<Telemetry>,

@@ -35,6 +35,22 @@ pub enum Error {
     /// The bytes are not a module that this host can run.
     #[error("cannot compile the guest: {0:#}")]
     Compile(wasmtime::Error),
+    /// The guest is larger than what may be compiled.
+    #[error("the guest is {found} bytes long, and at most {limit} are compiled")]
+    GuestTooLarge {
+        /// Its size in bytes.
+        found: u64,
+        /// The most there may be.
+        limit: u64,
+    },
+    /// A function of the guest is larger than what may be compiled.
+    #[error("a function of the guest is {found} bytes long, and at most {limit} are compiled")]
+    FunctionTooLarge {
+        /// Its size in bytes.
+        found: u64,
+        /// The most there may be.
+        limit: u64,
+    },
     /// The module wants imports that the host does not have, or uses more than a slot offers.
     #[error("cannot link the guest: {0:#}")]
     Link(wasmtime::Error),

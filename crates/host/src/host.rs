@@ -1,6 +1,7 @@
 //! The host: one engine, one linker, any number of guests.
 
 use crate::capability::Capability;
+use crate::compile::CompileLimits;
 use crate::context::GuestContext;
 use crate::guest::{ExitSlot, GuestConfig, GuestHandle};
 use crate::limits::Limits;
@@ -11,11 +12,14 @@ use crate::stats::{Counters, HostCounters, HostStats};
 use crate::table::{Entry, Table};
 use crate::ticker::Ticker;
 use crate::{Error, Result, bandwidth, imports, info, process, sys_loop, tcp};
-use mainspring_reactor::Handle;
+use mainspring_reactor::{BlockingOwner, Handle};
 use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::rc::Rc;
 use std::sync::Arc;
+#[cfg(feature = "wasi")]
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 use wasmtime::{
     Config, Enabled, Engine, InstanceAllocationStrategy, Linker, Module, PoolingAllocationConfig,
@@ -72,6 +76,15 @@ pub struct HostConfig {
     #[cfg(feature = "wasi")]
     component_links: Vec<ComponentLink>,
     exit_code: Option<ExitCode>,
+    resolver: Resolver,
+}
+
+/// Looks a name up, and may block.
+pub(crate) type Resolver = Arc<dyn Fn(&str, u16) -> std::io::Result<Vec<SocketAddr>> + Send + Sync>;
+
+/// Asks the system.
+fn system_resolver(name: &str, port: u16) -> std::io::Result<Vec<SocketAddr>> {
+    Ok((name, port).to_socket_addrs()?.collect())
 }
 
 /// Finds the exit code in an error that is none.
@@ -99,6 +112,7 @@ impl Default for HostConfig {
             exit_code: Some(crate::wasi::exit_code),
             #[cfg(not(feature = "wasi"))]
             exit_code: None,
+            resolver: Arc::new(system_resolver),
         }
     }
 }
@@ -145,6 +159,16 @@ impl HostConfig {
         self
     }
 
+    /// Looks names up in another way than the system's, for `net/tcp@v1` and `mainspring:sockets`. It runs on other threads, and may block:
+    /// a guest that waits for it holds up no other.
+    pub fn resolver(
+        &mut self,
+        resolver: impl Fn(&str, u16) -> std::io::Result<Vec<SocketAddr>> + Send + Sync + 'static,
+    ) -> &mut HostConfig {
+        self.resolver = Arc::new(resolver);
+        self
+    }
+
     /// Makes the host.
     ///
     /// # Errors
@@ -174,7 +198,11 @@ impl HostConfig {
                 socket_wait: self.socket_wait,
                 #[cfg(feature = "wasi")]
                 component_links: self.component_links,
+                #[cfg(feature = "wasi")]
+                async_engine: OnceLock::new(),
+                resolver: self.resolver,
                 guests_max: self.guests_max,
+                memory_bytes_max: self.memory_bytes_max,
             }),
         })
     }
@@ -200,12 +228,18 @@ fn check_map_count(guests_max: u32) -> Result<()> {
     }
 }
 
-fn engine_config(host: &HostConfig) -> Config {
+/// What all engines have in common.
+fn base_config() -> Config {
     let mut config = Config::new();
     config.epoch_interruption(true);
+    config.wasm_multi_memory(false);
+    config
+}
+
+fn engine_config(host: &HostConfig) -> Config {
+    let mut config = base_config();
     // Fibers do all the waiting there is; the machinery for concurrent calls into one guest costs time and has no use here.
     config.concurrency_support(false);
-    config.wasm_multi_memory(false);
     if !host.pooling {
         return config;
     }
@@ -244,7 +278,12 @@ pub(crate) struct Shared {
     pub(crate) socket_wait: crate::SocketWait,
     #[cfg(feature = "wasi")]
     pub(crate) component_links: Vec<ComponentLink>,
+    /// Made for the first component that needs it. Its guests have no slots made beforehand: they are few.
+    #[cfg(feature = "wasi")]
+    async_engine: OnceLock<Engine>,
+    pub(crate) resolver: Resolver,
     guests_max: u32,
+    memory_bytes_max: usize,
 }
 
 /// Compiles guests and starts them on loops. Cheap to clone, and may be shared between threads that each have a loop.
@@ -278,13 +317,37 @@ impl Host {
         HostConfig::default().build()
     }
 
-    /// Compiles a module, binary or, if the engine was built with it, text.
+    /// Compiles a module within the default [`CompileLimits`].
     ///
     /// # Errors
-    /// [`Error::Compile`], [`Error::Link`], [`Error::NoEntryPoint`], [`Error::EntryPointType`].
+    /// As [`compile_within`](Host::compile_within).
     pub fn compile(&self, bytes: &[u8]) -> Result<Program> {
+        self.compile_within(bytes, &CompileLimits::default())
+    }
+
+    /// Compiles a module, binary or, if the engine was built with it, text. Its sizes are checked first.
+    ///
+    /// # Errors
+    /// [`Error::GuestTooLarge`], [`Error::FunctionTooLarge`], [`Error::Compile`], [`Error::Link`], [`Error::NoEntryPoint`],
+    /// [`Error::EntryPointType`].
+    pub fn compile_within(&self, bytes: &[u8], limits: &CompileLimits) -> Result<Program> {
+        limits.check(bytes)?;
         let module = Module::new(&self.shared.engine, bytes).map_err(Error::Compile)?;
         Program::new(&self.linker, &module)
+    }
+
+    /// Compiles a module or component to what [`load`](Host::load) and [`Host::load_component`] take, and does not link it.
+    ///
+    /// # Errors
+    /// [`Error::GuestTooLarge`], [`Error::FunctionTooLarge`], [`Error::Compile`].
+    pub fn precompile(&self, bytes: &[u8], limits: &CompileLimits) -> Result<Vec<u8>> {
+        limits.check(bytes)?;
+        let engine = self.engine_for(bytes)?;
+        #[cfg(feature = "wasi")]
+        if crate::Component::is_component(bytes) {
+            return engine.precompile_component(bytes).map_err(Error::Compile);
+        }
+        engine.precompile_module(bytes).map_err(Error::Compile)
     }
 
     /// Links a module that was compiled by this host's [`engine`](Host::engine).
@@ -328,6 +391,7 @@ impl Host {
         run: impl FnOnce(&Rc<GuestContext>, Wanted, &Rc<ExitSlot>) -> Result<Run>,
     ) -> Result<GuestHandle> {
         let admission = Admission::new(&self.shared)?;
+        config.limits.memory_bytes = config.limits.memory_bytes.min(self.shared.memory_bytes_max);
         let wanted = Wanted::take(&mut config);
         let context = Rc::new(self.context(reactor, config)?);
         let exit = Rc::new(ExitSlot::default());
@@ -339,9 +403,42 @@ impl Host {
         Ok(GuestHandle { context, exit })
     }
 
-    /// The engine that compiles and runs the guests.
+    /// The engine that compiles and runs the guests, except for components that need another: see [`engine_for`](Host::engine_for).
     pub fn engine(&self) -> &Engine {
         &self.shared.engine
+    }
+
+    /// The engine that compiles and runs this module or component. Those that use async features of the component model have one of
+    /// their own, made for the first of them, so that the others do not pay for it.
+    ///
+    /// # Errors
+    /// [`Error::Engine`].
+    pub fn engine_for(&self, bytes: &[u8]) -> Result<&Engine> {
+        #[cfg(feature = "wasi")]
+        if crate::Component::is_component(bytes) && crate::compile::needs_async(bytes) {
+            return self.async_engine();
+        }
+        let _ = bytes;
+        Ok(self.engine())
+    }
+
+    /// The engine of components that use async features.
+    #[cfg(feature = "wasi")]
+    pub(crate) fn async_engine(&self) -> Result<&Engine> {
+        let shared = &self.shared;
+        if let Some(engine) = shared.async_engine.get() {
+            return Ok(engine);
+        }
+        let mut config = base_config();
+        config.concurrency_support(true);
+        config.wasm_component_model_async(true);
+        config.wasm_component_model_more_async_builtins(true);
+        let engine =
+            Engine::new(&config).map_err(|source| Error::Engine { guests_max: shared.guests_max, source })?;
+        // Whoever comes second drops its own.
+        let engine = shared.async_engine.get_or_init(|| engine);
+        shared.ticker.also(engine);
+        Ok(engine)
     }
 
     /// What all guests have done together.
@@ -376,6 +473,8 @@ impl Host {
             capabilities: self.shared.capabilities.clone(),
             bandwidth: config.limits.bandwidth_bytes_per_s.map(bandwidth::Bandwidth::new),
             lookups: Arc::default(),
+            resolver: self.shared.resolver.clone(),
+            owner: BlockingOwner::new(),
             arguments: config.arguments,
             environment: config.environment,
             telemetry: config.telemetry,

@@ -23,6 +23,7 @@
 
 mod bandwidth;
 mod capability;
+mod compile;
 mod confined;
 mod context;
 mod control;
@@ -59,6 +60,7 @@ mod ticker;
 mod wasi;
 
 pub use capability::{Capability, Opened, Params};
+pub use compile::CompileLimits;
 pub use context::GuestContext;
 pub use control::GuestControl;
 pub use error::{Error, Result};

@@ -3,8 +3,8 @@
 //! It cannot be the loop's own timer, because a guest that never calls out would keep the loop from ever looking at it. While
 //! no guest has run for a whole tick the thread is parked, so idle guests cause no wake-ups; a guest that is resumed unparks it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 use std::time::Duration;
 use wasmtime::{Engine, EngineWeak};
@@ -32,6 +32,8 @@ struct Shared {
     state: AtomicU64,
     parked: AtomicBool,
     stopped: AtomicBool,
+    /// Another engine whose epoch advances as well.
+    other: OnceLock<EngineWeak>,
 }
 
 impl Ticker {
@@ -40,6 +42,7 @@ impl Ticker {
             state: AtomicU64::new(0),
             parked: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
+            other: OnceLock::new(),
         });
         let (theirs, engine) = (shared.clone(), engine.weak());
         let thread = std::thread::Builder::new()
@@ -47,6 +50,12 @@ impl Ticker {
             .stack_size(64 * 1024)
             .spawn(move || theirs.tick(&engine))?;
         Ok(Ticker { shared, thread: thread.thread().clone() })
+    }
+
+    /// Advances the epoch of one more engine.
+    #[cfg(feature = "wasi")]
+    pub(crate) fn also(&self, engine: &Engine) {
+        self.shared.other.get_or_init(|| engine.weak());
     }
 
     /// A guest is about to run. It stops running when the returned value is dropped.
@@ -95,6 +104,9 @@ impl Shared {
             match engine.upgrade() {
                 Some(engine) => engine.increment_epoch(),
                 None => return,
+            }
+            if let Some(other) = self.other.get().and_then(EngineWeak::upgrade) {
+                other.increment_epoch();
             }
         }
     }

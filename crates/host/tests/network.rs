@@ -2,13 +2,15 @@
 
 mod support;
 
-use mainspring_host::{GuestConfig, Limit};
+use mainspring_host::{GuestConfig, HostConfig, Limit, Limits};
 use mainspring_reactor::{Async, Handle};
 use mainspring_zcl::cap::{AcceptRecord, tcp_flags};
 use mainspring_zcl::ctl::HandleOp;
 use mainspring_zcl::sys_loop::{Readiness, TIMEOUT_FOREVER};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use support::*;
 
@@ -407,5 +409,44 @@ fn n4_2_lookups_at_once_are_limited() {
         let puppet = Puppet::start_with(&handle, config);
         assert_eq!(puppet.open_tcp("localhost", 80, 0).await, OOM);
         assert_eq!(puppet.guest.stats().refused(Limit::Lookups), 1);
+    });
+}
+
+#[test]
+fn n4_3_names_that_nobody_answers_for_hold_up_no_other_guest() {
+    run(async |handle| {
+        // A name server that never answers, until the test is over.
+        let (over, never) = channel::<()>();
+        let never = Arc::new(Mutex::new(never));
+        let mut config = HostConfig::new();
+        config.guests_max = 16;
+        config.resolver(move |name, _| {
+            if name.starts_with("stuck") {
+                let _ = never.lock().unwrap().recv();
+            }
+            Err(std::io::ErrorKind::NotFound.into())
+        });
+        let host = config.build().unwrap();
+        let program = puppet_of(&host);
+        let start = || {
+            let mut config = GuestConfig::new();
+            config.network.allow_connect("*.example.com:80").unwrap();
+            Puppet::start_on(&host, &program, &handle, config)
+        };
+        let mut stuck = Vec::new();
+        for _ in 0..3 {
+            let puppet = start();
+            for number in 0..Limits::default().lookups {
+                assert!(puppet.open_tcp(&format!("stuck{number}.example.com"), 80, 0).await >= 0);
+            }
+            stuck.push(puppet);
+        }
+        let other = start();
+        let target = other.open_loop().await;
+        let connection = other.open_tcp("other.example.com", 80, 0).await;
+        wait_for(&other, target, connection, READABLE).await;
+        assert_eq!(other.read(connection, 1).await, Err(NOENT));
+        assert_eq!(handle.blocking(|| 1).unwrap().await, 1, "nor anything else that blocks");
+        drop(over);
     });
 }

@@ -3,12 +3,12 @@
 use crate::context::GuestContext;
 use crate::errno::code_for;
 use crate::limits::Limit;
-use mainspring_reactor::{Async, Handle};
+use mainspring_reactor::{Async, BlockingLane, Handle};
 use mainspring_zcl::abi::ErrorCode;
 use mainspring_zcl::cap::{TcpOpen, tcp_flags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,6 +16,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Most addresses of one name that are tried.
 const ADDRESSES_MAX: usize = 8;
+
+/// The threads that look names up. A name server that does not answer holds each of them for seconds, so there are many, and one guest
+/// may have a few.
+const LOOKUPS: BlockingLane = BlockingLane::new("lookups", 32).share(4);
 
 /// What to connect to. It has passed the first check.
 pub(crate) enum Target {
@@ -66,7 +70,7 @@ impl Target {
             Target::Address(address) => return Ok(vec![address]),
             Target::Name { name, port, lookup } => (name, port, lookup),
         };
-        let found = look_up(&guest.handle, name, port, lookup).await?;
+        let found = look_up(guest, name, port, lookup).await?;
         let allowed: Vec<_> =
             found.into_iter().filter(|address| guest.network().may_connect_resolved(*address)).collect();
         if allowed.is_empty() { Err(super::denied(guest)) } else { Ok(allowed) }
@@ -90,19 +94,22 @@ pub(super) async fn establish(
 }
 
 async fn look_up(
-    handle: &Handle,
+    guest: &GuestContext,
     name: String,
     port: u16,
     lookup: Lookup,
 ) -> Result<Vec<SocketAddr>, ErrorCode> {
+    let resolver = guest.resolver.clone();
     let call = move || {
         let _lookup = lookup;
-        let found = (name.as_str(), port).to_socket_addrs();
-        found.map(|addresses| addresses.take(ADDRESSES_MAX).collect::<Vec<_>>())
+        resolver(&name, port)
     };
-    let found = handle.blocking(call).map_err(|_| ErrorCode::Io)?.await;
+    let found = guest.handle.blocking_on(&LOOKUPS, guest.owner, call).map_err(|_| ErrorCode::Io)?.await;
     match found {
-        Ok(addresses) if !addresses.is_empty() => Ok(addresses),
+        Ok(mut addresses) if !addresses.is_empty() => {
+            addresses.truncate(ADDRESSES_MAX);
+            Ok(addresses)
+        }
         _ => Err(ErrorCode::NoEntry),
     }
 }

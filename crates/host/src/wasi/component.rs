@@ -4,6 +4,7 @@
 //! `wasi:io/poll`.
 
 use super::{HasWasi, WasiState, WithTokio, add_to_component_linker};
+use crate::compile::CompileLimits;
 use crate::confined::Confined;
 use crate::context::GuestContext;
 use crate::guest::{GuestConfig, GuestHandle};
@@ -46,7 +47,7 @@ impl Component {
     }
 
     fn new(host: &Host, component: &component::Component) -> Result<Component> {
-        let mut linker = Linker::new(host.engine());
+        let mut linker = Linker::new(component.engine());
         add_to_component_linker(&mut linker).map_err(Error::Link)?;
         sockets::add_to_linker(&mut linker).map_err(Error::Link)?;
         linker.allow_shadowing(true);
@@ -81,12 +82,21 @@ impl fmt::Debug for Component {
 }
 
 impl Host {
-    /// Compiles a component.
+    /// Compiles a component within the default [`CompileLimits`].
     ///
     /// # Errors
-    /// [`Error::Compile`], [`Error::Link`].
+    /// As [`compile_component_within`](Host::compile_component_within).
     pub fn compile_component(&self, bytes: &[u8]) -> Result<Component> {
-        let component = component::Component::new(self.engine(), bytes).map_err(Error::Compile)?;
+        self.compile_component_within(bytes, &CompileLimits::default())
+    }
+
+    /// Compiles a component. Its sizes are checked first.
+    ///
+    /// # Errors
+    /// [`Error::GuestTooLarge`], [`Error::FunctionTooLarge`], [`Error::Compile`], [`Error::Link`], [`Error::Engine`].
+    pub fn compile_component_within(&self, bytes: &[u8], limits: &CompileLimits) -> Result<Component> {
+        limits.check(bytes)?;
+        let component = component::Component::new(self.engine_for(bytes)?, bytes).map_err(Error::Compile)?;
         Component::new(self, &component)
     }
 
@@ -99,8 +109,13 @@ impl Host {
     /// [`Error::Compile`] if they come from another version or other settings; otherwise as [`compile_component`](Host::compile_component).
     pub unsafe fn load_component(&self, bytes: &[u8]) -> Result<Component> {
         // SAFETY: the caller vouches for the bytes.
-        let component = unsafe { component::Component::deserialize(self.engine(), bytes) };
-        Component::new(self, &component.map_err(Error::Compile)?)
+        let load = |engine| unsafe { component::Component::deserialize(engine, bytes) };
+        let component = match load(self.engine()) {
+            Ok(component) => component,
+            // Code tells which settings it was compiled with, and is refused by any other engine.
+            Err(reason) => load(self.async_engine()?).map_err(|_| Error::Compile(reason))?,
+        };
+        Component::new(self, &component)
     }
 
     /// Starts a component on a loop, as [`spawn`](Host::spawn) starts a module.

@@ -58,24 +58,27 @@ pub fn program(text: &str) -> Program {
 
 fn puppet() -> &'static Program {
     static PUPPET: OnceLock<Program> = OnceLock::new();
-    PUPPET.get_or_init(|| {
-        let open = CapOpen {
-            kind_ptr: 0x180,
-            kind_len: 3,
-            name_ptr: 0x183,
-            name_len: 4,
-            mode: 0,
-            params_ptr: 0,
-            params_len: 0,
-        };
-        let watch = Watch { handle: 0, events: READABLE, watch_id: 1 };
-        let poll = Poll { max_events: 1, timeout_ms: TIMEOUT_FOREVER };
-        let text = include_str!("puppet.wat")
-            .replace("{OPEN}", &escaped(&open.encode()))
-            .replace("{WATCH}", &escaped(&watch.to_frame(1)))
-            .replace("{POLL}", &escaped(&poll.to_frame(2)));
-        program(&text)
-    })
+    PUPPET.get_or_init(|| puppet_of(host()))
+}
+
+/// The guest that does what it is told, compiled by a host.
+pub fn puppet_of(host: &Host) -> Program {
+    let open = CapOpen {
+        kind_ptr: 0x180,
+        kind_len: 3,
+        name_ptr: 0x183,
+        name_len: 4,
+        mode: 0,
+        params_ptr: 0,
+        params_len: 0,
+    };
+    let watch = Watch { handle: 0, events: READABLE, watch_id: 1 };
+    let poll = Poll { max_events: 1, timeout_ms: TIMEOUT_FOREVER };
+    let text = include_str!("puppet.wat")
+        .replace("{OPEN}", &escaped(&open.encode()))
+        .replace("{WATCH}", &escaped(&watch.to_frame(1)))
+        .replace("{POLL}", &escaped(&poll.to_frame(2)));
+    host.compile(&wat::parse_str(text).expect("valid text")).expect("a valid guest")
 }
 
 /// Bytes as a string of the text format.
@@ -229,12 +232,17 @@ impl Puppet {
         Puppet::start_with(handle, GuestConfig::new())
     }
 
-    pub fn start_with(handle: &Handle, mut config: GuestConfig) -> Puppet {
+    pub fn start_with(handle: &Handle, config: GuestConfig) -> Puppet {
+        Puppet::start_on(host(), puppet(), handle, config)
+    }
+
+    /// Starts it on another host than that of all tests.
+    pub fn start_on(host: &Host, program: &Program, handle: &Handle, mut config: GuestConfig) -> Puppet {
         let (input, stdin) = pipe(1 << 20);
         let (stdout, output) = pipe(4 << 20);
         config.stdin = Stdin::Pipe(stdin);
         config.stdout = Stdout::Pipe(stdout);
-        let guest = host().spawn(handle, puppet(), config).expect("a guest");
+        let guest = host.spawn(handle, program, config).expect("a guest");
         Puppet { guest, input, output }
     }
 
