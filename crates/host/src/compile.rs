@@ -45,7 +45,10 @@ impl Default for CompileLimits {
 
 impl CompileLimits {
     /// Refuses a guest that is too large, or has a function that is. What cannot be read is left to the compiler, which says why.
-    pub(crate) fn check(&self, bytes: &[u8]) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`Error::GuestTooLarge`], [`Error::FunctionTooLarge`].
+    pub fn check(&self, bytes: &[u8]) -> Result<()> {
         let found = bytes.len() as u64;
         if found > self.bytes {
             return Err(Error::GuestTooLarge { found, limit: self.bytes });

@@ -51,6 +51,18 @@ pub enum Error {
         /// The most there may be.
         limit: u64,
     },
+    /// Compiling took too long: for whoever holds [`CompileLimits::cpu_time`](crate::CompileLimits::cpu_time).
+    #[error("compiling the guest takes more than {limit:?} of CPU time")]
+    CompileTime {
+        /// The most it may take.
+        limit: std::time::Duration,
+    },
+    /// Compiling took too much memory: for whoever holds [`CompileLimits::memory_bytes`](crate::CompileLimits::memory_bytes).
+    #[error("compiling the guest takes more than {limit} bytes of memory")]
+    CompileMemory {
+        /// The most it may take.
+        limit: u64,
+    },
     /// The module wants imports that the host does not have, or uses more than a slot offers.
     #[error("cannot link the guest: {0:#}")]
     Link(wasmtime::Error),

@@ -3,7 +3,9 @@
 //! What is kept is machine code, and loading it means trusting it. So the folder must belong to this user and nobody else may write to it; otherwise
 //! nothing is kept and every run compiles.
 
-use mainspring_host::{Component, Host, Program};
+use crate::compiler;
+use mainspring_host::wasmtime::Engine;
+use mainspring_host::{CompileLimits, Component, Host, Program};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -69,19 +71,48 @@ impl CodeCache {
         Ok(CodeCache { folder: Some(folder.to_path_buf()) })
     }
 
+    /// A module or component that was compiled earlier, if its code was kept.
+    pub(crate) fn kept(&self, host: &Host, bytes: &[u8]) -> Option<Code> {
+        let code = |kind| kept(self.path(host.engine_for(bytes).ok()?, bytes, kind).as_deref());
+        if Component::is_component(bytes) {
+            // SAFETY: only this user writes to the folder, and only what a compiler of this program returned; the name covers engine
+            // and content.
+            unsafe { host.load_component(&code("component")?) }.ok().map(Code::Component)
+        } else {
+            // SAFETY: as above.
+            unsafe { host.load(&code("module")?) }.ok().map(Code::Module)
+        }
+    }
+
     /// A module, compiled now or earlier.
     ///
     /// # Errors
     /// As [`Host::compile`].
     pub fn program(&self, host: &Host, bytes: &[u8]) -> mainspring_host::Result<Program> {
-        let path = self.path(host, bytes, "module");
-        // SAFETY: only this user writes to the folder, and only what `serialize` returned; the name covers engine and content.
+        self.program_within(host, bytes, &CompileLimits::default())
+    }
+
+    /// A module, compiled now, within limits, or earlier.
+    ///
+    /// # Errors
+    /// As [`Host::compile_within`]; in the program `mainspring`, which compiles in processes of their own,
+    /// [`CompileTime`](mainspring_host::Error::CompileTime) and [`CompileMemory`](mainspring_host::Error::CompileMemory) too.
+    pub fn program_within(
+        &self,
+        host: &Host,
+        bytes: &[u8],
+        limits: &CompileLimits,
+    ) -> mainspring_host::Result<Program> {
+        let path = self.path(host.engine(), bytes, "module");
+        // SAFETY: only this user writes to the folder, and only what a compiler of this program returned; the name covers engine and
+        // content. Or a compiler of this program has just returned it.
         let load = |code: &[u8]| unsafe { host.load(code) };
         if let Some(program) = kept(path.as_deref()).and_then(|code| load(&code).ok()) {
             return Ok(program);
         }
-        let program = host.compile(bytes)?;
-        self.keep(path, || program.serialize());
+        let code = compiler::compile(host, bytes, limits)?;
+        let program = load(&code)?;
+        self.keep(path, &code);
         Ok(program)
     }
 
@@ -90,33 +121,48 @@ impl CodeCache {
     /// # Errors
     /// As [`Host::compile_component`].
     pub fn component(&self, host: &Host, bytes: &[u8]) -> mainspring_host::Result<Component> {
-        let path = self.path(host, bytes, "component");
+        self.component_within(host, bytes, &CompileLimits::default())
+    }
+
+    /// A component, compiled now, within limits, or earlier.
+    ///
+    /// # Errors
+    /// As [`program_within`](CodeCache::program_within).
+    pub fn component_within(
+        &self,
+        host: &Host,
+        bytes: &[u8],
+        limits: &CompileLimits,
+    ) -> mainspring_host::Result<Component> {
+        // Nothing that is too large is looked at any closer.
+        limits.check(bytes)?;
+        let path = self.path(host.engine_for(bytes)?, bytes, "component");
         // SAFETY: as above.
         let load = |code: &[u8]| unsafe { host.load_component(code) };
         if let Some(component) = kept(path.as_deref()).and_then(|code| load(&code).ok()) {
             return Ok(component);
         }
-        let component = host.compile_component(bytes)?;
-        self.keep(path, || component.serialize());
+        let code = compiler::compile(host, bytes, limits)?;
+        let component = load(&code)?;
+        self.keep(path, &code);
         Ok(component)
     }
 
-    fn path(&self, host: &Host, bytes: &[u8], kind: &str) -> Option<PathBuf> {
+    fn path(&self, engine: &Engine, bytes: &[u8], kind: &str) -> Option<PathBuf> {
         let folder = self.folder.as_ref()?;
-        let mut engine = DefaultHasher::new();
-        host.engine().precompile_compatibility_hash().hash(&mut engine);
+        let mut settings = DefaultHasher::new();
+        engine.precompile_compatibility_hash().hash(&mut settings);
         let mut content = Sha256::new();
         content.update(env!("CARGO_PKG_VERSION"));
-        content.update(engine.finish().to_le_bytes());
+        content.update(settings.finish().to_le_bytes());
         content.update(bytes);
         let name: String = content.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
         Some(folder.join(format!("{name}.{kind}")))
     }
 
     /// Keeps code. That it cannot be kept is no reason to fail: the guest runs all the same.
-    fn keep(&self, path: Option<PathBuf>, code: impl FnOnce() -> mainspring_host::Result<Vec<u8>>) {
+    fn keep(&self, path: Option<PathBuf>, code: &[u8]) {
         let (Some(folder), Some(path)) = (&self.folder, path) else { return };
-        let Ok(code) = code() else { return };
         // Written aside and renamed, so that nobody ever loads half of it.
         let aside = path.with_extension(format!("{}.tmp", std::process::id()));
         if fs::write(&aside, code).and_then(|()| fs::rename(&aside, &path)).is_err() {
@@ -124,6 +170,13 @@ impl CodeCache {
         }
         let _ = forget_oldest(folder, CACHED_PROGRAMS_MAX);
     }
+}
+
+/// A compiled guest of either shape.
+#[derive(Clone)]
+pub(crate) enum Code {
+    Module(Program),
+    Component(Component),
 }
 
 /// Kept code. Its file is touched, so that what is used stays.

@@ -13,6 +13,7 @@
 pub mod cli;
 pub mod client;
 mod code_cache;
+mod compiler;
 pub mod config;
 pub mod daemon;
 mod files;

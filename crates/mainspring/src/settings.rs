@@ -2,7 +2,7 @@
 //!
 //! `config` makes them from files and flags; `daemon` carries them out. Neither knows the other.
 
-use mainspring_host::{Folder, Limits as GuestLimits};
+use mainspring_host::{CompileLimits, Folder, Limits as GuestLimits};
 use mainspring_kernel::{Config as KernelConfig, Manifest};
 use std::fmt;
 use std::net::SocketAddr;
@@ -131,6 +131,8 @@ pub struct GuestProgram {
     pub folders: Vec<Folder>,
     /// What it may use.
     pub limits: GuestLimits,
+    /// What compiling it may cost.
+    pub compile: CompileLimits,
     /// How long it may take to end once its input has ended: after half of it it is interrupted, after all of it killed.
     pub grace: Duration,
 }

@@ -245,3 +245,60 @@ fn a_command_line_that_makes_no_sense_is_exit_code_2_whatever_the_guest_is() {
     }
     expect(&mainspring().args(["run", "--env", "A=", "no-such.wasm"]).output().unwrap(), 1);
 }
+
+/// A module whose one function has about so many bytes, and which takes its time to compile.
+fn long_function(bytes: usize) -> Vec<u8> {
+    // local.get 0, local.get 1, i32.add, local.tee 0, i32.const 7, i32.mul, local.set 1
+    const UNIT: &[u8] = b"\x20\x00\x20\x01\x6a\x22\x00\x41\x07\x6c\x21\x01";
+    let mut body = b"\x01\x02\x7f".to_vec();
+    body.extend(UNIT.iter().cycle().take(bytes.next_multiple_of(UNIT.len())));
+    body.push(0x0b);
+    let length = |mut number: usize| {
+        let mut bytes = Vec::new();
+        while number > 0x7f {
+            bytes.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        bytes.push(number as u8);
+        bytes
+    };
+    let code = [vec![1], length(body.len()), body].concat();
+    let head = b"\0asm\x01\0\0\0\x01\x04\x01\x60\0\0\x03\x02\x01\0\x07\x0a\x01\x06_start\0\0\x0a";
+    [head.to_vec(), length(code.len()), code].concat()
+}
+
+#[test]
+fn a_guest_that_takes_too_much_to_compile_is_refused_in_words() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = folder.path().join("long.wasm");
+    let refused = |bytes: usize, flags: &[&str]| {
+        std::fs::write(&path, long_function(bytes)).unwrap();
+        let output = mainspring().args(["run", "--no-cache"]).args(flags).arg(&path).output().unwrap();
+        expect(&output, 1);
+        text(&output.stderr).to_owned()
+    };
+    let said = refused(7_000_000, &[]);
+    assert!(said.contains("a function of the guest is 70000"), "{said}");
+    assert!(said.contains("at most 1048576 are compiled; --function-max raises that"), "{said}");
+    let said = refused(1_000_000, &["--module-max", "900KiB"]);
+    assert!(said.contains("at most 921600 are compiled; --module-max raises that"), "{said}");
+    let said = refused(1_000_000, &["--compile-time-max", "20ms"]);
+    assert!(said.contains("takes more than 20ms of CPU time; --compile-time-max raises that"), "{said}");
+    let said = refused(7_000_000, &["--function-max", "8MiB", "--compile-memory-max", "1MiB"]);
+    assert!(
+        said.contains("takes more than 1048576 bytes of memory; --compile-memory-max raises that"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_guest_within_its_bounds_is_compiled_in_a_process_of_its_own() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = folder.path().join("long.wasm");
+    std::fs::write(&path, long_function(100_000)).unwrap();
+    expect(&mainspring().args(["run", "--no-cache"]).arg(&path).output().unwrap(), 0);
+    std::fs::write(&path, b"\0asm\x01\0\0\0\x01\xff\xff").unwrap();
+    let output = mainspring().args(["run", "--no-cache"]).arg(&path).output().unwrap();
+    expect(&output, 1);
+    assert!(text(&output.stderr).contains("cannot compile the guest: "), "{}", text(&output.stderr));
+}

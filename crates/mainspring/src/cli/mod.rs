@@ -85,6 +85,10 @@ enum Command {
 /// else that went wrong, otherwise the command's own.
 #[must_use]
 pub fn main() -> ExitCode {
+    if let Some(code) = crate::compiler::child_main(std::env::args_os()) {
+        return code;
+    }
+    crate::compiler::compile_outside();
     let command = match Arguments::try_parse() {
         Ok(arguments) => arguments.command,
         Err(told) => return tell(&told),

@@ -4,8 +4,8 @@ use super::target::EXIT_SIGNALLED;
 use super::{folder, units, warnings};
 use crate::CodeCache;
 use mainspring_host::{
-    Component, Exit, Folder, GuestConfig, GuestHandle, GuestStats, HostConfig, Limit, SocketWait, Stdin,
-    Stdout, WasiConfig,
+    CompileLimits, Component, Exit, Folder, GuestConfig, GuestHandle, GuestStats, HostConfig, Limit,
+    SocketWait, Stdin, Stdout, WasiConfig,
 };
 use mainspring_reactor::{Reactor, Signal, SignalEvent};
 use std::cell::{Cell, RefCell};
@@ -86,6 +86,18 @@ pub(super) struct Arguments {
     /// Bytes per second over the network [default: no limit].
     #[arg(long, value_name = "SIZE", value_parser = units::bytes, help_heading = "Limits")]
     bandwidth_max: Option<u64>,
+    /// The size of the module or component [default: 64MiB].
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes, help_heading = "Limits")]
+    module_max: Option<u64>,
+    /// The size of its largest function [default: 1MiB].
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes, help_heading = "Limits")]
+    function_max: Option<u64>,
+    /// The CPU time that compiling it may take [default: 1m].
+    #[arg(long, value_name = "TIME", value_parser = units::duration, help_heading = "Limits")]
+    compile_time_max: Option<Duration>,
+    /// The memory that compiling it may take [default: 1GiB].
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes, help_heading = "Limits")]
+    compile_memory_max: Option<u64>,
     /// Say at the end, on standard error, what it did: polls, wake-ups, bytes, CPU time, memory.
     #[arg(long)]
     stats: bool,
@@ -107,6 +119,8 @@ pub(super) enum Error {
     NoName(String),
     #[error(transparent)]
     Host(#[from] mainspring_host::Error),
+    #[error("{path}: {reason}; {flag} raises that")]
+    TooLarge { path: String, reason: mainspring_host::Error, flag: &'static str },
     #[error("{flag}: {reason}")]
     Rule { flag: &'static str, reason: mainspring_host::BadRule },
     #[error(transparent)]
@@ -133,10 +147,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Error> {
     host.socket_wait = arguments.socket_wait.unwrap_or(host.socket_wait);
     let host = host.build()?;
     let cache = if arguments.no_cache { CodeCache::none() } else { CodeCache::of_user() };
+    let limits = compile_limits(arguments);
+    let too_large = |error| too_large(arguments, error);
     let guest = if Component::is_component(&bytes) {
-        host.spawn_component(&reactor, &cache.component(&host, &bytes)?, config)?
+        let component = cache.component_within(&host, &bytes, &limits).map_err(too_large)?;
+        host.spawn_component(&reactor, &component, config)?
     } else {
-        host.spawn(&reactor, &cache.program(&host, &bytes)?, config)?
+        let program = cache.program_within(&host, &bytes, &limits).map_err(too_large)?;
+        host.spawn(&reactor, &program, config)?
     };
     signals.guest.replace(Some(guest.clone()));
     let exit = reactor.block_on(guest.exit())?;
@@ -144,6 +162,28 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Error> {
         print_stats(&guest.stats());
     }
     Ok(exit_code(&exit, signals.first.get()))
+}
+
+fn compile_limits(arguments: &Arguments) -> CompileLimits {
+    let shipped = CompileLimits::default();
+    CompileLimits {
+        bytes: arguments.module_max.unwrap_or(shipped.bytes),
+        function_bytes: arguments.function_max.unwrap_or(shipped.function_bytes),
+        cpu_time: arguments.compile_time_max.unwrap_or(shipped.cpu_time),
+        memory_bytes: arguments.compile_memory_max.unwrap_or(shipped.memory_bytes),
+    }
+}
+
+/// Names the flag that a refusal is about, if it is about one.
+fn too_large(arguments: &Arguments, reason: mainspring_host::Error) -> Error {
+    let flag = match reason {
+        mainspring_host::Error::GuestTooLarge { .. } => "--module-max",
+        mainspring_host::Error::FunctionTooLarge { .. } => "--function-max",
+        mainspring_host::Error::CompileTime { .. } => "--compile-time-max",
+        mainspring_host::Error::CompileMemory { .. } => "--compile-memory-max",
+        _ => return Error::Host(reason),
+    };
+    Error::TooLarge { path: arguments.guest.display().to_string(), reason, flag }
 }
 
 fn read(arguments: &Arguments) -> Result<Vec<u8>, Error> {

@@ -301,6 +301,14 @@ pub(super) struct WasmLimitsFile {
     pub(super) buffered: Option<Size>,
     /// Bytes per second over the network. Absent: without limit.
     pub(super) bandwidth: Option<Size>,
+    /// The size of the module or component. Absent: 64MiB.
+    pub(super) module: Option<Size>,
+    /// The size of its largest function. Absent: 1MiB.
+    pub(super) function: Option<Size>,
+    /// CPU time that compiling it may take. Absent: 1m.
+    pub(super) compile_time: Option<Time>,
+    /// Memory that compiling it may take. Absent: 1GiB.
+    pub(super) compile_memory: Option<Size>,
 }
 
 /// Code of the daemon.

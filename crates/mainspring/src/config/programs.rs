@@ -10,7 +10,7 @@ use crate::files::reason;
 use crate::folder::folder;
 use crate::native::native_names;
 use crate::settings::{GuestProgram, ProcessLimits, ProcessProgram, Program};
-use mainspring_host::{Folder, Limits as GuestLimits, NetworkPolicy};
+use mainspring_host::{CompileLimits, Folder, Limits as GuestLimits, NetworkPolicy};
 use rustix::fs::{Access, access};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -121,6 +121,7 @@ impl Reader<'_> {
                 wasi_sockets: file.wasi_sockets,
                 folders,
                 limits: guest_limits(&file.limits),
+                compile: compile_limits(&file.limits),
                 grace: file.grace.0,
             })
         })
@@ -192,6 +193,16 @@ fn guest_limits(file: &WasmLimitsFile) -> GuestLimits {
         buffered_bytes: bytes(file.buffered, shipped.buffered_bytes),
         bandwidth_bytes_per_s: file.bandwidth.map(|size| size.0),
         ..shipped
+    }
+}
+
+fn compile_limits(file: &WasmLimitsFile) -> CompileLimits {
+    let shipped = CompileLimits::default();
+    CompileLimits {
+        bytes: file.module.map_or(shipped.bytes, |size| size.0),
+        function_bytes: file.function.map_or(shipped.function_bytes, |size| size.0),
+        cpu_time: file.compile_time.map_or(shipped.cpu_time, |time| time.0),
+        memory_bytes: file.compile_memory.map_or(shipped.memory_bytes, |size| size.0),
     }
 }
 

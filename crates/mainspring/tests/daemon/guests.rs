@@ -361,3 +361,75 @@ fn a_module_that_cannot_run_fails_the_boot_with_a_reason() {
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.contains("broken.wasm: cannot compile the guest"), "{text}");
 }
+
+#[test]
+fn a_module_beyond_its_bounds_is_refused_with_the_key_that_raises_them() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let Some(echo) = module("capability") else { return };
+    let check = |program: &str| {
+        let config = guest("echo", "query:Echo.Say", echo.to_str().unwrap(), "", program);
+        std::fs::write(folder.path().join("mainspring.toml"), config).unwrap();
+        let output = mainspring()
+            .args(["check", "--config"])
+            .arg(folder.path().join("mainspring.toml"))
+            .env("XDG_CACHE_HOME", folder.path())
+            .output()
+            .unwrap();
+        (
+            output.status.success(),
+            String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    for (limit, words) in [
+        ("module = \"1KiB\"", "`limits.module` of its program raises that"),
+        ("function = \"10B\"", "`limits.function` of its program raises that"),
+        ("compile_time = \"1ms\"", "compiling the guest takes more than 1ms of CPU time"),
+    ] {
+        let (passed, said) = check(&format!("limits = {{ {limit} }}"));
+        assert!(!passed && said.contains(words), "{limit}: {said}");
+    }
+    let (passed, said) = check(
+        "limits = { module = \"1GiB\", function = \"1GiB\", compile_time = \"5m\", compile_memory = \"4GiB\" }",
+    );
+    assert!(passed, "{said}");
+}
+
+/// `(module (func (export "_start") unreachable))`
+const TRAPS_AT_ITS_START: &[u8] =
+    b"\0asm\x01\0\0\0\x01\x04\x01\x60\0\0\x03\x02\x01\0\x07\x0a\x01\x06_start\0\0\x0a\x05\x01\x03\0\0\x0b";
+
+#[test]
+fn a_guest_that_traps_at_its_start_is_a_crash_of_that_capability_alone() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let Some(echo) = module("capability") else { return };
+    let path = folder.path().join("traps.wasm");
+    std::fs::write(&path, TRAPS_AT_ITS_START).unwrap();
+    // Compiled anew, the other one takes longer than this one's whole life.
+    let config = guest("echo", "query:Echo.Say", echo.to_str().unwrap(), "", "")
+        + &guest("hostile", "query:Traps.Ask", path.to_str().unwrap(), QUICK, "");
+    let daemon = Daemon::prepared(&config, &[], |command| {
+        command.env("XDG_CACHE_HOME", folder.path());
+    });
+    let mut client = daemon.connect();
+    check_neighbours(&mut client);
+    eventually("its restarts are used up", || {
+        hostile_in(&client.query("Sys.Actors", json!({})))["state"] == json!("unhealthy")
+    });
+    assert!(daemon.log().contains("it trapped: "), "{}", daemon.log());
+    daemon.end();
+}
+
+#[test]
+fn a_module_that_is_no_file_is_refused_and_not_waited_for() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let pipe = folder.path().join("pipe.wasm");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let config = guest("pipe", "query:Pipe.Ask", pipe.to_str().unwrap(), "", "");
+    std::fs::write(folder.path().join("mainspring.toml"), config).unwrap();
+    let mut up = mainspring();
+    up.args(["up", "--config"]).arg(folder.path().join("mainspring.toml"));
+    up.arg("--socket").arg(folder.path().join("socket"));
+    let output = up.env("XDG_CACHE_HOME", cache()).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && said.contains("pipe.wasm is not a file"), "{said}");
+}

@@ -104,13 +104,15 @@ struct Place {
     name: Rc<str>,
     driver: Option<Box<dyn Driver>>,
     life: Option<(u32, Box<dyn Actor>)>,
+    /// That of the life.
+    port: Option<Port>,
     dirty: bool,
 }
 
 impl Place {
     fn new(stamped: Stamped) -> Place {
         let name = Rc::from(stamped.0.manifest.id.as_str());
-        Place { stamped, removed: false, name, driver: None, life: None, dirty: false }
+        Place { stamped, removed: false, name, driver: None, life: None, port: None, dirty: false }
     }
 }
 
@@ -142,6 +144,7 @@ impl Actors {
         let Some(place) = self.places.get_mut(actor.capability as usize) else { return };
         place.life = None;
         let port = Port::new(Rc::clone(&self.hub), actor, Rc::clone(&place.name));
+        place.port = Some(port.clone());
         let driver = match &mut place.driver {
             Some(driver) => Ok(driver),
             none => self.workshop.driver(&place.stamped.0.program).map(|driver| none.insert(driver)),
@@ -157,6 +160,15 @@ impl Actors {
         if let Some((_, life)) = self.find(actor) {
             let attached = life.attach();
             self.hub.feed(|kernel, now| kernel.actor_attached(actor, attached, now));
+            self.allow_farewell(actor);
+        }
+    }
+
+    /// From now on the end of an actor is told as it comes.
+    fn allow_farewell(&self, actor: ActorRef) {
+        let port = self.places.get(actor.capability as usize).and_then(|place| place.port.as_ref());
+        if let Some(port) = port.filter(|port| port.actor() == actor) {
+            port.allow_farewell();
         }
     }
 
@@ -188,6 +200,7 @@ impl Actors {
     }
 
     pub(crate) fn stop(&mut self, actor: ActorRef) {
+        self.allow_farewell(actor);
         if let Some((_, life)) = self.find(actor) {
             life.stop();
         }

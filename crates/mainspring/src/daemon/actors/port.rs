@@ -4,6 +4,7 @@ use super::super::hub::Hub;
 use super::super::lines::Cut;
 use mainspring_kernel::{ActorExit, ActorRef};
 use mainspring_message::{Draft, Envelope, Json};
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// No message is shorter.
@@ -20,11 +21,29 @@ pub struct Port {
     hub: Rc<Hub>,
     actor: ActorRef,
     name: Rc<str>,
+    farewell: Rc<Farewell>,
+}
+
+/// Whether the end of an actor may be told yet. The kernel takes the end of one that is not attached for a failure of the boot; but one
+/// that does not live long is a crash of that capability alone, however quick it is.
+#[derive(Default)]
+struct Farewell {
+    may_be_told: Cell<bool>,
+    early: RefCell<Option<ActorExit>>,
 }
 
 impl Port {
     pub(crate) fn new(hub: Rc<Hub>, actor: ActorRef, name: Rc<str>) -> Port {
-        Port { hub, actor, name }
+        Port { hub, actor, name, farewell: Rc::default() }
+    }
+
+    /// The actor is attached, or is to stop: from now on its end is told at once, and now if it has come already.
+    pub(super) fn allow_farewell(&self) {
+        self.farewell.may_be_told.set(true);
+        let early = self.farewell.early.take();
+        if let Some(exit) = early {
+            self.exited(exit);
+        }
     }
 
     /// Which life of which capability this is.
@@ -114,6 +133,10 @@ impl Port {
 
     /// The actor has ended.
     pub fn exited(&self, exit: ActorExit) {
+        if !self.farewell.may_be_told.get() {
+            self.farewell.early.borrow_mut().get_or_insert(exit);
+            return;
+        }
         self.hub.feed(|kernel, now| kernel.actor_exited(self.actor, exit, now));
     }
 }

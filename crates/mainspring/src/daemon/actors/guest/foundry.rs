@@ -1,12 +1,16 @@
-//! Where guests are compiled: on threads of the reactor's pool, so that neither a boot nor a restart holds anybody up.
+//! Where guests are compiled: off the loop's thread, so that neither a boot nor a restart holds anybody up.
+//!
+//! Files are looked at and read on one lane of threads, and compiled on another: a guest that takes long to compile does not hold up the
+//! restart of one that was compiled before. Each capability has one thread of either at most.
 
-use crate::CodeCache;
+use crate::code_cache::{Code, CodeCache};
 use crate::settings::GuestProgram;
 use crate::units::show_bytes;
-use mainspring_host::{Component, GuestConfig, GuestHandle, Host, HostConfig, Program};
-use mainspring_reactor::{Blocking, Handle};
+use mainspring_host::{CompileLimits, Component, Error, GuestConfig, GuestHandle, Host, HostConfig};
+use mainspring_reactor::{BlockingLane, BlockingOwner, Handle};
 use std::cell::{OnceCell, RefCell};
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -14,6 +18,11 @@ use std::sync::{Arc, OnceLock};
 
 /// Guests alive at a time, those that are about to end included. Beyond: a guest is not started, which counts as a failed start.
 const GUESTS_MAX: u32 = 1000;
+
+/// The threads that look at modules and load what was compiled before.
+const FILES: BlockingLane = BlockingLane::new("guest-files", 4).share(1);
+/// The threads that compile. They wait for other processes, which share the processors.
+const COMPILERS: BlockingLane = BlockingLane::new("guest-compile", 4).share(1);
 
 /// Compiles guests and starts them. Nothing is set up before the first one.
 #[derive(Clone)]
@@ -46,12 +55,6 @@ impl Casting {
             Code::Component(component) => component.memory_bytes_min(),
         }
     }
-}
-
-#[derive(Clone)]
-enum Code {
-    Module(Program),
-    Component(Component),
 }
 
 /// What tells one state of a file from another.
@@ -94,19 +97,32 @@ impl Foundry {
     }
 
     /// Compiles a guest, unless `known` was compiled from the file as it is now.
-    pub(super) fn cast(
+    pub(super) async fn cast(
         &self,
-        path: &Path,
+        owner: BlockingOwner,
+        program: &GuestProgram,
         known: Option<Casting>,
-    ) -> Result<Blocking<Result<Casting, String>>, String> {
-        let (tools, path) = (Arc::clone(&self.tools), path.to_path_buf());
-        let job = move || tools.cast(&path, known);
-        self.reactor.blocking(job).map_err(|error| error.to_string())
+    ) -> Result<Casting, String> {
+        let (tools, path, limits) = (Arc::clone(&self.tools), program.module.clone(), program.compile);
+        let look = move || tools.look(&path, &limits, known);
+        let begun = self.reactor.blocking_on(&FILES, owner, look).map_err(|error| error.to_string())?;
+        let raw = match begun.await? {
+            Look::Known(casting) => return Ok(casting),
+            Look::New(raw) => raw,
+        };
+        let tools = Arc::clone(&self.tools);
+        let compile = move || tools.compile(&raw, &limits);
+        let begun =
+            self.reactor.blocking_on(&COMPILERS, owner, compile).map_err(|error| error.to_string())?;
+        begun.await
     }
 
     /// Whether a guest can be compiled, linked and started, as far as that shows before its first instruction.
     pub(super) fn try_out(&self, name: &str, program: &GuestProgram) -> Result<(), String> {
-        let casting = self.tools.cast(&program.module, None)?;
+        let casting = match self.tools.look(&program.module, &program.compile, None)? {
+            Look::Known(casting) => casting,
+            Look::New(raw) => self.tools.compile(&raw, &program.compile)?,
+        };
         self.start(&casting, configuration(name, program)?).map(|guest| guest.kill())
     }
 
@@ -140,22 +156,72 @@ impl Tools {
         made.as_ref().map_err(String::clone)
     }
 
-    fn cast(&self, path: &Path, known: Option<Casting>) -> Result<Casting, String> {
+    /// Looks at a file, and reads it if it is new.
+    fn look(&self, path: &Path, limits: &CompileLimits, known: Option<Casting>) -> Result<Look, String> {
         let unreadable = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
         let stamp = Stamp::of(path).map_err(unreadable)?;
         if let Some(known) = known.filter(|known| known.stamp == stamp) {
-            return Ok(known);
+            return Ok(Look::Known(known));
         }
-        let bytes = fs::read(path).map_err(unreadable)?;
-        let (host, cache) = (self.host()?, self.cache.get_or_init(CodeCache::of_user));
-        let code = if Component::is_component(&bytes) {
-            cache.component(host, &bytes).map(Code::Component)
-        } else {
-            cache.program(host, &bytes).map(Code::Module)
-        };
-        let code = code.map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Casting { stamp, code })
+        // Anything else might be without end, or never begin.
+        if !fs::metadata(path).map_err(unreadable)?.is_file() {
+            return Err(format!("{} is not a file", path.display()));
+        }
+        // One byte more tells what is too large from what just fits.
+        let mut bytes = Vec::new();
+        let most = limits.bytes.saturating_add(1);
+        fs::File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes)).map_err(unreadable)?;
+        if bytes.len() as u64 > limits.bytes {
+            let error = Error::GuestTooLarge { found: stamp.bytes, limit: limits.bytes };
+            return Err(refusal(path, &error));
+        }
+        let raw = Raw { stamp, bytes };
+        let (host, cache) = (self.host()?, self.cache());
+        Ok(match cache.kept(host, &raw.bytes) {
+            Some(code) => Look::Known(Casting { stamp: raw.stamp, code }),
+            None => Look::New(raw),
+        })
     }
+
+    fn compile(&self, raw: &Raw, limits: &CompileLimits) -> Result<Casting, String> {
+        let (host, cache) = (self.host()?, self.cache());
+        let code = if Component::is_component(&raw.bytes) {
+            cache.component_within(host, &raw.bytes, limits).map(Code::Component)
+        } else {
+            cache.program_within(host, &raw.bytes, limits).map(Code::Module)
+        };
+        let code = code.map_err(|error| refusal(&raw.stamp.path, &error))?;
+        Ok(Casting { stamp: raw.stamp.clone(), code })
+    }
+
+    fn cache(&self) -> &CodeCache {
+        self.cache.get_or_init(CodeCache::of_user)
+    }
+}
+
+/// What a look at a module's file has come to.
+enum Look {
+    /// It was compiled before.
+    Known(Casting),
+    New(Raw),
+}
+
+/// A module or component as it was read.
+struct Raw {
+    stamp: Stamp,
+    bytes: Vec<u8>,
+}
+
+/// Why a guest is not compiled, with the key of its manifest that would help.
+fn refusal(path: &Path, error: &Error) -> String {
+    let key = match error {
+        Error::GuestTooLarge { .. } => "module",
+        Error::FunctionTooLarge { .. } => "function",
+        Error::CompileTime { .. } => "compile_time",
+        Error::CompileMemory { .. } => "compile_memory",
+        _ => return format!("{}: {error}", path.display()),
+    };
+    format!("{}: {error}; `limits.{key}` of its program raises that", path.display())
 }
 
 /// What a guest is given and may do.

@@ -208,7 +208,10 @@ impl Life {
             self.guest.kill();
         }
         match &state.exit {
-            Some(exit) if state.output.ended || !state.output.attached => {
+            // Whoever is not listened to yet has not been heard to the end, unless nobody will listen any more.
+            Some(exit)
+                if state.output.ended || (!state.output.attached && !matches!(state.end, End::NotAsked)) =>
+            {
                 // Line by line: each is told as this guest's, whatever its functions are called.
                 for line in verdict::place(exit).into_iter().flat_map(str::lines).take(TRACE_LINES_MAX) {
                     let shown: String = line.chars().take(TRACE_COLUMNS_MAX).collect();

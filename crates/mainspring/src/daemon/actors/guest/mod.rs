@@ -18,7 +18,7 @@ use foundry::Casting;
 use life::Life;
 use mainspring_kernel::ActorExit;
 use mainspring_message::Envelope;
-use mainspring_reactor::JoinHandle;
+use mainspring_reactor::{BlockingOwner, JoinHandle};
 use serde_json::Value;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -29,23 +29,31 @@ pub(super) struct GuestDriver {
     program: Rc<GuestProgram>,
     /// What the last life was made of.
     casting: Rc<RefCell<Option<Casting>>>,
+    /// On whose account it is compiled.
+    owner: BlockingOwner,
 }
 
 impl GuestDriver {
     pub(super) fn new(foundry: &Foundry, program: &GuestProgram) -> GuestDriver {
-        GuestDriver { foundry: foundry.clone(), program: Rc::new(program.clone()), casting: Rc::default() }
+        GuestDriver {
+            foundry: foundry.clone(),
+            program: Rc::new(program.clone()),
+            casting: Rc::default(),
+            owner: BlockingOwner::new(),
+        }
     }
 }
 
 impl Driver for GuestDriver {
     fn spawn(&mut self, port: Port) -> Result<Box<dyn Actor>, String> {
-        let compiling = self.foundry.cast(&self.program.module, self.casting.borrow().clone())?;
+        let (owner, known) = (self.owner, self.casting.borrow().clone());
         let ours = port.clone();
         let (foundry, program, kept) = (self.foundry.clone(), self.program.clone(), self.casting.clone());
         let place: Rc<RefCell<Option<Rc<Life>>>> = Rc::default();
         let theirs = Rc::clone(&place);
         let task = self.foundry.reactor().spawn(async move {
-            let started = compiling.await.and_then(|casting| {
+            let compiled = foundry.cast(owner, &program, known).await;
+            let started = compiled.and_then(|casting| {
                 let life = Life::begin(&foundry, &casting, &program, port.clone());
                 kept.replace(Some(casting));
                 life
