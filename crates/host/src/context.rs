@@ -45,6 +45,8 @@ pub struct GuestContext {
     pub(crate) limits: Limits,
     pub(crate) network: NetworkPolicy,
     pub(crate) host_counters: Arc<HostCounters>,
+    /// How many descriptors all guests of the host together may hold.
+    pub(crate) descriptors_max: u64,
 }
 
 impl GuestContext {
@@ -84,18 +86,34 @@ impl GuestContext {
     }
 
     pub(crate) fn insert(&self, entry: Entry) -> Result<u32, ErrorCode> {
+        let holds_descriptor = entry.resource().holds_descriptor();
+        if holds_descriptor {
+            self.check_descriptors()?;
+        }
         let inserted = self.table.borrow_mut().insert(entry);
         self.count_handles();
+        if holds_descriptor && inserted.is_some() {
+            self.host_counters.descriptors.fetch_add(1, Ordering::Relaxed);
+        }
         inserted.ok_or_else(|| {
             self.refuse(Limit::Handles);
             ErrorCode::OutOfMemory
         })
     }
 
-    /// Whether another handle may be opened; a refusal is counted.
+    /// Whether guests may hold another descriptor; a refusal is counted.
+    fn check_descriptors(&self) -> Result<(), ErrorCode> {
+        if self.host_counters.descriptors.load(Ordering::Relaxed) < self.descriptors_max {
+            return Ok(());
+        }
+        self.refuse(Limit::Handles);
+        Err(ErrorCode::OutOfMemory)
+    }
+
+    /// Whether another handle that holds a descriptor may be opened; a refusal is counted.
     pub(crate) fn check_handle_room(&self) -> Result<(), ErrorCode> {
         if self.table.borrow().has_room() {
-            return Ok(());
+            return self.check_descriptors();
         }
         self.refuse(Limit::Handles);
         Err(ErrorCode::OutOfMemory)
@@ -114,6 +132,9 @@ impl GuestContext {
     }
 
     fn end(&self, entry: &Entry) {
+        if entry.resource().holds_descriptor() {
+            self.host_counters.descriptors.fetch_sub(1, Ordering::Relaxed);
+        }
         entry.resource().close(self);
         if let Some(watchable) = entry.resource().watchable() {
             uncount(&self.counters.watches, watchable.signal().close() as u64);

@@ -65,6 +65,9 @@ pub struct HostConfig {
     pub guests_max: u32,
     /// The largest memory that any guest may have, whatever its own limit. 4 GiB, or less if there are many guests.
     pub memory_bytes_max: usize,
+    /// Most descriptors that all guests together may hold: connections and listeners, by `net/tcp@v1` and `mainspring:sockets`. Beyond, a
+    /// guest is told that there is no room. Half of what the process may open.
+    pub descriptors_max: u64,
     /// Whether slots for guests are made beforehand. Without, starting a guest is slower, and only limits bound their number.
     pub pooling: bool,
     /// How long a component that wakes itself is made to wait when a socket of `mainspring:sockets` would block. What
@@ -95,6 +98,7 @@ impl Default for HostConfig {
         HostConfig {
             guests_max: 1000,
             memory_bytes_max: 4 << 30,
+            descriptors_max: half_of_the_descriptors(),
             pooling: true,
             #[cfg(feature = "wasi")]
             socket_wait: crate::SocketWait::from_environment(),
@@ -203,6 +207,7 @@ impl HostConfig {
                 resolver: self.resolver,
                 guests_max: self.guests_max,
                 memory_bytes_max: self.memory_bytes_max,
+                descriptors_max: self.descriptors_max,
             }),
         })
     }
@@ -216,6 +221,12 @@ impl fmt::Debug for HostConfig {
             .field("pooling", &self.pooling)
             .finish_non_exhaustive()
     }
+}
+
+/// Half of the descriptors that the process may open: the rest is for whatever else it does.
+fn half_of_the_descriptors() -> u64 {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    limit.current.map_or(u64::MAX, |limit| limit / 2)
 }
 
 /// The number of mappings runs out long before memory does; better to say so now than to fail at some guest.
@@ -232,7 +243,6 @@ fn check_map_count(guests_max: u32) -> Result<()> {
 fn base_config() -> Config {
     let mut config = Config::new();
     config.epoch_interruption(true);
-    config.wasm_multi_memory(false);
     config
 }
 
@@ -267,6 +277,12 @@ fn engine_config(host: &HostConfig) -> Config {
     config
 }
 
+/// Compiles something that comes from outside: should the compiler panic, that is a reason like any other.
+pub(crate) fn guarded<T>(compile: impl FnOnce() -> wasmtime::Result<T>) -> Result<T> {
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(compile));
+    outcome.unwrap_or_else(|_| Err(wasmtime::Error::msg("the compiler gave up"))).map_err(Error::Compile)
+}
+
 /// What a host and its guests share.
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
@@ -284,6 +300,7 @@ pub(crate) struct Shared {
     pub(crate) resolver: Resolver,
     guests_max: u32,
     memory_bytes_max: usize,
+    descriptors_max: u64,
 }
 
 /// Compiles guests and starts them on loops. Cheap to clone, and may be shared between threads that each have a loop.
@@ -332,7 +349,7 @@ impl Host {
     /// [`Error::EntryPointType`].
     pub fn compile_within(&self, bytes: &[u8], limits: &CompileLimits) -> Result<Program> {
         limits.check(bytes)?;
-        let module = Module::new(&self.shared.engine, bytes).map_err(Error::Compile)?;
+        let module = guarded(|| Module::new(&self.shared.engine, bytes))?;
         Program::new(&self.linker, &module)
     }
 
@@ -345,9 +362,9 @@ impl Host {
         let engine = self.engine_for(bytes)?;
         #[cfg(feature = "wasi")]
         if crate::Component::is_component(bytes) {
-            return engine.precompile_component(bytes).map_err(Error::Compile);
+            return guarded(|| engine.precompile_component(bytes));
         }
-        engine.precompile_module(bytes).map_err(Error::Compile)
+        guarded(|| engine.precompile_module(bytes))
     }
 
     /// Links a module that was compiled by this host's [`engine`](Host::engine).
@@ -482,6 +499,7 @@ impl Host {
             limits: config.limits,
             network: config.network,
             host_counters: self.shared.counters.clone(),
+            descriptors_max: self.shared.descriptors_max,
         })
     }
 }

@@ -1,6 +1,7 @@
 //! What a guest may use at most.
 
 use crate::context::GuestContext;
+use crate::stats::uncount;
 use std::time::Duration;
 use wasmtime::ResourceLimiter;
 
@@ -117,27 +118,45 @@ impl Limit {
 }
 
 /// Refuses growth beyond the limits; the guest's `memory.grow` then returns -1.
-pub(crate) struct Limiter(pub(crate) crate::confined::Confined<std::rc::Rc<GuestContext>>);
+///
+/// A component may have several memories: the limit is on all of them together.
+pub(crate) struct Limiter {
+    guest: crate::confined::Confined<std::rc::Rc<GuestContext>>,
+    /// By how much a memory was last allowed to grow, should that fail.
+    allowed: usize,
+}
+
+impl Limiter {
+    pub(crate) fn new(guest: crate::confined::Confined<std::rc::Rc<GuestContext>>) -> Limiter {
+        Limiter { guest, allowed: 0 }
+    }
+}
 
 impl ResourceLimiter for Limiter {
     fn memory_growing(
         &mut self,
-        _current: usize,
+        current: usize,
         desired: usize,
         maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        let fits =
-            desired <= self.0.limits().memory_bytes && maximum.is_none_or(|maximum| desired <= maximum);
+        let memory_bytes = &self.guest.counters.memory_bytes;
+        let growth = desired.saturating_sub(current);
+        let total = memory_bytes.get().saturating_add(growth as u64);
+        let fits = total <= self.guest.limits().memory_bytes as u64
+            && maximum.is_none_or(|maximum| desired <= maximum);
         if fits {
-            self.0.counters.memory_bytes.set(desired as u64);
+            self.allowed = growth;
+            memory_bytes.set(total);
         } else {
-            self.0.refuse(Limit::Memory);
+            self.allowed = 0;
+            self.guest.refuse(Limit::Memory);
         }
         Ok(fits)
     }
 
     fn memory_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {
-        self.0.refuse(Limit::Memory);
+        uncount(&self.guest.counters.memory_bytes, std::mem::take(&mut self.allowed) as u64);
+        self.guest.refuse(Limit::Memory);
         Ok(())
     }
 
@@ -148,9 +167,9 @@ impl ResourceLimiter for Limiter {
         maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
         let fits =
-            desired <= self.0.limits().table_elements && maximum.is_none_or(|maximum| desired <= maximum);
+            desired <= self.guest.limits().table_elements && maximum.is_none_or(|maximum| desired <= maximum);
         if !fits {
-            self.0.refuse(Limit::Memory);
+            self.guest.refuse(Limit::Memory);
         }
         Ok(fits)
     }

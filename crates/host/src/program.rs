@@ -28,6 +28,10 @@ pub(crate) enum EntryPoint {
 
 impl Program {
     pub(crate) fn new(linker: &Linker<GuestState>, module: &Module) -> Result<Program> {
+        // The engine knows more than one because components need that where they meet; the host's calls know one.
+        if module.resources_required().num_memories > 1 {
+            return Err(Error::Link(wasmtime::Error::msg("it has more than one memory")));
+        }
         let entry_point = entry_point(module)?;
         let instance_pre = linker.instantiate_pre(module).map_err(Error::Link)?;
         // Modules with `_start` initialise themselves.

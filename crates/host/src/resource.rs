@@ -45,6 +45,11 @@ pub trait Resource: 'static {
         let _ = guest;
     }
 
+    /// Whether it holds one of the process's descriptors: those of all guests together are bounded.
+    fn holds_descriptor(&self) -> bool {
+        false
+    }
+
     /// How the resource is watched, if it can be.
     fn watchable(&self) -> Option<&dyn Watchable> {
         None

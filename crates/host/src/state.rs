@@ -33,7 +33,7 @@ pub(crate) struct Extras {
 impl GuestState {
     pub(crate) fn new(context: Rc<GuestContext>, extras: Extras) -> GuestState {
         GuestState {
-            limiter: Limiter(Confined::new(context.clone())),
+            limiter: Limiter::new(Confined::new(context.clone())),
             context: Confined::new(context),
             memory: None,
             heap: Heap::default(),

@@ -179,6 +179,8 @@ pub struct HostStats {
     pub not_admitted: u64,
     /// Refusals by limits, over all guests.
     pub refused: u64,
+    /// Descriptors that guests hold now: their connections and listeners.
+    pub descriptors: u64,
 }
 
 /// [`HostStats`] as they are kept: loops on several threads may share a host.
@@ -192,6 +194,7 @@ pub(crate) struct HostCounters {
     pub(crate) over_limit: AtomicU64,
     pub(crate) not_admitted: AtomicU64,
     pub(crate) refused: AtomicU64,
+    pub(crate) descriptors: AtomicU64,
 }
 
 impl HostCounters {
@@ -206,6 +209,7 @@ impl HostCounters {
             over_limit: read(&self.over_limit),
             not_admitted: read(&self.not_admitted),
             refused: read(&self.refused),
+            descriptors: read(&self.descriptors),
         }
     }
 }

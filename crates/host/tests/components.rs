@@ -84,3 +84,49 @@ fn w2_4_other_components_have_nothing_to_do_with_that_engine() {
     assert_ne!(hash(&plain), hash(&other), "compiled code is kept apart");
     assert_eq!(exit_of(&plain, GuestConfig::new()), Exit::Returned(0));
 }
+
+/// A component in which one part hands a string to another that has a memory of its own, of so many pages.
+fn two_memories(pages: u32) -> Vec<u8> {
+    wat::parse_str(format!(
+        r#"(component
+            (component $inner
+                (core module $m
+                    (memory (export "memory") {pages})
+                    (func (export "realloc") (param i32 i32 i32 i32) (result i32) (i32.const 64))
+                    (func (export "take") (param i32 i32)))
+                (core instance $i (instantiate $m))
+                (func (export "take") (param "text" string)
+                    (canon lift (core func $i "take") (memory (core memory $i "memory")) (realloc (core func $i "realloc")))))
+            (component $outer
+                (import "take" (func $take (param "text" string)))
+                (core module $own (memory (export "memory") {pages}))
+                (core instance $o (instantiate $own))
+                (core func $take (canon lower (func $take) (memory (core memory $o "memory"))))
+                (core module $m
+                    (import "" "take" (func $take (param i32 i32)))
+                    (func (export "run") (result i32) (call $take (i32.const 0) (i32.const 3)) (i32.const 0)))
+                (core instance $i (instantiate $m (with "" (instance (export "take" (func $take))))))
+                (func (export "run") (result (result)) (canon lift (core func $i "run"))))
+            (instance $in (instantiate $inner))
+            (instance $out (instantiate $outer (with "take" (func $in "take"))))
+            (alias export $out "run" (func $run))
+            (instance $cli (export "run" (func $run)))
+            (export "wasi:cli/run@0.2.0" (instance $cli)))"#
+    ))
+    .unwrap()
+}
+
+#[test]
+fn w2_5_parts_of_a_component_with_memories_of_their_own_are_joined() {
+    assert_eq!(exit_of(&two_memories(1), GuestConfig::new()), Exit::Returned(0));
+}
+
+#[test]
+fn w2_6_the_limit_on_memory_is_on_all_memories_of_a_component_together() {
+    let mut config = GuestConfig::new();
+    config.limits.memory_bytes = 10 * 65_536;
+    assert_eq!(exit_of(&two_memories(5), config), Exit::Returned(0));
+    let mut config = GuestConfig::new();
+    config.limits.memory_bytes = 10 * 65_536;
+    assert!(matches!(exit_of(&two_memories(6), config), Exit::Trapped(_)));
+}

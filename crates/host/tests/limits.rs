@@ -501,3 +501,31 @@ fn p4_1_numbers_tell_a_busy_guest_from_a_waiting_one() {
         assert!(after.cpu_time > before.cpu_time);
     });
 }
+
+#[test]
+fn p3_11_guests_together_hold_no_more_descriptors_than_there_are_for_them() {
+    run(async |handle| {
+        let mut config = HostConfig::default();
+        (config.guests_max, config.descriptors_max) = (4, 2);
+        let host = config.build().unwrap();
+        let program = puppet_of(&host);
+        let (first, second) = (
+            Puppet::start_on(&host, &program, &handle, with_loopback()),
+            Puppet::start_on(&host, &program, &handle, with_loopback()),
+        );
+        let (listener, port) = first.listen().await;
+        let connection = first.open_tcp("127.0.0.1", port, 0).await;
+        assert!(connection >= 0);
+        assert_eq!(host.stats().descriptors, 2);
+        assert_eq!(second.open_tcp("127.0.0.1", port, 0).await, OOM);
+        assert_eq!(second.guest.stats().refused(Limit::Handles), 1);
+        assert!(second.open_loop().await >= 0, "what holds no descriptor is not meant");
+        assert_eq!(first.end(connection).await, OK);
+        let again = second.open_tcp("127.0.0.1", port, 0).await;
+        assert!(again >= 0);
+        assert_eq!(first.read(listener, 32).await, Err(OOM), "nor is a connection accepted beyond that");
+        second.guest.kill();
+        second.guest.exit().await;
+        assert_eq!(host.stats().descriptors, 1, "and none is left over");
+    });
+}

@@ -131,4 +131,8 @@ impl Resource for Socket {
     fn flags(&self) -> u32 {
         handle_flags::ENDABLE
     }
+
+    fn holds_descriptor(&self) -> bool {
+        true
+    }
 }

@@ -119,6 +119,10 @@ impl Resource for TcpListener {
         Ok(accepted * AcceptRecord::BYTES)
     }
 
+    fn holds_descriptor(&self) -> bool {
+        true
+    }
+
     fn watchable(&self) -> Option<&dyn Watchable> {
         Some(self)
     }

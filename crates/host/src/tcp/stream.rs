@@ -129,6 +129,10 @@ impl Resource for TcpStream {
         }
     }
 
+    fn holds_descriptor(&self) -> bool {
+        true
+    }
+
     fn watchable(&self) -> Option<&dyn Watchable> {
         Some(self)
     }

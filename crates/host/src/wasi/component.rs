@@ -96,7 +96,8 @@ impl Host {
     /// [`Error::GuestTooLarge`], [`Error::FunctionTooLarge`], [`Error::Compile`], [`Error::Link`], [`Error::Engine`].
     pub fn compile_component_within(&self, bytes: &[u8], limits: &CompileLimits) -> Result<Component> {
         limits.check(bytes)?;
-        let component = component::Component::new(self.engine_for(bytes)?, bytes).map_err(Error::Compile)?;
+        let engine = self.engine_for(bytes)?;
+        let component = crate::host::guarded(|| component::Component::new(engine, bytes))?;
         Component::new(self, &component)
     }
 

@@ -9,6 +9,7 @@ use mainspring_host::{
 };
 use mainspring_reactor::{Reactor, Signal, SignalEvent};
 use std::cell::{Cell, RefCell};
+use std::io::Read;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -188,8 +189,12 @@ fn too_large(arguments: &Arguments, reason: mainspring_host::Error) -> Error {
 
 fn read(arguments: &Arguments) -> Result<Vec<u8>, Error> {
     let path = arguments.guest.display().to_string();
-    let bytes =
-        std::fs::read(&arguments.guest).map_err(|source| Error::Read { path: path.clone(), source })?;
+    // One byte more than there may be tells what is too large, and nothing is read without end.
+    let most = compile_limits(arguments).bytes.saturating_add(1);
+    let mut bytes = Vec::new();
+    std::fs::File::open(&arguments.guest)
+        .and_then(|file| file.take(most).read_to_end(&mut bytes))
+        .map_err(|source| Error::Read { path: path.clone(), source })?;
     if bytes.starts_with(b"\0asm") { Ok(bytes) } else { Err(Error::NotWebAssembly { path }) }
 }
 

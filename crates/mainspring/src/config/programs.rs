@@ -257,7 +257,12 @@ fn find_interpreter(path: &Path, folder: &Path) -> Result<(), String> {
 /// Whether a module or component is there.
 fn find_module(path: &Path) -> Result<(), String> {
     let shown = path.display();
-    let mut file = std::fs::File::open(path).map_err(|error| format!("{shown}: {}", reason(&error)))?;
+    let unreadable = |error: std::io::Error| format!("{shown}: {}", reason(&error));
+    // Opening anything else might wait for ever.
+    if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+        return Err(format!("{shown} is not a file"));
+    }
+    let mut file = std::fs::File::open(path).map_err(unreadable)?;
     let mut header = [0; 4];
     match file.read_exact(&mut header) {
         Ok(()) if header == *b"\0asm" => Ok(()),

@@ -370,7 +370,7 @@ fn a_module_beyond_its_bounds_is_refused_with_the_key_that_raises_them() {
         let config = guest("echo", "query:Echo.Say", echo.to_str().unwrap(), "", program);
         std::fs::write(folder.path().join("mainspring.toml"), config).unwrap();
         let output = mainspring()
-            .args(["check", "--config"])
+            .arg("check")
             .arg(folder.path().join("mainspring.toml"))
             .env("XDG_CACHE_HOME", folder.path())
             .output()

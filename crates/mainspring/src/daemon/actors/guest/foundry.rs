@@ -241,3 +241,58 @@ pub(super) fn configuration(name: &str, program: &GuestProgram) -> Result<GuestC
     config.wasi.sockets = program.wasi_sockets;
     Ok(config)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mainspring_reactor::{BLOCKING_THREADS_DEFAULT, Reactor};
+    use std::sync::Mutex;
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    #[test]
+    fn a_compiler_is_held_up_neither_by_lookups_nor_by_other_work_that_blocks() {
+        // (module (func (export "_start")))
+        let module = b"\0asm\x01\0\0\0\x01\x04\x01\x60\0\0\x03\x02\x01\0\x07\x0a\x01\x06_start\0\0\x0a\x04\x01\x02\0\x0b";
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("guest.wasm");
+        fs::write(&path, module).unwrap();
+        let mut reactor = Reactor::new().unwrap();
+        // Whatever blocks is stuck: a lookup is made on such a lane, and a configuration is read by such a call.
+        let (over, never) = channel::<()>();
+        let never = Arc::new(Mutex::new(never));
+        let stuck = || {
+            let never = never.clone();
+            move || {
+                let _ = never.lock().unwrap().recv();
+            }
+        };
+        for _ in 0..BLOCKING_THREADS_DEFAULT {
+            drop(reactor.blocking(stuck()).unwrap());
+        }
+        let lookups = BlockingLane::new("lookups", 32);
+        for _ in 0..64 {
+            drop(reactor.blocking_on(&lookups, BlockingOwner::new(), stuck()).unwrap());
+        }
+        let program = GuestProgram {
+            module: path,
+            arguments: Vec::new(),
+            environment: Vec::new(),
+            allow_connect: Vec::new(),
+            allow_listen: Vec::new(),
+            wasi_sockets: false,
+            folders: Vec::new(),
+            limits: mainspring_host::Limits::default(),
+            compile: CompileLimits::default(),
+            grace: Duration::from_secs(1),
+        };
+        let foundry = Foundry::new(&reactor);
+        let handle = reactor.handle();
+        let patience = Duration::from_secs(60);
+        let cast =
+            async { handle.timeout(patience, foundry.cast(BlockingOwner::new(), &program, None)).await };
+        let casting = reactor.block_on(cast).unwrap().expect("it is not held up");
+        assert!(casting.is_ok());
+        drop(over);
+    }
+}
