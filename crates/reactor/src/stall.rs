@@ -67,9 +67,7 @@ impl Handle {
         let done = Arc::new((Mutex::new(false), Condvar::new()));
         let sampler = Sampler { pulse: pulse.clone(), names: self.core().label_names(), threshold };
         let signal = done.clone();
-        let thread = std::thread::Builder::new()
-            .name("mainspring-stalls".into())
-            .spawn(move || sampler.run(&signal, &report))
+        let thread = crate::sys::threads::spawn("mainspring-stalls", move || sampler.run(&signal, &report))
             .map_err(|source| Error::Io { action: "starting the stall watch", source })?;
         self.core().set_pulse(pulse.clone());
         let fork_generation = crate::fork::generation();

@@ -15,6 +15,8 @@ pub(crate) mod epoll;
 pub(crate) mod event;
 pub(crate) mod poll;
 pub(crate) mod signal_intake;
+pub(crate) mod signal_mask;
+pub(crate) mod threads;
 pub(crate) mod wake_fd;
 
 use crate::fds::Wanted;
