@@ -11,7 +11,7 @@ use std::rc::Rc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Backend {
-    /// `epoll(7)`, timerfd, eventfd and signalfd: Linux only, and the default there.
+    /// `epoll(7)`, timerfd and eventfd: Linux only, and the default there.
     Epoll,
     /// `poll(2)`: any Unix. Level and oneshot only.
     Poll,

@@ -35,7 +35,7 @@ pub(crate) struct Request {
     /// The interests that have a callback to go to.
     pub(crate) accepts: Interest,
     pub(crate) label: Label,
-    /// Whether the watcher is one of the loop's own (a pidfd, a signalfd), which users do not count.
+    /// Whether the watcher is one of the loop's own (for a child or for signals), which users do not count.
     pub(crate) internal: bool,
     /// Whether the source cannot be closed while it is watched.
     pub(crate) certain: bool,

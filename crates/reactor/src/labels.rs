@@ -37,6 +37,18 @@ impl Labels {
         Label(number)
     }
 
+    /// In a forked child: the thread that watches for stalls stayed in the parent, and may have the names locked for ever.
+    pub(crate) fn after_fork(&mut self) {
+        if Arc::strong_count(&self.names) == 1 {
+            return;
+        }
+        let mut names: Vec<Arc<str>> = vec![Arc::from(""); self.numbers.len()];
+        for (name, &number) in &self.numbers {
+            names[number as usize - 1] = name.clone();
+        }
+        std::mem::forget(std::mem::replace(&mut self.names, Arc::new(Mutex::new(names))));
+    }
+
     /// A view of the names for another thread.
     pub(crate) fn names(&self) -> LabelNames {
         LabelNames(self.names.clone())

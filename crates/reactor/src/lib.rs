@@ -69,6 +69,7 @@ pub use sleep::{Elapsed, Sleep, Timeout};
 pub use source::{Keep, Owned, Raw, Shared, Weakly};
 pub use stall::{Stall, StallWatch};
 pub use stats::{SlowCallback, Stats, Timing};
+pub use sys::threads::spawn_without_signals;
 pub use task::{JoinError, JoinHandle};
 pub use timer::{Tick, Timer};
 pub use turn::{DEFERRED_PER_TURN_MAX, TASKS_PER_TURN_MAX, TIMERS_PER_TURN_MAX};

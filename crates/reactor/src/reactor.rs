@@ -171,8 +171,7 @@ impl Reactor {
     fn turn(&mut self, wait: Wait, deadline: Option<Instant>) -> Result<Outcome> {
         let core = self.handle.core();
         count(&core.counters.turns, 1);
-        let forked = core.fork_generation.get() != crate::fork::generation();
-        let plain = wait == Wait::Block && deadline.is_none() && !forked && self.batch.events_done();
+        let plain = wait == Wait::Block && deadline.is_none() && core.is_own() && self.batch.events_done();
         if !plain || core.mailbox().needs_attention() {
             return self.full_turn(wait, deadline);
         }

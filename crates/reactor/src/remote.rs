@@ -3,14 +3,15 @@
 //! Whoever has something for the loop puts it in the inbox and, unless the loop has been told already, makes one system
 //! call to wake it. The loop's own thread never makes that call (decision R12).
 
+use crate::sys::fork_mutex::ForkMutex;
 use crate::sys::wake_fd::WakeFd;
-use crate::{Backend, Error, Handle, Result};
+use crate::{Error, Handle, Result};
 use async_task::Runnable;
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Most calls from other threads that may wait; beyond it [`Remote::call`] is refused.
@@ -35,18 +36,26 @@ pub(crate) struct Inbox {
     pub(crate) runnables: Vec<Runnable>,
 }
 
+impl Inbox {
+    fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+            && self.signalled.is_empty()
+            && self.ended.is_empty()
+            && self.runnables.is_empty()
+    }
+}
+
 /// State shared between the loop and every thread that may wake it.
 pub(crate) struct Mailbox {
     owner: ThreadToken,
     pub(crate) wake_fd: WakeFd,
-    notified: AtomicBool,
     stop: AtomicBool,
     /// Whether the next turn has more to look after than ready descriptors. Written by the loop's own thread only; here,
     /// because wakers reach no further.
     attention: AtomicBool,
     /// Whether a foreign loop waits for us, so that even our own thread must make the descriptor readable.
     embedded: AtomicBool,
-    inbox: Mutex<Inbox>,
+    inbox: ForkMutex<Inbox>,
     /// Tells a loop that is closing of a task that another thread has handed over.
     handed_over: Condvar,
     ready: LocalQueue,
@@ -57,11 +66,10 @@ impl Mailbox {
         Mailbox {
             owner: ThreadToken::current(),
             wake_fd,
-            notified: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             attention: AtomicBool::new(true),
             embedded: AtomicBool::new(false),
-            inbox: Mutex::new(Inbox::default()),
+            inbox: ForkMutex::new(Inbox::default()),
             handed_over: Condvar::new(),
             ready: LocalQueue(UnsafeCell::new(VecDeque::new())),
         }
@@ -77,9 +85,7 @@ impl Mailbox {
 
     /// Wakes the loop, unless it has been woken and has not looked yet.
     pub(crate) fn notify(&self) {
-        if !self.notified.swap(true, Ordering::AcqRel) {
-            self.wake_fd.notify();
-        }
+        self.wake_fd.notify();
     }
 
     /// Wakes a foreign loop that embeds this one; otherwise the next turn finds the work by itself.
@@ -96,16 +102,16 @@ impl Mailbox {
 
     /// The loop has seen the wake-up: the next one needs a system call again.
     pub(crate) fn acknowledge(&self) {
-        self.wake_fd.drain();
-        // A swap, not a store: whoever found the flag set has left something before, which must be seen from here on.
-        self.notified.swap(false, Ordering::AcqRel);
+        self.wake_fd.acknowledge();
     }
 
     /// Parts from the parent's descriptor. What had been left and not been seen before the fork is here as well.
-    pub(crate) fn after_fork(&self, backend: Backend) -> Result<()> {
-        self.wake_fd.replace(backend)?;
-        self.notified.store(true, Ordering::Release);
-        self.wake_fd.notify();
+    pub(crate) fn after_fork(&self, fresh: WakeFd) -> Result<()> {
+        self.wake_fd.adopt(fresh)?;
+        // A thread that stayed in the parent may have left something and not come to say so.
+        if !self.inbox().is_empty() {
+            self.notify();
+        }
         Ok(())
     }
 
@@ -201,10 +207,10 @@ unsafe impl Send for LocalQueue {}
 
 /// Tells threads apart for the price of one thread-local address.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct ThreadToken(usize);
+pub(crate) struct ThreadToken(pub(crate) usize);
 
 impl ThreadToken {
-    fn current() -> ThreadToken {
+    pub(crate) fn current() -> ThreadToken {
         thread_local!(static ADDRESS: u8 = const { 0 });
         ADDRESS.with(|address| ThreadToken(std::ptr::from_ref(address).addr()))
     }

@@ -1,16 +1,16 @@
 //! Signals as callbacks.
 //!
-//! On [`Backend::Epoll`](crate::Backend::Epoll) signals arrive through one signalfd per loop. A watched signal is blocked in
-//! the thread that watches it (and in threads that this thread starts later), so make the loop before other threads, or
-//! block the signal in them. On [`Backend::Poll`](crate::Backend::Poll) a signal handler writes to a pipe.
+//! A signal handler counts what arrives and wakes the loop, on every backend and in whichever thread the kernel picks. No
+//! signal is blocked, so nothing changes for other threads or for programs that are started meanwhile. A signal that every
+//! thread blocks arrives when one of them lets it through.
 //!
 //! A signal number belongs to one loop of the process at a time; within that loop any number of callbacks may watch it.
 
 use crate::core::Core;
-use crate::sys::signal_intake::{Hold, Intake};
+use crate::sys::signal_intake::{Intake, SIGNALS_MAX};
+use crate::sys::wake_fd::WakeFd;
 use crate::{Error, Handle, Interest, Result, Watcher};
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::collections::VecDeque;
 
 /// A signal number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,8 +52,6 @@ impl Signal {
     }
 }
 
-const SIGNALS_MAX: i32 = 64;
-
 /// One delivery of a signal.
 #[derive(Debug)]
 pub struct SignalEvent<'a> {
@@ -73,7 +71,7 @@ impl<'a> SignalEvent<'a> {
         self.signal
     }
 
-    /// How many deliveries were read at once. The kernel itself folds those that arrive while one is pending.
+    /// How many have arrived since the loop last looked. The kernel itself folds those that arrive while one is pending.
     pub fn count(&self) -> u32 {
         self.count
     }
@@ -102,8 +100,6 @@ pub(crate) struct SignalTable {
     /// Where signals arrive, once any was asked for.
     intake: Option<Intake>,
     watcher: Option<Watcher>,
-    /// For each watched signal, how to let go of it.
-    held: BTreeMap<Signal, Hold>,
     /// Calls to be made for signals that have been read.
     due: VecDeque<DueCall>,
 }
@@ -123,24 +119,7 @@ impl SignalTable {
     }
 }
 
-/// Which loop a signal number belongs to.
-static OWNERS: Mutex<BTreeMap<Signal, usize>> = Mutex::new(BTreeMap::new());
-
-fn claim(core: &Core, signal: Signal) -> Result<()> {
-    let mut owners = OWNERS.lock().unwrap_or_else(PoisonError::into_inner);
-    match owners.insert(signal, identity(core)) {
-        Some(owner) if owner != identity(core) => {
-            owners.insert(signal, owner);
-            Err(Error::SignalTaken { signal: signal.0 })
-        }
-        _ => Ok(()),
-    }
-}
-
-fn release(signal: Signal) {
-    OWNERS.lock().unwrap_or_else(PoisonError::into_inner).remove(&signal);
-}
-
+/// What stands for a loop where signals are shared out. Never zero.
 fn identity(core: &Core) -> usize {
     std::ptr::from_ref(core).addr()
 }
@@ -150,7 +129,8 @@ impl Handle {
     /// Calls `callback` whenever the process receives `signal`.
     ///
     /// Several callbacks may watch one signal; all are called. What a signal would otherwise do (ending the process, say)
-    /// does not happen while it is watched.
+    /// does not happen while it is watched. A program that is started meanwhile finds the signal as usual: the default
+    /// action, and not blocked.
     ///
     /// # Errors
     /// [`Error::BadSignal`] if it cannot be caught; [`Error::SignalTaken`] if another loop watches it; [`Error::Io`];
@@ -174,7 +154,8 @@ impl Handle {
     }
 
     /// Ends a signal callback. True if it was there. When the last one for a signal ends, the signal does again what it
-    /// did before it was watched.
+    /// did before it was watched, unless somebody else has installed a handler meanwhile: that one stays. What has arrived
+    /// and was not delivered goes to nobody.
     pub fn unwatch_signal(&self, watcher: SignalWatcher) -> bool {
         let entry = {
             let mut table = self.core().signals.borrow_mut();
@@ -195,22 +176,9 @@ impl Handle {
     /// Makes sure that the signal arrives at this loop.
     fn hold_signal(&self, signal: Signal) -> Result<()> {
         let core = self.core();
-        if core.signals.borrow().held.contains_key(&signal) {
-            return Ok(());
-        }
-        claim(core, signal)?;
-        let result = self.open_intake().and_then(|()| {
-            let mut table = core.signals.borrow_mut();
-            let SignalTable { intake, held, .. } = &mut *table;
-            if let Some(intake) = intake {
-                held.insert(signal, intake.take_in(signal)?);
-            }
-            Ok(())
-        });
-        if result.is_err() {
-            release(signal);
-        }
-        result
+        self.open_intake()?;
+        let mut table = core.signals.borrow_mut();
+        table.intake.as_mut().map_or(Ok(()), |intake| intake.take_in(signal, identity(core)))
     }
 
     fn open_intake(&self) -> Result<()> {
@@ -218,7 +186,7 @@ impl Handle {
         if core.signals.borrow().intake.is_some() {
             return Ok(());
         }
-        let intake = Intake::new(core.backend)?;
+        let intake = Intake::new(WakeFd::new(core.backend)?);
         let watcher = self
             .watch(intake.source())
             .internal()
@@ -305,26 +273,30 @@ impl Drop for CallGuard<'_> {
 }
 
 fn let_go(core: &Core, signal: Signal) {
-    let mut table = core.signals.borrow_mut();
-    let SignalTable { intake, held, .. } = &mut *table;
-    if let (Some(intake), Some(hold)) = (intake, held.remove(&signal)) {
-        intake.let_go(signal, hold);
-        release(signal);
+    if let Some(intake) = &mut core.signals.borrow_mut().intake {
+        intake.let_go(signal);
     }
 }
 
+/// What a forked child needs to part from its parent, if any signal was asked for.
+pub(crate) fn prepare_for_child(core: &Core) -> Result<Option<WakeFd>> {
+    let needed = core.signals.borrow().intake.is_some();
+    needed.then(|| WakeFd::new(core.backend)).transpose()
+}
+
 /// Parts from what the parent process goes on using.
-pub(crate) fn after_fork(core: &Core) -> Result<()> {
-    core.signals.borrow().intake.as_ref().map_or(Ok(()), Intake::after_fork)
+pub(crate) fn after_fork(core: &Core, fresh: Option<WakeFd>) -> Result<()> {
+    match (&core.signals.borrow().intake, fresh) {
+        (Some(intake), Some(fresh)) => intake.after_fork(fresh),
+        _ => Ok(()),
+    }
 }
 
 /// Lets go of every signal when the loop ends.
 pub(crate) fn close(core: &Core) {
-    let signals: Vec<Signal> = core.signals.borrow().held.keys().copied().collect();
-    for signal in signals {
-        let_go(core, signal);
-    }
-    let table = std::mem::take(&mut *core.signals.borrow_mut());
+    let mut table = std::mem::take(&mut *core.signals.borrow_mut());
+    // Ahead of the callbacks, whose drop may run anything.
+    drop(table.intake.take());
     if let Some(watcher) = table.watcher {
         core.unwatch(watcher);
     }

@@ -124,7 +124,13 @@ impl Batch {
             }
             // Time stands still, so a deadline of the caller's would never come.
             (_, Some(_)) if deadline.is_some() && !blocking_calls => Ok(()),
-            _ => poller.wait(&mut self.events, Wait::Block, None),
+            _ => {
+                // Nothing ends this wait but an event: a signal handler that interrupts it does not.
+                while self.events.is_empty() {
+                    poller.wait(&mut self.events, Wait::Block, None)?;
+                }
+                Ok(())
+            }
         }
     }
 
@@ -393,7 +399,7 @@ fn disarm(core: &Core, watcher: Watcher) {
 fn silence(core: &Core, watcher: Watcher) {
     core.mailbox().set_attention(true);
     if core.fds.borrow_mut().park(watcher) {
-        core.poller.borrow_mut().remove(watcher.raw_fd());
+        core.leave_set(watcher.raw_fd());
     }
 }
 

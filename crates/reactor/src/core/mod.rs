@@ -26,6 +26,7 @@ use std::task::Waker;
 
 mod closing;
 mod deadlines;
+mod forking;
 mod watchers;
 
 /// A call that the loop makes once, on a later turn.
@@ -64,8 +65,8 @@ pub(crate) struct Core {
     closed: Cell<bool>,
     /// The latest time that was read: what is due by it needs no look at the clock.
     pub(crate) latest_now: Cell<Instant>,
-    /// The fork generation in which the kernel objects were made.
-    pub(crate) fork_generation: Cell<u32>,
+    /// The fork generation in which the kernel objects were made: see `forking.rs`.
+    fork_generation: Cell<u32>,
     /// The fork generation in which the loop was made.
     born_in: u32,
 }
@@ -133,23 +134,6 @@ impl Core {
             Clock::Virtual(clock) => Some(clock),
             Clock::Monotonic => None,
         }
-    }
-
-    /// Makes every kernel object anew in a process that was forked from the one that made them: what it did to the old
-    /// ones, it would do to its parent's loop.
-    #[inline]
-    pub(crate) fn renew_after_fork(&self) -> Result<()> {
-        if self.fork_generation.get() == crate::fork::generation() { Ok(()) } else { self.after_fork() }
-    }
-
-    #[cold]
-    fn after_fork(&self) -> Result<()> {
-        self.fork_generation.set(crate::fork::generation());
-        self.mailbox.after_fork(self.backend)?;
-        self.pool.borrow_mut().after_fork();
-        crate::signals::after_fork(self)?;
-        self.poller.borrow_mut().leave_parent()?;
-        self.rebuild()
     }
 
     /// Whether only a test can move the clock on.

@@ -73,8 +73,8 @@ impl Core {
             return false;
         };
         self.mailbox.set_attention(true);
-        if known_to_kernel && self.renew_after_fork().is_ok() {
-            self.poller.borrow_mut().remove(watcher.raw_fd());
+        if known_to_kernel {
+            self.leave_set(watcher.raw_fd());
         }
         // After the kernel has let go: dropping an owned source closes it.
         drop(handler);
@@ -125,9 +125,20 @@ impl Core {
         self.current_call.end()
     }
 
+    /// Takes a number out of the kernel's set. A forked child that has no set of its own yet leaves the parent's alone: its
+    /// own will begin without the number.
+    pub(crate) fn leave_set(&self, fd: RawFd) {
+        if self.is_own() {
+            self.poller.borrow_mut().remove(fd);
+        }
+    }
+
     /// Starts a new kernel set and enters everything that should be in it, so that no registration of the past can
     /// report any more (decision R1). If that cannot be done now, nothing is changed.
     pub(crate) fn rebuild(&self) -> Result<()> {
+        if !self.is_own() {
+            return self.renew_after_fork();
+        }
         let mut poller = self.poller.borrow_mut();
         let mut wanted = self.fds.borrow().registrations();
         // A raw number that was closed behind our back is not what was watched, even if it is open again.
@@ -140,11 +151,42 @@ impl Core {
         gone.extend(poller.rebuild(&wanted)?);
         self.fds.borrow_mut().kernel_forgot();
         drop(poller);
+        self.end_gone(gone);
+        count(&self.counters.rebuilds, 1);
+        Ok(())
+    }
+
+    /// Enters everything into a forked child's own set, which is empty.
+    pub(super) fn fill_set(&self) -> Result<()> {
+        let wanted = self.fds.borrow().registrations();
+        let mut gone = Vec::new();
+        let mut poller = self.poller.borrow_mut();
+        poller.add(self.mailbox.wake_fd.raw_fd(), WAKE, Interest::READ, Mode::Level)?;
+        for entry in wanted {
+            match poller.add(entry.fd, entry.token, entry.interest, entry.mode) {
+                Ok(_) => {}
+                // All is tried again, rather than one be lost.
+                Err(error) if is_shortage(&error) => return Err(error),
+                Err(_) => gone.push(entry.fd),
+            }
+        }
+        self.fds.borrow_mut().kernel_forgot();
+        drop(poller);
+        self.end_gone(gone);
+        Ok(())
+    }
+
+    /// Ends the watches of numbers that are gone.
+    fn end_gone(&self, gone: Vec<RawFd>) {
         let gone: Vec<Watcher> = gone.into_iter().filter_map(|fd| self.watcher_of(fd)).collect();
         for watcher in gone {
             self.unwatch(watcher);
         }
-        count(&self.counters.rebuilds, 1);
-        Ok(())
     }
+}
+
+/// Whether the system is out of something for the moment.
+fn is_shortage(error: &Error) -> bool {
+    let Error::Io { source, .. } = error else { return false };
+    matches!(source.raw_os_error(), Some(libc::ENOSPC | libc::ENOMEM))
 }

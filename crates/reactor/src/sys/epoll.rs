@@ -9,7 +9,7 @@
 //! - Interest in nothing still reports errors and hang-ups, so such a descriptor is removed instead.
 //! - Timeouts are whole milliseconds and subject to timer slack. A timerfd is neither. It is watched edge-triggered, so
 //!   that it never needs to be read, and is set again only when the next deadline is earlier than the one it is set to.
-//! - A set is shared across `fork`: see `fork.rs`.
+//! - A set is shared across `fork`: see `core/forking.rs`.
 
 use super::event::{Event, event};
 use super::wake_fd::duplicate_onto;
@@ -40,6 +40,13 @@ pub(crate) struct Epoll {
     always: Vec<AlwaysReady>,
     /// Where the next round over `always` starts, so that none of them starves.
     always_next: usize,
+}
+
+/// The kernel objects of a forked child, before it uses them.
+pub(crate) struct ChildEpoll {
+    set: OwnedFd,
+    alarm: OwnedFd,
+    embedding: Option<OwnedFd>,
 }
 
 /// A descriptor that is ready without the kernel's help.
@@ -244,14 +251,25 @@ impl Epoll {
         Ok(self.embedding.as_ref().map(AsFd::as_fd).unwrap_or(self.set.as_fd()))
     }
 
-    /// Parts from the parent's objects, under their old numbers, ahead of a rebuild.
-    pub(crate) fn leave_parent(&mut self) -> Result<()> {
-        duplicate_onto(&new_alarm()?, &self.alarm)?;
-        if self.alarm_at != NOT_ARMED {
-            self.set_alarm(self.alarm_at)?;
+    /// Makes what a forked child needs of its own.
+    pub(crate) fn prepare_for_child(&self) -> Result<ChildEpoll> {
+        let embedding = self.embedding.as_ref().map(|_| new_set()).transpose()?;
+        Ok(ChildEpoll { set: new_set()?, alarm: new_alarm()?, embedding })
+    }
+
+    /// Takes a child's own objects over, under the numbers of the parent's, which from here on are the parent's alone.
+    pub(crate) fn after_fork(&mut self, fresh: ChildEpoll) -> Result<()> {
+        duplicate_onto(&fresh.set, &self.set)?;
+        duplicate_onto(&fresh.alarm, &self.alarm)?;
+        self.always.clear();
+        self.spare = new_spare();
+        watch_alarm(&self.set, &self.alarm)?;
+        if let (Some(outer), Some(fresh)) = (&self.embedding, &fresh.embedding) {
+            duplicate_onto(fresh, outer)?;
+            epoll::add(outer, &self.set, EventData::new_u64(0), EventFlags::IN)
+                .map_err(Error::io("epoll_ctl"))?;
         }
-        let Some(outer) = &self.embedding else { return Ok(()) };
-        duplicate_onto(&new_set()?, outer)
+        if self.alarm_at != NOT_ARMED { self.set_alarm(self.alarm_at) } else { Ok(()) }
     }
 
     /// Puts a new set with what is wanted in it in the place of the old one, under the old number, or leaves everything as it

@@ -13,6 +13,7 @@
 #[cfg(target_os = "linux")]
 pub(crate) mod epoll;
 pub(crate) mod event;
+pub(crate) mod fork_mutex;
 pub(crate) mod poll;
 pub(crate) mod signal_intake;
 pub(crate) mod signal_mask;
@@ -68,6 +69,13 @@ pub(crate) enum Poller {
     #[cfg(target_os = "linux")]
     Epoll(epoll::Epoll),
     Poll(poll::PollSet),
+}
+
+/// The kernel objects of a forked child, before it uses them.
+pub(crate) enum ChildPoller {
+    #[cfg(target_os = "linux")]
+    Epoll(epoll::ChildEpoll),
+    Poll,
 }
 
 macro_rules! each {
@@ -178,12 +186,26 @@ impl Poller {
         }
     }
 
-    /// Parts from what a parent process goes on using, ahead of a [`rebuild`](Poller::rebuild).
-    pub(crate) fn leave_parent(&mut self) -> Result<()> {
+    /// Makes what a forked child needs of its own. Touches nothing of what there is.
+    pub(crate) fn prepare_for_child(&self) -> Result<ChildPoller> {
         match self {
             #[cfg(target_os = "linux")]
-            Poller::Epoll(epoll) => epoll.leave_parent(),
-            Poller::Poll(_) => Ok(()),
+            Poller::Epoll(epoll) => epoll.prepare_for_child().map(ChildPoller::Epoll),
+            Poller::Poll(_) => Ok(ChildPoller::Poll),
+        }
+    }
+
+    /// Takes over what was made for a forked child, under the old numbers: an empty set.
+    pub(crate) fn after_fork(&mut self, fresh: ChildPoller) -> Result<()> {
+        match (self, fresh) {
+            #[cfg(target_os = "linux")]
+            (Poller::Epoll(epoll), ChildPoller::Epoll(fresh)) => epoll.after_fork(fresh),
+            (Poller::Poll(poller), _) => {
+                *poller = poll::PollSet::new();
+                Ok(())
+            }
+            #[cfg(target_os = "linux")]
+            (Poller::Epoll(_), ChildPoller::Poll) => Ok(()),
         }
     }
 

@@ -1,14 +1,20 @@
 //! The descriptor by which other threads, and signal handlers, wake a waiting loop.
 
-use crate::{Backend, Error, Result};
+use crate::{Backend, Error, Result, fork};
 use rustix::io::Errno;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// An eventfd, or a pipe where there is none.
+/// An eventfd, or a pipe where there is none. It is written to once until the loop has looked, and only by the process
+/// that made it.
 pub(crate) struct WakeFd {
     read: OwnedFd,
     /// The pipe's other end; an eventfd is its own.
     write: Option<OwnedFd>,
+    /// Whether the loop has been told and has not looked since.
+    told: AtomicBool,
+    /// The fork generation that made the descriptors. Until a child has made its own, they are the parent's.
+    generation: AtomicU32,
 }
 
 impl WakeFd {
@@ -25,7 +31,7 @@ impl WakeFd {
         use rustix::event::EventfdFlags;
         let read = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(Error::io("eventfd"))?;
-        Ok(WakeFd { read, write: None })
+        Ok(WakeFd::from_ends(read, None))
     }
 
     fn pipe() -> Result<WakeFd> {
@@ -34,7 +40,12 @@ impl WakeFd {
             rustix::io::fcntl_setfd(end, rustix::io::FdFlags::CLOEXEC).map_err(Error::io("fcntl"))?;
             rustix::fs::fcntl_setfl(end, rustix::fs::OFlags::NONBLOCK).map_err(Error::io("fcntl"))?;
         }
-        Ok(WakeFd { read, write: Some(write) })
+        Ok(WakeFd::from_ends(read, Some(write)))
+    }
+
+    fn from_ends(read: OwnedFd, write: Option<OwnedFd>) -> WakeFd {
+        let generation = AtomicU32::new(fork::generation());
+        WakeFd { read, write, told: AtomicBool::new(false), generation }
     }
 
     /// The end to watch for reading.
@@ -47,8 +58,44 @@ impl WakeFd {
         self.read.as_raw_fd() == fd || self.write.as_ref().is_some_and(|write| write.as_raw_fd() == fd)
     }
 
-    /// Makes the other end readable. A full pipe is readable already, so a refusal means success.
+    /// Makes it readable, unless it is since the loop last looked. Async-signal-safe.
     pub(crate) fn notify(&self) {
+        // In this order, the other way round than in `adopt`, so that one of the two sees the other.
+        if !self.told.swap(true, Ordering::SeqCst) && self.is_own() {
+            self.write_once();
+        }
+    }
+
+    /// To be called when it was readable, ahead of a look at what was left: from here on there may be more.
+    pub(crate) fn acknowledge(&self) {
+        if self.is_own() {
+            self.drain();
+        }
+        // A swap, not a store: whoever found the flag set has left something before, which must be seen from here on.
+        self.told.swap(false, Ordering::AcqRel);
+    }
+
+    /// Takes the descriptors of a fresh one over, under the old numbers, so that a forked child no longer shares them. What
+    /// it was told before, it has been told.
+    pub(crate) fn adopt(&self, fresh: WakeFd) -> Result<()> {
+        duplicate_onto(&fresh.read, &self.read)?;
+        if let (Some(from), Some(onto)) = (&fresh.write, &self.write) {
+            duplicate_onto(from, onto)?;
+        }
+        self.generation.store(fork::generation(), Ordering::SeqCst);
+        if self.told.load(Ordering::SeqCst) {
+            self.write_once();
+        }
+        Ok(())
+    }
+
+    /// Whether the descriptors belong to this process and not to its parent.
+    fn is_own(&self) -> bool {
+        self.generation.load(Ordering::SeqCst) == fork::generation()
+    }
+
+    /// A full pipe is readable already, so a refusal means success.
+    fn write_once(&self) {
         let target = self.write.as_ref().unwrap_or(&self.read).as_fd();
         while let Err(Errno::INTR) = rustix::io::write(target, &1u64.to_ne_bytes()) {}
     }
@@ -65,8 +112,7 @@ impl WakeFd {
         }
     }
 
-    /// Makes it unreadable until the next [`notify`](WakeFd::notify).
-    pub(crate) fn drain(&self) {
+    fn drain(&self) {
         let mut buffer = [0u8; 64];
         loop {
             match rustix::io::read(&self.read, &mut buffer) {
@@ -76,15 +122,11 @@ impl WakeFd {
             }
         }
     }
+}
 
-    /// Replaces the descriptors by fresh ones under the same numbers, so that a forked child no longer shares them.
-    pub(crate) fn replace(&self, backend: Backend) -> Result<()> {
-        let fresh = WakeFd::new(backend)?;
-        duplicate_onto(&fresh.read, &self.read)?;
-        if let (Some(from), Some(onto)) = (&fresh.write, &self.write) {
-            duplicate_onto(from, onto)?;
-        }
-        Ok(())
+impl AsFd for WakeFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.read.as_fd()
     }
 }
 

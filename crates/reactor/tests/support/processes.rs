@@ -30,15 +30,44 @@ pub(crate) struct Forked {
     pub(crate) pid: libc::pid_t,
 }
 
+/// How a child ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// By itself, with this code.
+    Exited(i32),
+    /// By this signal.
+    Killed(i32),
+}
+
 impl Forked {
+    /// Whether the child has not ended.
+    pub(crate) fn is_running(&self) -> bool {
+        // SAFETY: all zeroes is a valid value, which the call fills in.
+        unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+            assert_eq!(libc::waitid(libc::P_PID, self.pid as libc::id_t, &mut info, options), 0);
+            info.si_signo == 0
+        }
+    }
+
     /// Waits for the child and checks that its work went well.
     pub(crate) fn join(self) {
+        assert_eq!(self.wait(), Ended::Exited(0), "the child's part of the test failed");
+    }
+
+    /// Waits for the child.
+    pub(crate) fn wait(self) -> Ended {
         let mut status = 0;
         // SAFETY: the status is a live integer.
-        let pid = unsafe { libc::waitpid(self.pid, &mut status, 0) };
-        assert_eq!(pid, self.pid);
-        assert!(libc::WIFEXITED(status), "the child was killed by a signal: {status:#x}");
-        assert_eq!(libc::WEXITSTATUS(status), 0, "the child's part of the test failed");
+        while unsafe { libc::waitpid(self.pid, &mut status, 0) } != self.pid {
+            assert_eq!(std::io::Error::last_os_error().kind(), std::io::ErrorKind::Interrupted);
+        }
+        if libc::WIFEXITED(status) {
+            Ended::Exited(libc::WEXITSTATUS(status))
+        } else {
+            Ended::Killed(libc::WTERMSIG(status))
+        }
     }
 }
 
@@ -96,4 +125,22 @@ pub(crate) fn open_descriptors() -> Vec<std::os::fd::RawFd> {
         unsafe { libc::fcntl(*fd, libc::F_GETFD) >= 0 }
     };
     listed.into_iter().filter(is_open).collect()
+}
+
+/// The signals that the thread of this name blocks, as a set of bits. It may take a moment to get its name.
+#[cfg(target_os = "linux")]
+pub(crate) fn blocked_in_thread(name: &str) -> Option<u64> {
+    let name = &name[..name.len().min(15)];
+    for _ in 0..2000 {
+        for thread in std::fs::read_dir("/proc/self/task").expect("the threads").flatten() {
+            // A thread may end meanwhile.
+            let Ok(status) = std::fs::read_to_string(thread.path().join("status")) else { continue };
+            let field = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
+            if field("Name:") == Some(name) {
+                return field("SigBlk:").and_then(|bits| u64::from_str_radix(bits, 16).ok());
+            }
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    None
 }
