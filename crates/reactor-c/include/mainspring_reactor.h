@@ -119,7 +119,7 @@ typedef uint64_t ms_reactor_wakeup;  /* a callback for other threads to call */
 
 enum ms_reactor_backend {
     MS_REACTOR_BACKEND_BEST = 0,  /* the best one of this system */
-    MS_REACTOR_BACKEND_EPOLL = 1, /* Linux: epoll, timerfd, eventfd, signalfd, pidfd */
+    MS_REACTOR_BACKEND_EPOLL = 1, /* Linux: epoll, timerfd, eventfd, pidfd */
     MS_REACTOR_BACKEND_POLL = 2   /* any Unix: poll(2); no edge mode, no embedding */
 };
 
@@ -354,19 +354,22 @@ int ms_reactor_wakeup_destroy(ms_reactor_wakeup wakeup);
 
 /* ------------------------------------------------------------------------------------------ signals, children */
 
-/* The process has received a signal; `count` deliveries were read at once. */
+/* The process has received a signal; `count` have arrived since the loop last looked. */
 typedef void (*ms_reactor_signal_callback)(ms_reactor *reactor, int signal_number, unsigned count, void *data);
 
 /*
  * Calls back whenever the process receives a signal; what it would otherwise do does not happen. Several callbacks may
- * watch one signal. On epoll the signal is blocked in this thread and in those it starts later: create threads afterwards,
- * or block the signal in them.
+ * watch one signal. It is taken by a handler, in any thread, and blocked in none; programs that are started meanwhile find
+ * its default action. One that every thread blocks arrives when one of them lets it through.
  * Errors: INVALID (null callback), BAD_SIGNAL, SIGNAL_TAKEN, SYSTEM.
  */
 int ms_reactor_on_signal(ms_reactor *reactor, int signal_number, ms_reactor_signal_callback callback, void *data,
                          ms_reactor_signal *out);
 
-/* Ends it. Returns 1 if it was there, 0 if not. After the last one, the signal does again what it did before. */
+/*
+ * Ends it. Returns 1 if it was there, 0 if not. After the last one, the signal does again what it did before; what has
+ * arrived and was not delivered goes to nobody.
+ */
 int ms_reactor_unwatch_signal(ms_reactor *reactor, ms_reactor_signal signal);
 
 /* The status of a child that somebody else has waited for. */

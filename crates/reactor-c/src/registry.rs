@@ -3,15 +3,18 @@
 //! A name is a slot and a generation. The slots are global, because a name must mean the same on every thread; but the loop
 //! itself is found only in a table of its own thread. A name that has died stays dead: the slot's next owner has another
 //! generation.
+//!
+//! A thread that forks first takes the locks of the global tables, and gives them back on both sides: a child must not find
+//! them locked by a thread that it does not have.
 
 use crate::error::{Error, Result};
 use crate::event_loop::EventLoop;
 use crate::types::Name;
 use reactor::{Remote, Wakeup};
-use std::cell::RefCell;
+use std::cell::{RefCell, UnsafeCell};
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// A slot and its generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,6 +132,37 @@ fn write<T>(table: &'static RwLock<Table<T>>) -> RwLockWriteGuard<'static, Table
     table.write().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The locks, while a fork is under way.
+struct Held(UnsafeCell<Option<HeldLocks>>);
+type HeldLocks = (RwLockWriteGuard<'static, Table<Shared>>, RwLockWriteGuard<'static, Table<SharedWakeup>>);
+
+// SAFETY: the cell is touched only by the thread that has both tables locked.
+unsafe impl Sync for Held {}
+
+static HELD: Held = Held(UnsafeCell::new(None));
+
+extern "C" fn before_fork() {
+    // Nobody takes one while holding the other, so any order will do.
+    let locks = (write(&LOOPS), write(&WAKEUPS));
+    // SAFETY: this thread has both tables locked.
+    unsafe { *HELD.0.get() = Some(locks) };
+}
+
+extern "C" fn after_fork() {
+    // SAFETY: this thread has had both tables locked since before the fork.
+    let locks = unsafe { (*HELD.0.get()).take() };
+    drop(locks);
+}
+
+/// Starts minding forks; needed once per process.
+fn watch_forks() {
+    static REGISTERED: Once = Once::new();
+    REGISTERED.call_once(|| {
+        // SAFETY: the hooks take and give back locks that no code forks under, on the thread that forks.
+        unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork)) };
+    });
+}
+
 /// The loops of a thread, each in the slot of its name.
 #[derive(Default)]
 struct Local(Vec<Option<(u32, Rc<EventLoop>)>>);
@@ -139,6 +173,7 @@ thread_local! {
 
 /// Gives a name to what other threads may use of a new loop.
 pub fn announce(shared: Shared) -> Result<Key> {
+    watch_forks();
     write(&LOOPS).insert(shared, "reactors")
 }
 

@@ -181,6 +181,86 @@ static void a_forked_child_may_use_the_loop_without_disturbing_its_parent(int ba
     close_both(ends);
 }
 
+static void on_wakeup(ms_reactor *reactor, void *data)
+{
+    (void)reactor;
+    (void)data;
+}
+
+struct busy {
+    ms_reactor *reactor;
+    ms_reactor_wakeup wakeup;
+    int end[2];
+};
+
+static void *wake_until_told_to_end(void *data)
+{
+    struct busy *busy = data;
+    char byte;
+    while (read(busy->end[0], &byte, 1) < 0) {
+        int turn;
+        for (turn = 0; turn < 1000; turn++) {
+            OK(ms_reactor_wake(busy->reactor));
+            OK(ms_reactor_wakeup_signal(busy->wakeup));
+        }
+    }
+    return NULL;
+}
+
+#define BUSY_THREADS 2
+#define BUSY_FORKS 40
+
+static void a_fork_while_other_threads_wake_the_loop_hangs_no_child(int backend)
+{
+    pthread_t threads[BUSY_THREADS];
+    struct busy busy;
+    int index, status = 0;
+    busy.reactor = new_reactor(backend);
+    OK(ms_reactor_wakeup_create(busy.reactor, on_wakeup, NULL, &busy.wakeup));
+    make_pipe(busy.end);
+    for (index = 0; index < BUSY_THREADS; index++)
+        CHECK(pthread_create(&threads[index], NULL, wake_until_told_to_end, &busy) == 0, "a thread");
+    for (index = 0; index < BUSY_FORKS; index++) {
+        pid_t pid = fork();
+        CHECK(pid >= 0, "a child");
+        if (pid == 0) {
+            ms_reactor *own = NULL;
+            int made;
+            alarm(20);
+            made = ms_reactor_create(&own, backend, 0) == 0 && ms_reactor_destroy(own) == 0;
+            made = made && ms_reactor_poll(busy.reactor, 0) >= 0 && ms_reactor_destroy(busy.reactor) == 0;
+            /* No ordinary end: what the parent's threads held at the fork is nobody's here, which valgrind would report. */
+            if (made)
+                kill(getpid(), SIGKILL);
+            _exit(1);
+        }
+        CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "the child's loops");
+    }
+    for (index = 0; index < BUSY_THREADS; index++)
+        write_byte(busy.end[1]);
+    for (index = 0; index < BUSY_THREADS; index++)
+        pthread_join(threads[index], NULL);
+    ms_reactor_destroy(busy.reactor);
+    close_both(busy.end);
+}
+
+static void a_forked_child_that_ends_leaves_the_parents_signals_alone(int backend)
+{
+    struct got got = {0};
+    int status = 0;
+    pid_t pid;
+    ms_reactor *reactor = new_reactor(backend);
+    OK(ms_reactor_on_signal(reactor, SIGTERM, on_signal, &got, NULL));
+    pid = fork();
+    if (pid == 0)
+        _exit(ms_reactor_destroy(reactor) == 0 ? 0 : 1);
+    CHECK(waitpid(pid, &status, 0) == pid && status == 0, "the child's loop");
+    kill(getpid(), SIGTERM);
+    CHECK(ms_reactor_poll(reactor, 10000) == 1, "the parent hears its signal");
+    CHECK(got.calls == 1 && got.count == 1, "once");
+    ms_reactor_destroy(reactor);
+}
+
 int main(void)
 {
     RUN_ON_BOTH(a_signal_calls_everyone_who_asked);
@@ -191,5 +271,7 @@ int main(void)
     RUN_ON_BOTH(an_unwatched_child_is_left_to_its_parent);
     RUN_ON_BOTH(pids_that_are_no_children_are_refused_or_told_as_unknown);
     RUN_ON_BOTH(a_forked_child_may_use_the_loop_without_disturbing_its_parent);
+    RUN_ON_BOTH(a_fork_while_other_threads_wake_the_loop_hangs_no_child);
+    RUN_ON_BOTH(a_forked_child_that_ends_leaves_the_parents_signals_alone);
     return 0;
 }
