@@ -45,10 +45,8 @@ impl Ticker {
             other: OnceLock::new(),
         });
         let (theirs, engine) = (shared.clone(), engine.weak());
-        let thread = std::thread::Builder::new()
-            .name("mainspring-epochs".into())
-            .stack_size(64 * 1024)
-            .spawn(move || theirs.tick(&engine))?;
+        let builder = std::thread::Builder::new().name("mainspring-epochs".into()).stack_size(64 * 1024);
+        let thread = mainspring_reactor::spawn_without_signals(builder, move || theirs.tick(&engine))?;
         Ok(Ticker { shared, thread: thread.thread().clone() })
     }
 
