@@ -23,6 +23,7 @@ mod printable;
 pub mod protocol;
 pub mod settings;
 mod short_message;
+mod signal_mask;
 pub mod socket_path;
 mod trust;
 mod units;

@@ -85,6 +85,8 @@ enum Command {
 /// else that went wrong, otherwise the command's own.
 #[must_use]
 pub fn main() -> ExitCode {
+    // The signals by which most commands end are of use only if they get through. It cannot fail.
+    let _ = crate::signal_mask::unblock_all();
     if let Some(code) = crate::compiler::child_main(std::env::args_os()) {
         return code;
     }

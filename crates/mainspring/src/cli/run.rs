@@ -252,7 +252,6 @@ struct Signals {
 }
 
 impl Signals {
-    /// Must come before any other thread: a signal is blocked in the threads that are started after it is watched.
     fn watch(reactor: &Reactor) -> Result<Signals, Error> {
         let signals = Signals::default();
         for signal in [Signal::INT, Signal::TERM] {

@@ -217,7 +217,7 @@ fn write_out(mut bytes: &[u8]) -> io::Result<()> {
 fn wait_for_room(stdout: &impl std::os::fd::AsFd) -> io::Result<()> {
     let descriptor: BorrowedFd<'_> = stdout.as_fd();
     let mut interest = [rustix::event::PollFd::from_borrowed_fd(descriptor, rustix::event::PollFlags::OUT)];
-    rustix::event::poll(&mut interest, None)?;
+    rustix::io::retry_on_intr(|| rustix::event::poll(&mut interest, None))?;
     Ok(())
 }
 

@@ -52,6 +52,26 @@ fn sigterm_under_load_loses_no_request_that_was_accepted() {
 }
 
 #[test]
+fn a_daemon_that_was_started_with_signals_blocked_ends_by_sigterm() {
+    let mut daemon = Daemon::prepared("", &[], |command| {
+        use std::os::unix::process::CommandExt;
+        let block = || {
+            // SAFETY: all zeroes is a valid set, which is then filled; both calls are safe between fork and exec.
+            unsafe {
+                let mut all: libc::sigset_t = std::mem::zeroed();
+                libc::sigfillset(&mut all);
+                libc::pthread_sigmask(libc::SIG_SETMASK, &all, std::ptr::null_mut());
+            }
+            Ok(())
+        };
+        // SAFETY: it makes two calls that are safe between fork and exec.
+        unsafe { command.pre_exec(block) };
+    });
+    daemon.signal("TERM");
+    assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.log());
+}
+
+#[test]
 fn what_cannot_finish_is_answered_at_the_deadline() {
     let stuck = "import lib, time\nlib.serve(lambda m: time.sleep(1000))\n";
     let config = "[timeouts]\ndrain = \"200ms\"\n".to_owned()

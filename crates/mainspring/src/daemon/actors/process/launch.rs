@@ -127,19 +127,9 @@ fn prepare(command: &mut Command, limits: Vec<(Resource, Rlimit)>) {
         for (resource, limit) in &limits {
             rustix::process::setrlimit(*resource, *limit)?;
         }
-        unblock_signals()
+        // Whatever the thread that starts it blocks: a program that cannot be asked to end must be killed.
+        crate::signal_mask::unblock_all()
     };
     // SAFETY: between fork and exec this makes system calls and nothing else: it allocates nothing and takes no lock.
     unsafe { command.pre_exec(prepare) };
-}
-
-/// The loop blocks the signals that it takes in another way, and a child would inherit that: it could not even be asked to end.
-fn unblock_signals() -> io::Result<()> {
-    let mut none = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: `sigemptyset` makes the set that the next call reads; both are safe between fork and exec.
-    let failed = unsafe {
-        libc::sigemptyset(none.as_mut_ptr());
-        libc::pthread_sigmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut())
-    };
-    if failed == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(failed)) }
 }

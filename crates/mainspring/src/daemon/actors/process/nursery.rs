@@ -246,9 +246,12 @@ fn core_limit_of(pid: Pid) -> Option<Rlimit> {
 /// Waits until a process that was killed is gone, and reaps it.
 fn wait_for(pid: Pid, deadline: Instant) {
     if let Ok(pidfd) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
-        let _ = poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&left));
+        // The end of any child interrupts it.
+        let _ = rustix::io::retry_on_intr(|| {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+            poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&left))
+        });
     }
     let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
 }
