@@ -8,11 +8,11 @@ mod support;
 use mainspring_reactor::{Error, Reactor, Signal, SignalWatcher};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use support::processes::{Ended, fork};
-use support::{Log, NoteOnDrop, PATIENCE, frozen_reactor, on_each_backend, panic_of, reactor, settle};
+use support::{Log, NOW, NoteOnDrop, PATIENCE, frozen_reactor, on_each_backend, panic_of, reactor, settle};
 
 /// Signals belong to the process: one test at a time uses them.
 fn alone() -> MutexGuard<'static, ()> {
@@ -319,6 +319,32 @@ on_each_backend! {
                 reactor.poll(PATIENCE).unwrap();
                 assert_eq!(log.len(), number);
             }
+        });
+        child.join();
+    }
+
+    fn watches_and_loops_that_come_and_go_under_fire_do_no_harm(backend: Backend) {
+        let child = fork(|| {
+            set_action(Signal::USR1, &plain(libc::SIG_IGN));
+            let done = Arc::new(AtomicBool::new(false));
+            let threads = [(); 2].map(|()| {
+                let done = done.clone();
+                std::thread::spawn(move || {
+                    while !done.load(Ordering::Relaxed) {
+                        raise(Signal::USR1);
+                    }
+                })
+            });
+            for _ in 0..300 {
+                let mut reactor = reactor(backend);
+                let watcher = reactor.on_signal(Signal::USR1, |_| ()).unwrap();
+                reactor.poll(NOW).unwrap();
+                reactor.unwatch_signal(watcher);
+                reactor.on_signal(Signal::USR1, |_| ()).unwrap();
+            }
+            done.store(true, Ordering::Relaxed);
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            assert_eq!(action_of(Signal::USR1).0, libc::SIG_IGN);
         });
         child.join();
     }
