@@ -1,6 +1,7 @@
 //! The threads of one lane, and what waits for them.
 
 use super::lane::{BlockingLane, BlockingOwner};
+use crate::sys::threads;
 use crate::{Error, Result};
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -93,7 +94,7 @@ impl Workers {
             self.work.notify_one();
         } else if state.threads < self.lane.threads_max {
             let workers = self.clone();
-            spawn_deaf(&format!("mainspring-{}", self.lane.name), move || workers.work())?;
+            threads::spawn(&format!("mainspring-{}", self.lane.name), move || workers.work())?;
             state.threads += 1;
         }
         Ok(())
@@ -189,27 +190,4 @@ impl Workers {
         self.work.notify_all();
         drop(queued);
     }
-}
-
-/// Starts a thread that takes none of the process's signals: they are for threads that know what to do with them. Faults of its own it
-/// does take.
-fn spawn_deaf(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    let builder = std::thread::Builder::new().name(name.into());
-    // SAFETY: an all-zero set is a valid one; the calls only write to it.
-    let mut deaf = unsafe { std::mem::zeroed::<libc::sigset_t>() };
-    // SAFETY: as above.
-    let mut before = unsafe { std::mem::zeroed::<libc::sigset_t>() };
-    // SAFETY: the sets are valid and live for all of these calls, which only change this thread's mask.
-    unsafe {
-        libc::sigfillset(&mut deaf);
-        for fault in [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGABRT] {
-            libc::sigdelset(&mut deaf, fault);
-        }
-        libc::pthread_sigmask(libc::SIG_SETMASK, &deaf, &mut before);
-    }
-    // It inherits the mask, so there is no moment in which it could take one.
-    let spawned = builder.spawn(body);
-    // SAFETY: `before` is the mask that this thread had.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut()) };
-    spawned.map(drop)
 }
