@@ -9,6 +9,9 @@ use crate::world::{Checked, World, must};
 /// How often (in steps) the kernel's own tables are compared with each other: that takes time.
 const THOROUGH_EVERY: u64 = 8;
 
+/// After this time a client that reads nothing of far too much is closed.
+const STALLED_NS: i64 = 5_000_000_000;
+
 /// The lanes at one moment.
 pub(crate) struct Lanes {
     pub(crate) census: Census,
@@ -88,7 +91,9 @@ impl World {
         let completions_due = before.census.completions_lane.min(limits.completions_per_turn) as u64;
         must!(completions >= completions_due, "{completions} of {completions_due} Completions served");
         must!(completions <= limits.completions_per_turn as u64, "{completions} Completions in one turn");
-        must!(user == 1 || before.census.user_lane == 0, "a User message waits though it is its turn");
+        // A client that has not read what it has is held back, and may be so from this very turn on.
+        let held = before.census.user_held.max(after.census.user_held);
+        must!(user == 1 || before.census.user_lane <= held, "a User message waits though it is its turn");
         Ok(())
     }
 
@@ -189,10 +194,12 @@ impl World {
             census.dead_letter_bytes
         );
         for client in &self.clients {
+            // A client that reads is never closed for what it has not read yet.
             let unread_max = 4 * limits.egress_bytes_max + limits.line_bytes_max;
+            let stalled_ns = client.written_ns - client.moved_ns;
             must!(
-                client.unread_bytes <= unread_max,
-                "{} bytes unread by {}",
+                client.unread_bytes <= unread_max || stalled_ns < STALLED_NS,
+                "{} bytes unread by {}, which read nothing for {stalled_ns} ns",
                 client.unread_bytes,
                 client.connection
             );

@@ -13,6 +13,10 @@ pub(crate) struct Client {
     pub(crate) paused: bool,
     /// Bytes that were written to it and that it has not read.
     pub(crate) unread_bytes: usize,
+    /// When something was last written to it.
+    pub(crate) written_ns: i64,
+    /// When it last read, or had little enough to read.
+    pub(crate) moved_ns: i64,
     /// What it is owed, by the id of what it sent.
     pub(crate) debts: BTreeMap<String, Debt>,
     /// Lines whose id could not be read: each may be answered by an error that names none.
@@ -42,6 +46,8 @@ impl Client {
             peer,
             paused: false,
             unread_bytes: 0,
+            written_ns: 0,
+            moved_ns: 0,
             debts: BTreeMap::new(),
             unreadable: 0,
             has_delegates: false,

@@ -292,6 +292,10 @@ impl World {
             return Err(Violation(format!("written to {connection}, which is gone: {message:?}")));
         };
         let client = &mut self.clients[at];
+        client.written_ns = self.now.mono_ns;
+        if client.unread_bytes <= self.scenario.config.limits.egress_bytes_max {
+            client.moved_ns = self.now.mono_ns;
+        }
         client.unread_bytes += message.line().len() + 1;
         self.check_lane(message)?;
         let client = &self.clients[at];

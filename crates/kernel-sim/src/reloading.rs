@@ -109,7 +109,8 @@ impl World {
         let refused = self.kernel.reload(changes, self.now).is_err();
         must!(refused, "a bad reload of cap{capability} was not refused");
         let mut after = self.kernel.census();
-        after.system_lane = before.system_lane;
+        // The event that tells of it.
+        (after.system_lane, after.memory_bytes) = (before.system_lane, before.memory_bytes);
         must!(after == before, "a refused reload changed {before:?} to {after:?}");
         let effects = self.counts.effects;
         self.carry_out()?;

@@ -368,6 +368,7 @@ impl World {
             return Ok(());
         }
         client.unread_bytes -= bytes;
+        client.moved_ns = self.now.mono_ns;
         let connection = client.connection;
         self.kernel.written(connection, bytes, self.now);
         self.carry_out()

@@ -128,6 +128,9 @@ pub(crate) struct Actor {
     pub(crate) had: Handled,
     /// What this life called its last events.
     pub(crate) said: SaidIds,
+    pub(crate) recent_bytes: usize,
+    /// Bytes that it had when they were last counted, see [`crate::memory`].
+    pub(crate) counted_bytes: usize,
     /// How many of `recent` are at risk.
     pub(crate) at_risk: usize,
     /// Times of restarts within the window.
@@ -171,6 +174,8 @@ impl Actor {
             recent: VecDeque::new(),
             had: Handled::default(),
             said: SaidIds::default(),
+            recent_bytes: 0,
+            counted_bytes: 0,
             at_risk: 0,
             restarts: VecDeque::new(),
             since_ns: 0,
@@ -234,10 +239,13 @@ impl Actor {
 
     /// Remembers a message as a possible cause.
     pub(crate) fn remember(&mut self, message: &Envelope, at_risk: bool, recent_max: usize) {
-        if self.recent.len() >= recent_max.max(1) {
-            let oldest = self.recent.pop_front();
-            self.at_risk -= usize::from(oldest.is_some_and(|taken| taken.at_risk));
+        if self.recent.len() >= recent_max.max(1)
+            && let Some(oldest) = self.recent.pop_front()
+        {
+            self.at_risk -= usize::from(oldest.at_risk);
+            self.recent_bytes -= oldest.message.line().len();
         }
+        self.recent_bytes += message.line().len();
         self.at_risk += usize::from(at_risk);
         self.recent.push_back(Taken { message: message.clone(), at_risk });
     }

@@ -121,6 +121,7 @@ impl Kernel {
                 let outcomes = self.lanes.completions.iter();
                 outcomes.filter(|it| matches!(it, Completion::Outcome(there, _) if *there == key)).count()
             }
+            Phase::Served => self.chores.keys().filter(|there| *there == key).count(),
             Phase::Outside => self.stats_asked.iter().filter(|(_, there)| *there == key).count(),
         };
         let id = request.message.id();

@@ -81,8 +81,9 @@ pub struct Limits {
     pub duplicates_max: usize,
     /// Requests that cause each other in a chain. Beyond: refused (508).
     pub chain_max: u32,
-    /// Bytes handed out to one connection and not yet written. Beyond: reading from it pauses and events wait in its
-    /// queue; at four times this the connection is closed.
+    /// Bytes handed out to one connection and not yet written. Beyond: reading from it pauses, what it asked waits in its
+    /// lane, and events wait in its queue, until it has read half. What was under way is kept for it: a client that reads
+    /// is never closed. One that has four times this and has read nothing for 5 seconds is.
     pub egress_bytes_max: usize,
     /// Events that wait for one slow subscriber. Beyond: the oldest are dropped (counted and told) or it is closed.
     pub subscriber_events_max: usize,
@@ -118,6 +119,11 @@ pub struct Limits {
     pub dead_letter_bytes_max: usize,
     /// Bytes of the history that `Sys.Trace` reads. Beyond: the older half is forgotten. 0: none is kept.
     pub history_bytes_max: usize,
+    /// Bytes that clients and actors make the daemon hold in all, by its own account: unwritten and waiting messages,
+    /// begun lines, remembered answers, dead letters, schedules, history. Beyond: whoever has most loses the events that
+    /// wait for it, is told and closed, or (a mailbox) has its newest messages refused (503). 0: half of what the control
+    /// group or the machine has.
+    pub memory_bytes_max: usize,
     /// Events that an actor took and that are remembered as possible causes of what it says.
     pub recent_events_max: usize,
     /// System signals handled per turn.
@@ -156,6 +162,7 @@ impl Default for Limits {
             dead_letters_max: 1024,
             dead_letter_bytes_max: 16 << 20,
             history_bytes_max: 4 << 20,
+            memory_bytes_max: 0,
             recent_events_max: 64,
             system_per_turn: 256,
             completions_per_turn: 256,

@@ -2,10 +2,19 @@
 
 use crate::effect::{CloseReason, Effect};
 use crate::ids::{ConnectionId, Now, Source};
-use crate::kernel::Kernel;
-use crate::lanes::Sender;
+use crate::kernel::{Kernel, Life, MS};
+use crate::lanes::{Hold, Sender};
+use crate::work::BYTES_PER_WORK;
 use mainspring_message::{Envelope, Kind};
 use std::collections::VecDeque;
+use std::num::NonZeroU32;
+
+/// How long a client that has far more than it should to read may take none of it before it is closed.
+const STALLED_NS: i64 = 5_000 * MS;
+
+/// An answer of so many bytes or more is large: only so many of them are under way for one client that it could be given
+/// all of them.
+const LARGE_BYTES_MIN: usize = 64 << 10;
 
 /// What happens to a subscriber that does not keep up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
@@ -32,7 +41,12 @@ pub(crate) struct Connection {
     pub(crate) owed: usize,
     /// Bytes handed out and not yet written.
     pub(crate) egress_bytes: usize,
-    egress_paused: bool,
+    /// Nothing more is read from it or served to it until it has read.
+    pub(crate) egress_paused: bool,
+    /// How large its answers are of late, while there are large ones among them.
+    large_bytes: usize,
+    /// While it is paused: when it last took something, or was paused.
+    moved_ns: i64,
     /// Whether the daemon was told to stop reading.
     reading_paused: bool,
     /// The patterns it subscribed to.
@@ -40,7 +54,7 @@ pub(crate) struct Connection {
     pub(crate) slow_policy: SlowPolicy,
     /// Events that wait until it has read what it has.
     pub(crate) events: VecDeque<Envelope>,
-    events_bytes: usize,
+    pub(crate) events_bytes: usize,
     /// Events that it lost and has not been told of.
     events_lost: u64,
 }
@@ -70,6 +84,8 @@ impl Kernel {
             owed: 0,
             egress_bytes: 0,
             egress_paused: false,
+            large_bytes: 0,
+            moved_ns: 0,
             reading_paused: false,
             patterns: Vec::new(),
             slow_policy: SlowPolicy::default(),
@@ -95,6 +111,8 @@ impl Kernel {
             self.subscribers.remove(pattern, connection);
         }
         self.egress_bytes -= gone.egress_bytes;
+        self.waiting_events -= gone.events.len();
+        self.waiting_event_bytes -= gone.events_bytes;
         self.lanes.close(gone.queue);
         let peer = self.peers.get_mut(gone.peer);
         peer.connections -= 1;
@@ -152,24 +170,78 @@ impl Kernel {
         debts: usize,
         now: Now,
     ) -> Result<(), Envelope> {
-        let limit = self.config.limits.egress_bytes_max;
         let Some(state) = self.connections.get_mut(&connection) else { return Err(message) };
         state.owed = state.owed.saturating_sub(debts);
         let bytes = message.line().len() + 1;
         state.egress_bytes += bytes;
+        let is_full = state.egress_bytes > self.config.limits.egress_bytes_max;
+        let is_large = bytes >= LARGE_BYTES_MIN || state.large_bytes > 0;
         self.egress_bytes += bytes;
-        let (held, too_slow) = (state.egress_bytes > limit, state.egress_bytes > limit.saturating_mul(4));
-        let newly_held = held && !state.egress_paused;
-        state.egress_paused |= held;
+        self.work += bytes as u64 / BYTES_PER_WORK;
         self.counters.lines_out += 1;
         self.effects.push(Effect::Write { connection, message });
-        if newly_held {
-            self.update_reading(connection);
+        if is_large && debts > 0 {
+            self.note_large_answer(connection, bytes);
         }
-        if too_slow {
-            self.evict(connection, CloseReason::SlowReader, now);
+        if is_full {
+            self.hold_back(connection, now);
         }
         Ok(())
+    }
+
+    /// A client that gets large answers was given an answer of so many bytes.
+    #[cold]
+    fn note_large_answer(&mut self, connection: ConnectionId, bytes: usize) {
+        let limit = self.config.limits.egress_bytes_max;
+        let Some(state) = self.connections.get_mut(&connection) else { return };
+        // Small ones have it forgotten after a while.
+        state.large_bytes = bytes.max(state.large_bytes - state.large_bytes / 8);
+        if state.large_bytes < LARGE_BYTES_MIN {
+            state.large_bytes = 0;
+        }
+        let window = limit.checked_div(state.large_bytes).map(|count| count.clamp(1, 1 << 20) as u32);
+        let queue = state.queue;
+        self.lanes.queue_mut(queue).window = window.and_then(NonZeroU32::new);
+        self.mind_window(queue);
+    }
+
+    /// Serves a client that gets large answers while few enough of its requests are under way.
+    #[cold]
+    pub(crate) fn mind_window(&mut self, queue: u32) {
+        let it = self.lanes.queue(queue);
+        let Sender::Connection(connection) = it.sender else { return };
+        let Some(state) = self.connections.get(&connection) else { return };
+        let under_way = state.owed.saturating_sub(it.len());
+        if it.window.is_some_and(|window| under_way >= window.get() as usize) {
+            self.lanes.hold(queue, Hold::Window);
+        } else {
+            self.lanes.release(queue, Hold::Window);
+        }
+    }
+
+    /// A client has not read what it has: nothing more is read from it or served to it until it has. What comes all the
+    /// same, because it was under way, is kept for it while it reads.
+    #[cold]
+    fn hold_back(&mut self, connection: ConnectionId, now: Now) {
+        let limit = self.config.limits.egress_bytes_max;
+        let Some(state) = self.connections.get_mut(&connection) else { return };
+        if !state.egress_paused {
+            state.egress_paused = true;
+            state.moved_ns = now.mono_ns;
+            if self.life != Life::Flushing {
+                self.lanes.hold(state.queue, Hold::Egress);
+            }
+            return self.update_reading(connection);
+        }
+        let is_stalled = now.mono_ns.saturating_sub(state.moved_ns) >= STALLED_NS;
+        if is_stalled && state.egress_bytes > limit.saturating_mul(4) {
+            self.evict(connection, CloseReason::SlowReader, now);
+        }
+    }
+
+    /// Whether a client has so much to read that nothing is served to it for now.
+    pub(crate) fn is_full(&self, connection: ConnectionId) -> bool {
+        self.connections.get(&connection).is_some_and(|client| client.egress_paused)
     }
 
     /// `bytes` of the lines handed out by [`Effect::Write`] (each line plus one for its break) have left.
@@ -180,9 +252,13 @@ impl Kernel {
         state.egress_bytes -= bytes;
         self.egress_bytes -= bytes;
         let events_wait = !state.events.is_empty() || state.events_lost > 0;
-        if state.egress_paused && state.egress_bytes <= limit / 2 {
-            state.egress_paused = false;
-            self.update_reading(connection);
+        if state.egress_paused {
+            state.moved_ns = now.mono_ns;
+            if state.egress_bytes <= limit / 2 {
+                state.egress_paused = false;
+                self.lanes.release(state.queue, Hold::Egress);
+                self.update_reading(connection);
+            }
         }
         if events_wait {
             self.flush_events(connection, now);
@@ -216,8 +292,11 @@ impl Kernel {
             let _ = self.write(connection, event.clone(), now);
             return;
         }
-        state.events_bytes += event.line().len();
+        let bytes = event.line().len();
+        state.events_bytes += bytes;
         state.events.push_back(event.clone());
+        self.waiting_events += 1;
+        self.waiting_event_bytes += bytes;
         let over = |state: &Connection| {
             state.events.len() > limits.subscriber_events_max
                 || state.events_bytes > limits.subscriber_bytes_max
@@ -228,10 +307,23 @@ impl Kernel {
         }
         while over(state) {
             let Some(lost) = state.events.pop_front() else { break };
-            state.events_bytes -= lost.line().len();
+            let bytes = lost.line().len();
+            state.events_bytes -= bytes;
             state.events_lost += 1;
+            self.waiting_events -= 1;
+            self.waiting_event_bytes -= bytes;
             self.counters.events_dropped += 1;
         }
+    }
+
+    /// Drops the events that wait for a subscriber; it is told how many when it reads.
+    pub(crate) fn drop_waiting_events(&mut self, connection: ConnectionId) {
+        let Some(state) = self.connections.get_mut(&connection) else { return };
+        let lost = std::mem::take(&mut state.events).len();
+        self.waiting_events -= lost;
+        self.waiting_event_bytes -= std::mem::take(&mut state.events_bytes);
+        state.events_lost += lost as u64;
+        self.counters.events_dropped += lost as u64;
     }
 
     /// Writes waiting events for as long as there is room, first telling how many were lost.
@@ -256,14 +348,12 @@ impl Kernel {
                 continue;
             }
             let Some(event) = state.events.pop_front() else { return };
-            state.events_bytes -= event.line().len();
+            let bytes = event.line().len();
+            state.events_bytes -= bytes;
+            self.waiting_events -= 1;
+            self.waiting_event_bytes -= bytes;
             self.counters.events_delivered += 1;
             let _ = self.write(connection, event, now);
         }
-    }
-
-    /// Events that wait for slow subscribers.
-    pub(crate) fn waiting_events(&self) -> usize {
-        self.connections.values().map(|connection| connection.events.len()).sum()
     }
 }

@@ -56,6 +56,8 @@ counters! {
     events_dropped => "eventsDropped",
     /// The loop's own events that were dropped because the System lane was full.
     signals_dropped => "signalsDropped",
+    /// Clients closed, subscribers robbed of waiting events and mailboxes emptied because the memory was used up.
+    shed => "shed",
     /// Messages delivered to actors.
     deliveries => "deliveries",
     /// Lines written to clients.

@@ -2,6 +2,7 @@
 
 use mainspring_message::Envelope;
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
 
 /// The longest reason, in bytes: reasons quote what actors said.
 const REASON_BYTES_MAX: usize = 1024;
@@ -48,10 +49,22 @@ struct Account {
     bytes: usize,
 }
 
+impl Account {
+    /// Where the letter of that number is: they are in order.
+    fn place(&self, number: u64) -> Option<usize> {
+        self.letters.binary_search_by_key(&number, |letter| letter.number).ok()
+    }
+
+    fn get(&self, number: u64) -> Option<&DeadLetter> {
+        self.letters.get(self.place(number)?)
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct DeadLetters {
     by_owner: BTreeMap<Owner, Account>,
-    len: usize,
+    /// Whose each of them is, oldest first.
+    owners: BTreeMap<u64, Owner>,
     bytes: usize,
     last_number: u64,
     /// Letters that made room for newer ones.
@@ -70,12 +83,12 @@ impl DeadLetters {
         self.last_number += 1;
         letter.number = self.last_number;
         let bytes = letter.bytes();
-        self.len += 1;
+        self.owners.insert(letter.number, owner);
         self.bytes += bytes;
         let account = self.by_owner.entry(owner).or_default();
         account.bytes += bytes;
         account.letters.push_back(letter);
-        while self.len > letters_max {
+        while self.len() > letters_max {
             self.drop_oldest_of_the_first_by(|account| account.letters.len());
         }
         while self.bytes > bytes_max {
@@ -95,46 +108,40 @@ impl DeadLetters {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.owners.len()
     }
 
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// All letters, oldest first.
-    pub(crate) fn in_order(&self) -> Vec<&DeadLetter> {
-        let mut all: Vec<&DeadLetter> = self.letters().collect();
-        all.sort_by_key(|letter| letter.number);
-        all
+    /// The letters with higher numbers, oldest first.
+    pub(crate) fn after(&self, number: u64) -> impl Iterator<Item = &DeadLetter> {
+        let later = self.owners.range((Bound::Excluded(number), Bound::Unbounded));
+        later.filter_map(|(number, owner)| self.by_owner.get(owner)?.get(*number))
     }
 
     pub(crate) fn get(&self, number: u64) -> Option<&DeadLetter> {
-        self.letters().find(|letter| letter.number == number)
-    }
-
-    fn letters(&self) -> impl Iterator<Item = &DeadLetter> {
-        self.by_owner.values().flat_map(|account| &account.letters)
+        self.by_owner.get(self.owners.get(&number)?)?.get(number)
     }
 
     pub(crate) fn take(&mut self, number: u64) -> Option<DeadLetter> {
-        for account in self.by_owner.values_mut() {
-            if let Some(at) = account.letters.iter().position(|letter| letter.number == number) {
-                let letter = account.letters.remove(at)?;
-                account.bytes -= letter.bytes();
-                self.len -= 1;
-                self.bytes -= letter.bytes();
-                self.by_owner.retain(|_, account| !account.letters.is_empty());
-                return Some(letter);
-            }
+        let owner = self.owners.remove(&number)?;
+        let account = self.by_owner.get_mut(&owner)?;
+        let at = account.place(number)?;
+        let letter = account.letters.remove(at)?;
+        account.bytes -= letter.bytes();
+        self.bytes -= letter.bytes();
+        if account.letters.is_empty() {
+            self.by_owner.remove(&owner);
         }
-        None
+        Some(letter)
     }
 
     pub(crate) fn clear(&mut self) -> usize {
-        let dropped = self.len;
+        let dropped = self.len();
         self.by_owner.clear();
-        self.len = 0;
+        self.owners.clear();
         self.bytes = 0;
         dropped
     }
@@ -153,7 +160,7 @@ mod tests {
     }
 
     fn ids(dead: &DeadLetters) -> Vec<&str> {
-        dead.in_order().iter().map(|letter| letter.message.id()).collect()
+        dead.after(0).map(|letter| letter.message.id()).collect()
     }
 
     #[test]
@@ -165,7 +172,7 @@ mod tests {
         }
         assert_eq!(ids(&dead), ["0", "7", "8", "9"]);
         assert_eq!((dead.len(), dead.dropped), (4, 6));
-        assert_eq!(dead.bytes(), dead.letters().map(DeadLetter::bytes).sum::<usize>());
+        assert_eq!(dead.bytes(), dead.after(0).map(DeadLetter::bytes).sum::<usize>());
     }
 
     #[test]

@@ -4,26 +4,44 @@ use crate::actors::{ActorState, Mail};
 use crate::dead_letters::Owner;
 use crate::effect::Effect;
 use crate::history::Audience;
-use crate::ids::{ActorRef, Now};
+use crate::ids::{ActorRef, ConnectionId, Now};
 use crate::ingest::is_reserved;
 use crate::kernel::{Kernel, Life};
 use crate::requests::{Phase, RequestKey};
 use crate::routes::Handler;
+use crate::work;
 use mainspring_message::{Envelope, Failure};
 
 /// Up to so many requests in an actor's hands, looking at each is faster than a hash table.
 const HANDS_SCANNED_MAX: usize = 8;
 
+/// An event that is told to more clients than one turn should tell it to.
+#[derive(Debug, Default)]
+pub(crate) struct FanOut {
+    event: Option<Envelope>,
+    /// Everyone who wants it; kept for its room.
+    clients: Vec<ConnectionId>,
+    /// How many of them were told.
+    told: usize,
+}
+
+impl FanOut {
+    /// Whether there are some who have not been told yet.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.event.is_some()
+    }
+}
+
 impl Kernel {
-    /// Routes one request from the User lane.
-    pub(crate) fn dispatch(&mut self, key: RequestKey, now: Now) {
+    /// Routes one request from the User lane, which came from this queue unless that is gone.
+    pub(crate) fn dispatch(&mut self, key: RequestKey, queue: Option<u32>, now: Now) {
         // It may have timed out in the lane.
         if self.requests.get(key).is_none() {
             return;
         }
         match self.requests.entry(key.slot()).handler {
             Handler::Capability(capability) => self.post(capability, key, now),
-            Handler::Builtin(builtin) => self.serve_builtin(builtin, key, now),
+            Handler::Builtin(builtin) => self.serve_builtin(builtin, key, queue, now),
         }
     }
 
@@ -82,18 +100,37 @@ impl Kernel {
                 }
             }
         }
-        let mut clients = std::mem::take(&mut self.fan_out);
+        let mut clients = std::mem::take(&mut self.fan_out.clients);
         self.subscribers.of(event.type_name(), &mut clients);
         heard |= !clients.is_empty();
-        for connection in &clients {
-            self.write_event(*connection, event, now);
-        }
         let to = Audience::Subscribers { capabilities: reached, clients: clients.len() as u32 };
-        self.fan_out = clients;
+        self.fan_out = FanOut { event: None, clients, told: 0 };
+        self.tell_some(event, now);
         if !heard && !is_reserved(event.type_name()) {
             self.counters.events_unheard += 1;
         }
         to
+    }
+
+    /// Tells an event to the next of those who want it; remembers it if there are more.
+    fn tell_some(&mut self, event: &Envelope, now: Now) {
+        let mut fan_out = std::mem::take(&mut self.fan_out);
+        let end = fan_out.clients.len().min(fan_out.told + work::FAN_OUT_MAX);
+        for connection in &fan_out.clients[fan_out.told..end] {
+            self.write_event(*connection, event, now);
+        }
+        self.work += (end - fan_out.told) as u64 * work::COMPLETION;
+        fan_out.told = end;
+        fan_out.event = (end < fan_out.clients.len()).then(|| event.clone());
+        self.fan_out = fan_out;
+    }
+
+    /// Goes on telling an event; true if everyone has been told.
+    pub(crate) fn go_on_telling(&mut self, now: Now) -> bool {
+        if let Some(event) = self.fan_out.event.take() {
+            self.tell_some(&event, now);
+        }
+        !self.fan_out.is_under_way()
     }
 
     /// Puts an event into a mailbox; false if it became a dead letter instead.
@@ -186,6 +223,7 @@ impl Kernel {
         actor.mail_len -= 1;
         actor.mail_bytes -= live.message.line().len();
         self.counters.deliveries += 1;
+        self.work += live.message.line().len() as u64 / work::BYTES_PER_WORK;
         let message = live.message.clone();
         self.effects.push(Effect::Deliver { actor: actor.reference(capability), message });
     }

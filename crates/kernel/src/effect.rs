@@ -118,6 +118,7 @@ impl std::fmt::Display for CloseReason {
             CloseReason::BadLines => "too many of its lines in a row were no messages",
             CloseReason::SlowReader => "it does not read its answers",
             CloseReason::SlowSubscriber => "it does not keep up with its events",
+            CloseReason::Memory => "the memory is used up, and it has most of it",
             CloseReason::Shutdown => "the loop is shutting down",
         })
     }
@@ -130,10 +131,12 @@ pub enum CloseReason {
     Full,
     /// Too many bad lines in a row.
     BadLines,
-    /// It does not read what it asked for.
+    /// It has far more to read than it should, and has read none of it for a while.
     SlowReader,
     /// It does not keep up with the events it subscribed to, and chose to be closed.
     SlowSubscriber,
+    /// All that may be held is held, and this connection has most of it.
+    Memory,
     /// The loop is shutting down.
     Shutdown,
 }

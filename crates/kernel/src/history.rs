@@ -62,6 +62,8 @@ pub(crate) struct Record<'a> {
 pub(crate) struct History {
     older: Vec<u8>,
     newer: Vec<u8>,
+    /// Where the older buffer begins, in bytes since the start: a place in the history that stays what it is.
+    begins: u64,
     /// What each of them may hold.
     bytes_max: usize,
 }
@@ -95,6 +97,7 @@ impl History {
             return;
         }
         if self.newer.len() + bytes > self.bytes_max {
+            self.begins += self.older.len() as u64;
             std::mem::swap(&mut self.older, &mut self.newer);
             self.newer.clear();
         }
@@ -110,9 +113,26 @@ impl History {
         }
     }
 
-    /// All records, in the order in which they ended.
-    pub(crate) fn records(&self) -> impl Iterator<Item = Record<'_>> {
-        Records { rest: &self.older }.chain(Records { rest: &self.newer })
+    /// The place of the oldest record that is remembered.
+    pub(crate) fn begin(&self) -> u64 {
+        self.begins
+    }
+
+    /// The place behind the newest record.
+    pub(crate) fn end(&self) -> u64 {
+        self.begins + self.bytes() as u64
+    }
+
+    /// The record at a place, and the place of the next one. Nothing at the end, or if it is forgotten.
+    pub(crate) fn at(&self, place: u64) -> Option<(Record<'_>, u64)> {
+        let at = usize::try_from(place.checked_sub(self.begins)?).ok()?;
+        let bytes = match at.checked_sub(self.older.len()) {
+            None => self.older.get(at..)?,
+            Some(at) => self.newer.get(at..)?,
+        };
+        let mut records = Records { rest: bytes };
+        let record = records.next()?;
+        Some((record, place + (bytes.len() - records.rest.len()) as u64))
     }
 
     /// What it holds.
@@ -209,6 +229,17 @@ impl<'a> Iterator for Records<'a> {
 mod tests {
     use super::*;
 
+    /// All records, in the order in which they ended.
+    fn records(history: &History) -> Vec<Record<'_>> {
+        let mut place = history.begin();
+        let next = || {
+            let (record, next) = history.at(place)?;
+            place = next;
+            Some(record)
+        };
+        std::iter::from_fn(next).collect()
+    }
+
     fn record(id: &str) -> Record<'_> {
         Record {
             kind: Kind::Query,
@@ -241,7 +272,7 @@ mod tests {
         for it in [record("r"), event, by_the_loop] {
             history.push(&it);
         }
-        assert_eq!(history.records().collect::<Vec<_>>(), [record("r"), event, by_the_loop]);
+        assert_eq!(records(&history), [record("r"), event, by_the_loop]);
     }
 
     #[test]
@@ -251,10 +282,32 @@ mod tests {
             history.push(&record(&format!("id-{number:04}")));
             assert!(history.bytes() <= 1000);
         }
-        let kept: Vec<String> = history.records().map(|record| record.id.to_owned()).collect();
+        let kept: Vec<String> = records(&history).iter().map(|record| record.id.to_owned()).collect();
         assert!(kept.len() >= 6 && kept.is_sorted(), "{kept:?}");
         assert_eq!(kept.last().unwrap(), "id-0999");
         assert_eq!((history.older.capacity(), history.newer.capacity()), (500, 500));
+    }
+
+    #[test]
+    fn a_place_stays_what_it_is_until_its_record_is_forgotten() {
+        let mut history = History::new(1000);
+        let mut places = Vec::new();
+        for number in 0..50 {
+            places.push(history.end());
+            history.push(&record(&format!("id-{number:04}")));
+        }
+        let mut there = 0;
+        for (number, place) in places.iter().enumerate() {
+            match history.at(*place) {
+                Some((found, _)) => {
+                    assert_eq!(found.id, format!("id-{number:04}"));
+                    there += 1;
+                }
+                None => assert!(*place < history.begin()),
+            }
+        }
+        assert_eq!(there, records(&history).len());
+        assert!(history.at(history.end()).is_none());
     }
 
     #[test]
@@ -262,9 +315,9 @@ mod tests {
         let mut history = History::new(300);
         history.push(&record("a"));
         history.push(&record(&"long".repeat(100)));
-        assert_eq!(history.records().count(), 1);
+        assert_eq!(records(&history).len(), 1);
         let mut off = History::new(0);
         off.push(&record("a"));
-        assert_eq!((off.is_on(), off.records().count()), (false, 0));
+        assert_eq!((off.is_on(), records(&off).len()), (false, 0));
     }
 }

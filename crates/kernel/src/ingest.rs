@@ -180,6 +180,10 @@ impl Kernel {
     ) {
         let origin = Origin::Connection(connection);
         match self.examine(&message, &origin, peer, queue, None, now) {
+            // A client that has not read what it has gets even an answer that is there when it has read.
+            Ok(Examined::Known(Admission::Answered(_))) if self.is_full(connection) => {
+                self.defer_repetition(connection, queue, message, now);
+            }
             Ok(Examined::Known(Admission::Answered(answer))) => {
                 let _ = self.answer(connection, answer, now);
             }
@@ -193,6 +197,29 @@ impl Kernel {
                 self.refuse(connection, &message, refusal, now);
             }
         }
+    }
+
+    /// Has a repetition wait in its lane.
+    #[cold]
+    fn defer_repetition(&mut self, connection: ConnectionId, queue: u32, message: Envelope, now: Now) {
+        match self.check_lane(queue) {
+            Ok(()) => {
+                let bytes = message.line().len();
+                self.enqueue(queue, Item::Repetition(message), bytes);
+            }
+            Err(refusal) => {
+                self.settle_debt(connection);
+                self.refuse(connection, &message, refusal, now);
+            }
+        }
+    }
+
+    /// A repetition has waited in its lane: it is answered, or it is new by now.
+    #[cold]
+    pub(crate) fn ingest_again(&mut self, connection: ConnectionId, message: Envelope, now: Now) {
+        let Some(client) = self.connections.get(&connection) else { return };
+        let place = (client.peer, client.queue, client.share);
+        self.ingest_request(connection, place, message, now);
     }
 
     /// Lets a request in, unless it is refused or known.
@@ -422,6 +449,9 @@ impl Kernel {
         if it.paused && it.len() <= limits.lane_messages_max / 2 && it.bytes() <= limits.lane_bytes_max / 2 {
             it.paused = false;
             self.tell_paused(queue);
+        }
+        if self.lanes.queue(queue).window.is_some() {
+            self.mind_window(queue);
         }
     }
 

@@ -2,21 +2,26 @@
 
 use crate::actors::Actor;
 use crate::boot::BootState;
+use crate::builtins::Chores;
 use crate::config::{Config, Mode};
 use crate::connections::Connection;
 use crate::counters::Counters;
 use crate::dead_letters::DeadLetters;
+use crate::dispatch::FanOut;
 use crate::effect::Effect;
 use crate::history::{Author, History};
 use crate::ids::{ConnectionId, FreshIds, Now};
 use crate::lanes::{Completion, Item, Lanes, Sender, Signal};
+use crate::memory::{self, MemoryAccount};
 use crate::peers::Peers;
 use crate::requests::{RequestKey, Requests};
 use crate::routes::Routes;
 use crate::schedules::Schedules;
 use crate::subscribers::Subscribers;
 use crate::wheel::Wheel;
+use crate::work;
 use hashbrown::HashMap;
+use std::collections::VecDeque;
 
 /// Nanoseconds in a millisecond.
 pub(crate) const MS: i64 = 1_000_000;
@@ -51,6 +56,15 @@ pub struct Kernel {
     pub(crate) counters: Counters,
     /// Bytes handed out to connections and not yet written.
     pub(crate) egress_bytes: usize,
+    /// Events that wait for slow subscribers, and their bytes, each as often as it waits.
+    pub(crate) waiting_events: usize,
+    pub(crate) waiting_event_bytes: usize,
+    /// What is held, and what is held elsewhere on behalf of clients and actors.
+    pub(crate) memory: MemoryAccount,
+    /// The work that was done, see [`crate::work`].
+    pub(crate) work: u64,
+    /// Built-ins that work in slices.
+    pub(crate) chores: Chores,
     /// The queue of dead letters put back in the User lane.
     pub(crate) loop_queue: u32,
     /// `Sys.Stats` requests that wait for the floors below.
@@ -60,7 +74,10 @@ pub struct Kernel {
     pub(crate) fresh_ids: FreshIds,
     pub(crate) scratch: String,
     pub(crate) data_scratch: String,
-    pub(crate) fan_out: Vec<ConnectionId>,
+    /// The event that is being told to many subscribers.
+    pub(crate) fan_out: FanOut,
+    /// Requests that are still to be answered because the drain took too long.
+    pub(crate) giving_up: Option<VecDeque<RequestKey>>,
 }
 
 /// The stages of the loop's life.
@@ -138,13 +155,19 @@ impl Kernel {
             dead: DeadLetters::default(),
             counters: Counters::default(),
             egress_bytes: 0,
+            waiting_events: 0,
+            waiting_event_bytes: 0,
+            memory: MemoryAccount::default(),
+            work: 0,
+            chores: Chores::default(),
             stats_asked: Vec::new(),
             stats_ticket: 1,
             hasher: foldhash::fast::FixedState::with_seed(nonce),
             fresh_ids: FreshIds::new(nonce),
             scratch: String::new(),
             data_scratch: String::new(),
-            fan_out: Vec::new(),
+            fan_out: FanOut::default(),
+            giving_up: None,
         }
     }
 
@@ -172,17 +195,47 @@ impl Kernel {
         &self.counters
     }
 
-    /// Runs one turn: due timers, then the System lane, then Completions (both up to a bound), then one User message.
+    /// The work that was done so far. One unit is about a nanosecond of a usual machine; whoever bounds the time that the
+    /// kernel takes need not look at the clock before some ten thousand more are done.
+    pub fn work(&self) -> u64 {
+        self.work
+    }
+
+    /// Whether the next turn will do something that takes much longer than most: what was handed out before should have
+    /// left by then.
+    pub fn is_next_heavy(&self) -> bool {
+        self.is_slice_next() || self.lanes.is_next_large()
+    }
+
+    /// Runs one turn: due timers, then the System lane, then Completions (both up to a bound), then one User message. What
+    /// can be a lot of work is cut into slices of counted work and goes on in the next turn.
     pub fn turn(&mut self, now: Now) -> Turn {
         if self.life == Life::Ended {
             return Turn::Ended;
         }
         self.counters.turns += 1;
+        let work_before = self.work;
+        self.work += work::TURN;
         self.fire_timers(now);
-        self.drain_system(now);
+        if !self.fan_out.is_under_way() || self.go_on_telling(now) {
+            self.drain_system(now);
+        }
         self.drain_completions(now);
-        if self.life != Life::Booting {
+        // What is told to many is told to all of them before anything else is, so that nobody hears two events in another
+        // order than the others.
+        if self.life != Life::Booting && !self.fan_out.is_under_way() {
             self.serve_user(now);
+        }
+        if !self.chores.is_empty() {
+            self.work_on_chores(now);
+        }
+        if self.giving_up.is_some() {
+            self.answer_some_of_the_rest(now);
+        }
+        if self.counters.turns.is_multiple_of(memory::TURNS_BETWEEN_LOOKS)
+            || self.work - work_before >= work::SLICE_MAX
+        {
+            self.look_at_memory(now);
         }
         self.advance_retirements(now);
         self.advance_life(now);
@@ -192,12 +245,18 @@ impl Kernel {
         let due = self.wheel.next_deadline().is_some_and(|deadline| deadline <= now.mono_ns);
         let blocked =
             self.life == Life::Booting && self.lanes.system.is_empty() && self.lanes.completions.is_empty();
-        if due || (!self.lanes.is_empty() && !blocked) { Turn::More } else { Turn::Idle }
+        let goes_on = self.fan_out.is_under_way() || !self.chores.is_empty() || self.giving_up.is_some();
+        if due || goes_on || (self.lanes.is_ready() && !blocked) { Turn::More } else { Turn::Idle }
     }
 
     fn fire_timers(&mut self, now: Now) {
+        let until = self.work + work::PART_MAX;
         for _ in 0..self.config.limits.timers_per_turn.max(1) {
+            if self.work >= until {
+                return;
+            }
             let Some((_, job)) = self.wheel.pop_due(now.mono_ns) else { return };
+            self.work += work::TIMER;
             match job {
                 Job::Timeout(key) => self.lanes.completions.push_back(Completion::Timeout(key)),
                 Job::Retry(key) => self.retry(key, now),
@@ -215,7 +274,11 @@ impl Kernel {
     }
 
     fn drain_system(&mut self, now: Now) {
+        let until = self.work + work::PART_MAX;
         for _ in 0..self.config.limits.system_per_turn.max(1) {
+            if self.work >= until || self.fan_out.is_under_way() {
+                return;
+            }
             match self.lanes.pop_signal() {
                 Some(Signal::Fault { capability, incarnation, failure, reason }) => {
                     self.handle_fault(capability, incarnation, failure, &reason, now);
@@ -231,12 +294,21 @@ impl Kernel {
     }
 
     fn drain_completions(&mut self, now: Now) {
+        let until = self.work + work::PART_MAX;
         for _ in 0..self.config.limits.completions_per_turn.max(1) {
+            if self.work >= until {
+                return;
+            }
             match self.lanes.completions.pop_front() {
-                Some(Completion::Outcome(key, answer)) => self.complete(key, answer, now),
+                Some(Completion::Outcome(key, answer)) => {
+                    // Whoever made it has worked for it, whether or not somebody is there to take it.
+                    self.work += answer.line().len() as u64 / work::BYTES_PER_WORK;
+                    self.complete(key, answer, now);
+                }
                 Some(Completion::Timeout(key)) => self.time_out(key, now),
                 None => return,
             }
+            self.work += work::COMPLETION;
             self.counters.completions_served += 1;
         }
     }
@@ -248,7 +320,12 @@ impl Kernel {
             self.relieve(queue);
         }
         match item {
-            Item::Request(key) => self.dispatch(key, now),
+            Item::Request(key) => self.dispatch(key, queue, now),
+            Item::Repetition(message) => {
+                if let Sender::Connection(connection) = sender {
+                    self.ingest_again(connection, message, now);
+                }
+            }
             Item::Event(event) => {
                 let to = self.publish(&event, now);
                 let from = match sender {
@@ -269,6 +346,7 @@ impl Kernel {
             && self.schedules.is_empty()
             && self.egress_bytes == 0
             && self.lanes.is_empty()
+            && !self.fan_out.is_under_way()
     }
 
     pub(crate) fn is_ending(&self) -> bool {

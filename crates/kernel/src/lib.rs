@@ -84,6 +84,7 @@ mod lanes;
 mod last_words;
 mod latency;
 mod manifest;
+mod memory;
 mod outputs;
 mod peers;
 mod reload;
@@ -98,6 +99,7 @@ mod succession;
 mod supervise;
 pub mod wheel;
 mod window;
+mod work;
 
 pub use audit::Audit;
 pub use builtins::Census;

@@ -280,7 +280,7 @@ impl Kernel {
         self.check_lane(queue).map_err(|refusal| format!("a flood: {}", refusal.text))?;
         let admission = match self.find_deadlock(&message, cause) {
             Some(refusal) => Err(refusal),
-            None if self.life == Life::Flushing => {
+            None if self.life == Life::Flushing || self.giving_up.is_some() => {
                 Err(Refusal::new(Failure::ShuttingDown, "the loop is shutting down"))
             }
             None => {

@@ -91,6 +91,8 @@ pub(crate) enum Phase {
     Answering,
     /// With the floors below (`Sys.Stats`).
     Outside,
+    /// A built-in works on it, in slices.
+    Served,
 }
 
 /// An unfinished request.
@@ -785,6 +787,17 @@ impl Requests {
             return Ok(());
         }
         Err(format!("shares hold {requests} requests and {bytes} bytes, their peer {own:?}"))
+    }
+
+    /// How many slots there are.
+    pub(crate) fn slots(&self) -> u32 {
+        self.entries.len() as u32
+    }
+
+    /// The unfinished request at a slot.
+    pub(crate) fn live_at(&self, slot: u32) -> Option<RequestKey> {
+        let entry = self.entries.get(slot as usize)?;
+        matches!(entry.state, State::Live(_)).then(|| RequestKey::new(slot, entry.generation))
     }
 
     /// All unfinished requests, in the order of their slots.

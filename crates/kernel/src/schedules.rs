@@ -1,18 +1,20 @@
 //! Messages for later: `Timer.Schedule`, `Timer.Cancel`, `Timer.List`.
 
-use crate::builtins::{Answer, Caller, Whole, read};
+use crate::builtins::{Answer, Caller, Slice, Whole, append, read};
 use crate::ids::Now;
 use crate::ingest::{Applicant, Refusal, is_reserved};
 use crate::kernel::{Job, Kernel, MS, ns};
 use crate::lanes::{Item, Sender};
 use crate::requests::{Delegate, Origin, Recipient};
 use crate::wheel::{TimerKey, deadline_after};
+use crate::work;
 use mainspring_message::{Draft, Envelope, Failure, Json, Kind, Parts, Text};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 use slab::Slab;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 /// Nanoseconds in a second.
 const SECOND: i64 = 1_000 * MS;
@@ -75,6 +77,52 @@ impl Schedules {
 
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
+    }
+}
+
+/// The scheduled messages of a peer, as far as they were listed.
+#[derive(Debug)]
+pub(crate) struct ListTimers {
+    peer: u32,
+    /// The last one in the list.
+    after: Option<Box<str>>,
+    text: String,
+}
+
+impl ListTimers {
+    pub(crate) fn of(peer: u32) -> ListTimers {
+        ListTimers { peer, after: None, text: String::new() }
+    }
+
+    /// Works for a slice; the answer when it is done.
+    pub(crate) fn step(&mut self, kernel: &Kernel, slice: &mut Slice, now: Now) -> Option<Answer> {
+        let start = match self.after.take() {
+            Some(after) => Bound::Excluded((self.peer, after)),
+            None => Bound::Included((self.peer, "".into())),
+        };
+        let rest = kernel.schedules.by_id.range((start, Bound::Unbounded));
+        for ((_, timer_id), slot) in rest.take_while(|((peer, _), _)| *peer == self.peer) {
+            let schedule = &kernel.schedules.slots[*slot as usize];
+            let left_ns = schedule.deadline_ns.saturating_sub(now.mono_ns).max(0);
+            let item = json!({
+                "timerId": schedule.timer_id.as_str(),
+                "kind": schedule.draft.kind.as_str(),
+                "type": schedule.draft.type_name.as_str(),
+                // Rounded up: never sooner than it says.
+                "dueInMs": (left_ns as u64).div_ceil(MS as u64),
+                "repeat": schedule.repeat_ms,
+                "left": schedule.left,
+                "fired": schedule.fired,
+                "missed": schedule.missed,
+            });
+            append(&mut self.text, &item);
+            slice.spend(work::ITEM);
+            if slice.is_over() {
+                self.after = Some(timer_id.clone());
+                return None;
+            }
+        }
+        Some(Ok(format!("{{\"timers\":[{}]}}", self.text)))
     }
 }
 
@@ -241,32 +289,6 @@ impl Kernel {
         Ok(json!({ "cancelled": slot.is_some() }).to_string())
     }
 
-    pub(crate) fn timer_list(&self, caller: Caller, now: Now) -> Answer {
-        let own = self
-            .schedules
-            .by_id
-            .range((caller.peer, "".into())..)
-            .take_while(|((peer, _), _)| *peer == caller.peer);
-        let timers: Vec<serde_json::Value> = own
-            .map(|(_, slot)| {
-                let schedule = &self.schedules.slots[*slot as usize];
-                let left_ns = schedule.deadline_ns.saturating_sub(now.mono_ns).max(0);
-                json!({
-                    "timerId": schedule.timer_id.as_str(),
-                    "kind": schedule.draft.kind.as_str(),
-                    "type": schedule.draft.type_name.as_str(),
-                    // Rounded up: never sooner than it says.
-                    "dueInMs": (left_ns as u64).div_ceil(MS as u64),
-                    "repeat": schedule.repeat_ms,
-                    "left": schedule.left,
-                    "fired": schedule.fired,
-                    "missed": schedule.missed,
-                })
-            })
-            .collect();
-        Ok(json!({ "timers": timers }).to_string())
-    }
-
     /// A scheduled message is due: it is sent as if it had come in, with a fresh id.
     pub(crate) fn fire_schedule(&mut self, slot: u32, now: Now) {
         let schedule = &self.schedules.slots[slot as usize];
@@ -278,7 +300,10 @@ impl Kernel {
         }
         // Each peer's schedules have a queue of their own, so that they wait behind themselves only.
         let queue = self.peers.get(peer).timer_queue.unwrap_or(self.loop_queue);
-        let crowded = self.lanes.queue(queue).len() >= self.config.limits.lane_messages_max;
+        // Nor is there a point in more for a client that has not read what it has.
+        let to = self.schedules.slots[slot as usize].to;
+        let unread = matches!(to, Recipient::Connection(connection) if self.is_full(connection));
+        let crowded = unread || self.lanes.queue(queue).len() >= self.config.limits.lane_messages_max;
         match repeat_ms {
             Some(repeat_ms) => self.tick(slot, repeat_ms, queue, crowded, now),
             None => {

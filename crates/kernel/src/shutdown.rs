@@ -5,9 +5,12 @@ use crate::boot::AdapterState;
 use crate::effect::{CloseReason, Effect, Level};
 use crate::ids::{ConnectionId, Now};
 use crate::kernel::{Job, Kernel, Life, ns};
-use crate::requests::Phase;
+use crate::lanes::Hold;
+use crate::requests::{Phase, RequestKey};
 use crate::wheel::deadline_after;
+use crate::work;
 use mainspring_message::Failure;
+use std::collections::VecDeque;
 
 impl Kernel {
     /// Begins the shutdown: drain, answer the rest, end.
@@ -40,10 +43,18 @@ impl Kernel {
         self.wheel.schedule(deadline, Job::Drain);
     }
 
-    /// Ends the patience of a shutdown: requests in flight are answered now, or, if that is done, unwritten bytes and actors are given up.
+    /// Ends the patience of a shutdown: requests in flight are answered now, or, if that has begun, unwritten bytes and actors are given
+    /// up as well.
     pub fn hasten(&mut self, now: Now) {
         match self.life {
-            Life::Draining => self.answer_the_rest(now),
+            Life::Draining => match self.giving_up.take() {
+                None => self.answer_the_rest(now),
+                Some(rest) => {
+                    rest.into_iter().for_each(|key| self.give_up_request(key, now));
+                    self.begin_flush(now);
+                    self.end(now);
+                }
+            },
             Life::Flushing => self.end(now),
             Life::Booting | Life::Running | Life::Ended => {}
         }
@@ -57,6 +68,7 @@ impl Kernel {
         if self.life == Life::Draining
             && self.requests.live() == 0
             && self.lanes.is_empty()
+            && !self.fan_out.is_under_way()
             && !self.mail_waits()
         {
             self.begin_flush(now);
@@ -64,15 +76,16 @@ impl Kernel {
         if self.life == Life::Flushing
             && self.egress_bytes == 0
             && self.lanes.is_empty()
+            && !self.fan_out.is_under_way()
             && self.actors_are_gone()
         {
             self.end(now);
         }
     }
 
-    /// The drain took too long: every request that is left ends with an error.
+    /// The drain took too long: every request that is left ends with an error, some in each turn.
     pub(crate) fn answer_the_rest(&mut self, now: Now) {
-        if self.life != Life::Draining {
+        if self.life != Life::Draining || self.giving_up.is_some() {
             return;
         }
         let rest = self.requests.live_keys();
@@ -81,20 +94,40 @@ impl Kernel {
             count => format!("{count} requests were not finished in time"),
         };
         self.log(Level::Warn, text);
-        for key in rest {
-            // An outcome that came in time is in the Completions lane, and will be delivered from there.
-            if self.requests.get(key).is_some_and(|live| live.phase == Phase::Answering) {
-                continue;
-            }
-            // Its actor may still finish it; that is late then, and no fault.
-            self.keep_as_overdue(key, now);
-            self.fail(key, Failure::ShuttingDown, "the loop shut down before the request was finished", now);
+        self.giving_up = Some(rest.into());
+        self.answer_some_of_the_rest(now);
+    }
+
+    /// Answers as many of them as one turn should.
+    pub(crate) fn answer_some_of_the_rest(&mut self, now: Now) {
+        let until = self.work + work::PART_MAX;
+        while self.work < until {
+            let Some(key) = self.giving_up.as_mut().and_then(VecDeque::pop_front) else {
+                self.giving_up = None;
+                return self.begin_flush(now);
+            };
+            self.give_up_request(key, now);
         }
-        self.begin_flush(now);
+    }
+
+    fn give_up_request(&mut self, key: RequestKey, now: Now) {
+        self.work += work::COMPLETION;
+        // An outcome that came in time is in the Completions lane, and will be delivered from there.
+        if self.requests.get(key).is_none_or(|live| live.phase == Phase::Answering) {
+            return;
+        }
+        // Its actor may still finish it; that is late then, and no fault.
+        self.keep_as_overdue(key, now);
+        self.fail(key, Failure::ShuttingDown, "the loop shut down before the request was finished", now);
     }
 
     fn begin_flush(&mut self, now: Now) {
         self.life = Life::Flushing;
+        self.giving_up = None;
+        // Every request has its answer: what is left in the lanes costs nobody anything.
+        for client in self.connections.values_mut() {
+            self.lanes.release(client.queue, Hold::Egress);
+        }
         for (capability, actor) in self.actors.iter_mut().enumerate() {
             match actor.state {
                 ActorState::Up if actor.succession.input_ended() => {}

@@ -138,6 +138,7 @@ impl Kernel {
         let in_flight = std::mem::take(&mut it.in_flight);
         let overdue = std::mem::take(&mut it.overdue);
         let recent = std::mem::take(&mut it.recent);
+        it.recent_bytes = 0;
         let answers = std::mem::take(&mut it.answers);
         let id = it.manifest.id.clone();
         it.answers_bytes = 0;

@@ -1,12 +1,14 @@
 //! `Sys.DeadLetters`: list, show, requeue, drop.
 
-use super::{Answer, Caller, Whole, read};
+use super::chores::{Slice, Task};
+use super::{Answer, Caller, Served, Whole, append, read};
 use crate::dead_letters::DeadLetter;
 use crate::ids::Now;
 use crate::ingest::Refusal;
 use crate::kernel::Kernel;
 use crate::requests::Delegate;
 use crate::shared::with_verbatim;
+use crate::work;
 use mainspring_message::{Draft, Envelope, Failure, Kind};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -49,15 +51,51 @@ fn headline(letter: &DeadLetter) -> Value {
     })
 }
 
+/// The list as far as it was made.
+#[derive(Debug)]
+pub(crate) struct ListLetters {
+    /// Letters up to this number are not asked for, or in the list already.
+    after: u64,
+    /// How many more may follow.
+    left: usize,
+    text: String,
+}
+
+impl ListLetters {
+    fn of(data: &DeadLettersData) -> ListLetters {
+        let left = data.limit.map_or(LIST_LIMIT, |Whole(limit)| limit.clamp(1, LIST_LIMIT_MAX) as usize);
+        ListLetters { after: data.after.0, left, text: String::new() }
+    }
+
+    pub(super) fn step(&mut self, kernel: &Kernel, slice: &mut Slice) -> Option<Answer> {
+        for letter in kernel.dead.after(self.after).take(self.left) {
+            if slice.is_over() {
+                return None;
+            }
+            self.after = letter.number;
+            self.left -= 1;
+            append(&mut self.text, &headline(letter));
+            slice.spend(work::ITEM + 2 * letter.reason.len() as u64);
+        }
+        let (letters, total, dropped) = (&self.text, kernel.dead.len(), kernel.dead.dropped);
+        Some(Ok(format!("{{\"letters\":[{letters}],\"total\":{total},\"dropped\":{dropped}}}")))
+    }
+}
+
 impl Kernel {
-    pub(super) fn serve_dead_letters(&mut self, request: &Envelope, caller: Caller, now: Now) -> Answer {
+    pub(super) fn serve_dead_letters(
+        &mut self,
+        request: &Envelope,
+        caller: Caller,
+        now: Now,
+    ) -> Result<Served, Refusal> {
         let data: DeadLettersData = read(request)?;
         if matches!(data.action, Action::Requeue | Action::Drop) && request.kind() == Kind::Query {
             let text = "kind: a query changes nothing; send requeue and drop as a command";
             return Err(Refusal::new(Failure::Schema, text));
         }
-        match (data.action, data.number) {
-            (Action::List, _) => Ok(self.list_dead_letters(&data)),
+        let answer = match (data.action, data.number) {
+            (Action::List, _) => return Ok(Served::In(Task::DeadLetters(ListLetters::of(&data)))),
             (Action::Drop, None) => Ok(json!({ "dropped": self.dead.clear() }).to_string()),
             (_, None) => Err(Refusal::new(Failure::Schema, "data.number: is missing")),
             (action, Some(Whole(number))) => {
@@ -74,20 +112,8 @@ impl Kernel {
                     }
                 }
             }
-        }
-    }
-
-    fn list_dead_letters(&self, data: &DeadLettersData) -> String {
-        let limit = data.limit.map_or(LIST_LIMIT, |Whole(limit)| limit.clamp(1, LIST_LIMIT_MAX) as usize);
-        let letters: Vec<Value> = self
-            .dead
-            .in_order()
-            .into_iter()
-            .filter(|letter| letter.number > data.after.0)
-            .take(limit)
-            .map(headline)
-            .collect();
-        json!({ "letters": letters, "total": self.dead.len(), "dropped": self.dead.dropped }).to_string()
+        };
+        answer.map(Served::AtOnce)
     }
 
     /// Puts a message back under a fresh id, caused by the request that does so.

@@ -1,11 +1,13 @@
 //! `Syscall.Describe`: what can be said to the loop, in words and JSON Schemas.
 
-use super::{Answer, BUILTINS, read};
+use super::chores::{Slice, Task};
+use super::{Answer, BUILTINS, Served, append, read};
 use crate::actors::Actor;
 use crate::ingest::Refusal;
 use crate::kernel::Kernel;
 use crate::routes::Handler;
 use crate::schema::TypeSchema;
+use crate::work;
 use mainspring_message::{Envelope, Failure, Kind};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -36,45 +38,76 @@ fn describe_capability(actor: &Actor) -> Value {
     })
 }
 
+/// Whether something can be sent to it.
+fn is_described(actor: &Actor) -> bool {
+    !actor.succession.removed
+}
+
+/// Everything, as far as it was described.
+#[derive(Debug, Default)]
+pub(crate) struct DescribeAll {
+    builtins: usize,
+    capabilities: usize,
+    builtins_text: String,
+    capabilities_text: String,
+}
+
+impl DescribeAll {
+    pub(super) fn step(&mut self, kernel: &Kernel, slice: &mut Slice) -> Option<Answer> {
+        while let Some(entry) = BUILTINS.get(self.builtins) {
+            if slice.is_over() {
+                return None;
+            }
+            self.builtins += 1;
+            let kinds: Vec<&str> = entry.kinds.iter().map(|kind| kind.as_str()).collect();
+            let item = json!({
+                "type": entry.type_name,
+                "kinds": kinds,
+                "description": entry.description,
+                "input": schema(entry.input),
+                "output": schema(entry.output),
+            });
+            slice.spend(add(&mut self.builtins_text, &item));
+        }
+        while let Some(actor) = kernel.actors.get(self.capabilities) {
+            if slice.is_over() {
+                return None;
+            }
+            self.capabilities += 1;
+            if is_described(actor) {
+                slice.spend(add(&mut self.capabilities_text, &describe_capability(actor)));
+            }
+        }
+        let (capabilities, builtins) = (&self.capabilities_text, &self.builtins_text);
+        Some(Ok(format!("{{\"capabilities\":[{capabilities}],\"builtins\":[{builtins}]}}")))
+    }
+}
+
+/// Adds an item to a list; returns the work.
+fn add(list: &mut String, item: &Value) -> u64 {
+    let before = list.len();
+    append(list, item);
+    // Schemas are trees of small pieces, each of which is copied before it is written.
+    work::ITEM + 10 * (list.len() - before) as u64
+}
+
 impl Kernel {
-    pub(super) fn describe(&self, request: &Envelope) -> Answer {
+    pub(super) fn describe(&self, request: &Envelope) -> Result<Served, Refusal> {
         let data: DescribeData = read(request)?;
         match (data.capability, data.type_name) {
-            (None, None) => Ok(self.describe_all().to_string()),
+            (None, None) => Ok(Served::In(Task::Describe(DescribeAll::default()))),
             (Some(id), None) => {
-                let found = self.described().find(|actor| actor.manifest.id == id);
-                found.map(|actor| describe_capability(actor).to_string()).ok_or_else(|| {
+                let found = self.actors.iter().find(|actor| is_described(actor) && actor.manifest.id == id);
+                let told = found.map(|actor| Served::AtOnce(describe_capability(actor).to_string()));
+                told.ok_or_else(|| {
                     Refusal::new(Failure::Routing, format!("data.capability: there is no capability {id:?}"))
                 })
             }
-            (None, Some(name)) => self.describe_type(&name),
+            (None, Some(name)) => self.describe_type(&name).map(Served::AtOnce),
             (Some(_), Some(_)) => {
                 Err(Refusal::new(Failure::Schema, "data: capability and type exclude each other"))
             }
         }
-    }
-
-    /// The capabilities that something can be sent to.
-    fn described(&self) -> impl Iterator<Item = &Actor> {
-        self.actors.iter().filter(|actor| !actor.succession.removed)
-    }
-
-    fn describe_all(&self) -> Value {
-        let builtins: Vec<Value> = BUILTINS
-            .iter()
-            .map(|entry| {
-                let kinds: Vec<&str> = entry.kinds.iter().map(|kind| kind.as_str()).collect();
-                json!({
-                    "type": entry.type_name,
-                    "kinds": kinds,
-                    "description": entry.description,
-                    "input": schema(entry.input),
-                    "output": schema(entry.output),
-                })
-            })
-            .collect();
-        let capabilities: Vec<Value> = self.described().map(describe_capability).collect();
-        json!({ "capabilities": capabilities, "builtins": builtins })
     }
 
     /// Everything that is called `name`: a built-in, the handlers of a command and a query, subscribers of an event.

@@ -1,8 +1,10 @@
 //! What the loop serves itself: description, timers, subscriptions, supervision, dead letters, numbers.
 
 mod catalogue;
+mod chores;
 mod dead_letters;
 mod describe;
+mod list_actors;
 mod stats;
 mod subscribe;
 mod trace;
@@ -11,21 +13,31 @@ mod whole;
 pub use stats::Census;
 
 pub(crate) use catalogue::{BUILTINS, Builtin};
+pub(crate) use chores::{Chores, Slice};
+pub(crate) use list_actors::append;
 pub(crate) use whole::Whole;
 
 use crate::ids::{ConnectionId, Now};
 use crate::ingest::Refusal;
 use crate::kernel::Kernel;
-use crate::latency::Latency;
 use crate::requests::{Origin, Recipient, RequestKey};
 use crate::routes::{Handler, Route, Routes};
+use crate::schedules::ListTimers;
 use crate::schema::Validator;
+use chores::Task;
+use list_actors::ListActors;
 use mainspring_message::{Envelope, Failure, Kind, Started};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// The data of the reply, as JSON text, or why there is none.
 pub(crate) type Answer = Result<String, Refusal>;
+
+/// What a built-in comes to that may have much to do.
+pub(crate) enum Served {
+    AtOnce(String),
+    In(Task),
+}
 
 /// Who asks.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +80,7 @@ struct ResetData {
 }
 
 impl Kernel {
-    pub(crate) fn serve_builtin(&mut self, builtin: Builtin, key: RequestKey, now: Now) {
+    pub(crate) fn serve_builtin(&mut self, builtin: Builtin, key: RequestKey, queue: Option<u32>, now: Now) {
         let Some(live) = self.requests.get(key) else { return };
         let request = live.message.clone();
         let recipient = match &live.origin {
@@ -80,29 +92,55 @@ impl Kernel {
         let answer = match builtin {
             Builtin::Ping => return self.answer_builtin(key, &request, request.data(), now),
             Builtin::Stats if self.config.collect_stats => return self.ask_for_stats(key),
-            Builtin::Describe => self.describe(&request),
             Builtin::Shutdown => self.syscall_shutdown(&request),
             Builtin::Subscribe => self.subscribe(&request, caller),
             Builtin::Unsubscribe => self.unsubscribe(&request, caller),
-            Builtin::Actors => self.list_actors(now),
             Builtin::ResetActor => self.reset_by_name(&request, now),
-            Builtin::DeadLetters => self.serve_dead_letters(&request, caller, now),
             Builtin::Stats => self.stats_answer(None, now),
-            Builtin::Trace => self.trace(&request, key, now),
             Builtin::TimerSchedule => self.timer_schedule(&request, caller, now),
             Builtin::TimerCancel => self.timer_cancel(&request, caller),
-            Builtin::TimerList => self.timer_list(caller, now),
+            Builtin::Describe
+            | Builtin::Actors
+            | Builtin::DeadLetters
+            | Builtin::Trace
+            | Builtin::TimerList => match self.task_of(builtin, &request, caller, key, now) {
+                Ok(Served::In(task)) => return self.begin_chore(key, queue, task, now),
+                Ok(Served::AtOnce(data)) => Ok(data),
+                Err(refusal) => Err(refusal),
+            },
         };
+        let is_done = answer.is_ok();
+        self.end_builtin(key, &request, answer, now);
+        // Told first, and done only if it was not refused.
+        if builtin == Builtin::Shutdown && is_done {
+            self.shutdown("asked by Syscall.Shutdown", now);
+        }
+    }
+
+    /// What a built-in that may have much to do comes to: its answer, or a task that works in slices.
+    fn task_of(
+        &mut self,
+        builtin: Builtin,
+        request: &Envelope,
+        caller: Caller,
+        key: RequestKey,
+        now: Now,
+    ) -> Result<Served, Refusal> {
+        match builtin {
+            Builtin::Describe => self.describe(request),
+            Builtin::DeadLetters => self.serve_dead_letters(request, caller, now),
+            Builtin::Trace => self.trace(request, key),
+            Builtin::TimerList => Ok(Served::In(Task::Timers(ListTimers::of(caller.peer)))),
+            _ => Ok(Served::In(Task::Actors(ListActors::default()))),
+        }
+    }
+
+    /// Ends a built-in with its answer or refusal.
+    fn end_builtin(&mut self, key: RequestKey, request: &Envelope, answer: Answer, now: Now) {
         match answer {
-            Ok(data) => {
-                self.answer_builtin(key, &request, &data, now);
-                // Told first, and done only if it was not refused.
-                if builtin == Builtin::Shutdown {
-                    self.shutdown("asked by Syscall.Shutdown", now);
-                }
-            }
+            Ok(data) => self.answer_builtin(key, request, &data, now),
             Err(refusal) => {
-                let answer = self.failure(&request, refusal.failure, &refusal.text, Started::No, now);
+                let answer = self.failure(request, refusal.failure, &refusal.text, Started::No, now);
                 self.finish(key, answer, false, now);
             }
         }
@@ -134,32 +172,6 @@ impl Kernel {
         self.reset_actor(capability as u32, now);
         Ok(json!({ "capabilityId": data.capability_id, "state": self.actors[capability].state_name() })
             .to_string())
-    }
-
-    fn list_actors(&self, now: Now) -> Answer {
-        let actors: Vec<Value> = self
-            .actors
-            .iter()
-            .filter(|actor| !actor.is_gone())
-            .map(|actor| {
-                json!({
-                    "capabilityId": actor.manifest.id,
-                    "state": actor.state_name(),
-                    "incarnation": actor.incarnation,
-                    "mailbox": actor.mail_len,
-                    "mailboxBytes": actor.mail_bytes,
-                    "inFlight": actor.in_flight.len(),
-                    "overdue": actor.overdue.len(),
-                    "blocked": actor.blocked,
-                    "handled": actor.handled,
-                    "faults": actor.faults,
-                    "restartsInWindow": actor.restarts.len(),
-                    "latencyNs": stats::told(Latency::summary(std::iter::once(&*actor.latency), now.mono_ns)),
-                    "sinceMs": now.mono_ns.saturating_sub(actor.since_ns) / crate::kernel::MS,
-                })
-            })
-            .collect();
-        Ok(json!({ "actors": actors }).to_string())
     }
 }
 

@@ -21,6 +21,8 @@ pub struct Census {
     pub completions_lane: usize,
     /// Messages in the User lane.
     pub user_lane: usize,
+    /// Those of them whose sender is held back.
+    pub user_held: usize,
     /// Messages in the mailboxes.
     pub mailboxes: usize,
     /// Requests in actors' hands.
@@ -49,6 +51,8 @@ pub struct Census {
     pub peers: usize,
     /// Bytes handed out and not yet written.
     pub egress_bytes: usize,
+    /// Bytes that clients and actors make the daemon hold.
+    pub memory_bytes: usize,
 }
 
 impl Kernel {
@@ -59,10 +63,11 @@ impl Kernel {
             system_lane: self.lanes.system.len(),
             completions_lane: self.lanes.completions.len(),
             user_lane: self.lanes.user_len(),
+            user_held: self.lanes.held_len(),
             mailboxes: self.actors.iter().map(|actor| actor.mail_len).sum(),
             in_flight: self.actors.iter().map(|actor| actor.in_flight.len()).sum(),
             overdue: self.actors.iter().map(|actor| actor.overdue.len()).sum(),
-            waiting_events: self.waiting_events(),
+            waiting_events: self.waiting_events,
             window_answers: self.requests.window.requests,
             window_bytes: self.requests.window.bytes,
             dead_letters: self.dead.len(),
@@ -73,6 +78,7 @@ impl Kernel {
             connections: self.connections.len(),
             peers: self.peers.len(),
             egress_bytes: self.egress_bytes,
+            memory_bytes: self.memory_bytes(),
         }
     }
 
@@ -112,6 +118,7 @@ impl Kernel {
                 "systemLane": census.system_lane,
                 "completionsLane": census.completions_lane,
                 "userLane": census.user_lane,
+                "userHeld": census.user_held,
                 "mailboxes": census.mailboxes,
                 "inFlight": census.in_flight,
                 "overdue": census.overdue,
@@ -126,6 +133,8 @@ impl Kernel {
                 "connections": census.connections,
                 "peers": census.peers,
                 "egressBytes": census.egress_bytes,
+                "memoryBytes": census.memory_bytes,
+                "memoryBytesMax": self.config.limits.memory_bytes_max,
             },
             "latencyNs": told(Latency::summary(self.actors.iter().map(|actor| &*actor.latency), now.mono_ns)),
             "floors": floors,

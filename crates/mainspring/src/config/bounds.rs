@@ -7,8 +7,8 @@ use super::tree::Node;
 use mainspring_message::LINE_BYTES_CEILING;
 use std::rc::Rc;
 
-/// Limits whose zero turns something off.
-const MAY_BE_NOTHING: [&str; 1] = ["history_bytes_max"];
+/// Limits whose zero turns something off, or leaves it to the daemon.
+const MAY_BE_NOTHING: [&str; 2] = ["history_bytes_max", "memory_bytes_max"];
 
 /// Adds limits of nothing, lines beyond what a message can be, and timeouts that contradict each other to the problems.
 pub(super) fn check(file: &ConfigFile, config: &Node, source: &Rc<Source>, sources: &mut Sources) {

@@ -1,6 +1,52 @@
 //! What the system lets this process use.
 
 use rustix::process::{Resource, Rlimit};
+use std::fs::read_to_string;
+use std::path::Path;
+
+/// What the memory is taken for where the system does not say.
+const MEMORY_UNKNOWN_BYTES: u64 = 4 << 30;
+
+/// Bytes of memory that this process may use: what the machine has, its control group allows, and its own limit is.
+pub(crate) fn memory_allowed() -> usize {
+    let own = rustix::process::getrlimit(Resource::As).current;
+    let known = [machine_bytes(), group_bytes(Path::new("/sys/fs/cgroup"), "/proc/self/cgroup"), own];
+    let least = known.into_iter().flatten().min().unwrap_or(MEMORY_UNKNOWN_BYTES);
+    usize::try_from(least).unwrap_or(usize::MAX)
+}
+
+fn machine_bytes() -> Option<u64> {
+    let text = read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
+}
+
+/// The least that a control group above this process allows, in either version of them.
+fn group_bytes(root: &Path, groups: &str) -> Option<u64> {
+    let text = read_to_string(groups).ok()?;
+    let mut least = None;
+    for line in text.lines() {
+        let mut parts = line.splitn(3, ':');
+        let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
+            continue;
+        };
+        let (root, name) = match controllers {
+            "" => (root.to_owned(), "memory.max"),
+            names if names.split(',').any(|name| name == "memory") => {
+                (root.join("memory"), "memory.limit_in_bytes")
+            }
+            _ => continue,
+        };
+        let inner = root.join(path.trim_start_matches('/'));
+        for folder in inner.ancestors().take_while(|folder| folder.starts_with(&root)) {
+            // A group without a bound says "max", or a number beyond any machine.
+            let bound =
+                read_to_string(folder.join(name)).ok().and_then(|text| text.trim().parse::<u64>().ok());
+            least = least.into_iter().chain(bound).min();
+        }
+    }
+    least
+}
 
 /// Raises the number of descriptors to what the system allows. Returns what it was, which is what child processes should get.
 pub(crate) fn raise_descriptors() -> Rlimit {
@@ -63,5 +109,33 @@ mod tests {
         let small = Allowance::of(40, 1000);
         assert!(small.permits(19, 19) && !small.permits(20, 19) && !small.permits(19, 20));
         assert!(Allowance::of(u64::MAX, usize::MAX as u64).permits(1 << 20, 1 << 20));
+    }
+
+    #[test]
+    fn the_tightest_control_group_above_the_process_counts_in_either_version() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |path: &str, text: &str| {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
+            std::fs::write(path, text).expect("a file");
+        };
+        let groups = folder.path().join("groups");
+        let allowed = || group_bytes(folder.path(), groups.to_str().expect("text"));
+        write("groups", "0::/a.slice/b.service\n");
+        assert_eq!(allowed(), None);
+        write("a.slice/b.service/memory.max", "max\n");
+        assert_eq!(allowed(), None);
+        write("a.slice/memory.max", "1000\n");
+        assert_eq!(allowed(), Some(1000));
+        write("a.slice/b.service/memory.max", "900\n");
+        assert_eq!(allowed(), Some(900));
+        write("groups", "9:name=systemd:/\n4:cpu,memory:/c\n");
+        write("memory/c/memory.limit_in_bytes", "800\n");
+        assert_eq!(allowed(), Some(800));
+    }
+
+    #[test]
+    fn the_machine_this_runs_on_has_some_memory() {
+        assert!(memory_allowed() > 64 << 20);
     }
 }

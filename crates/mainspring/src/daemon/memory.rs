@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
 use std::rc::Rc;
@@ -14,11 +15,24 @@ use std::rc::Rc;
 pub(crate) const NAME: &str = "Memory";
 /// Keys that there may be. Beyond: a new one is refused (507).
 pub(crate) const KEYS_MAX: usize = 1 << 20;
-/// Bytes of all keys and values. Beyond: a value that would grow it is refused (507).
+/// Bytes of all keys and values, or a quarter of `limits.memory_bytes_max` if that is less. Beyond: a value that would grow
+/// it is refused (507).
 pub(crate) const BYTES_MAX: usize = 256 << 20;
 /// Keys that one `Memory.List` tells, and their bytes.
 pub(crate) const LIST_KEYS_MAX: usize = 1000;
 const LIST_BYTES_MAX: usize = 128 << 10;
+
+/// What the values take, as the rest of the daemon knows it.
+pub(crate) struct StoreAccount {
+    pub(crate) bytes: Cell<usize>,
+    pub(crate) bytes_max: Cell<usize>,
+}
+
+impl Default for StoreAccount {
+    fn default() -> StoreAccount {
+        StoreAccount { bytes: Cell::new(0), bytes_max: Cell::new(BYTES_MAX) }
+    }
+}
 
 /// The values.
 #[derive(Default)]
@@ -27,6 +41,7 @@ pub(crate) struct Memory {
     /// Its keys, for those who list them.
     keys: BTreeSet<Rc<str>>,
     bytes: usize,
+    account: Rc<StoreAccount>,
     /// Where events are written.
     scratch: String,
     /// `true` and `false` as the answers to `Set` and `Delete`, which are the same every time.
@@ -102,6 +117,16 @@ impl Native for Memory {
 }
 
 impl Memory {
+    pub(crate) fn new(account: Rc<StoreAccount>) -> Memory {
+        account.bytes.set(0);
+        Memory { account, ..Memory::default() }
+    }
+
+    fn full(&self) -> (u16, String) {
+        let bytes_max = self.account.bytes_max.get();
+        (507, format!("keys and values would take more than {bytes_max} bytes; delete some first"))
+    }
+
     fn set(&mut self, message: &Envelope, port: &Port) -> Outcome {
         let data: SetData<'_> = read(message)?;
         let (key, text) = (&*data.key, data.value.get());
@@ -109,7 +134,10 @@ impl Memory {
             Some(there) if there.get() == text => return Ok(self.answers().created[0].clone()),
             Some(there) => {
                 let before = there.get().len();
-                check_bytes(self.bytes - before + text.len())?;
+                let bytes = self.bytes - before + text.len();
+                if bytes > self.account.bytes_max.get() {
+                    return Err(self.full());
+                }
                 *there = data.value.to_owned();
                 Some(before)
             }
@@ -117,7 +145,9 @@ impl Memory {
                 if self.values.len() >= KEYS_MAX {
                     return Err((507, format!("there are {KEYS_MAX} keys already; delete some first")));
                 }
-                check_bytes(self.bytes + key.len() + text.len())?;
+                if self.bytes + key.len() + text.len() > self.account.bytes_max.get() {
+                    return Err(self.full());
+                }
                 let key: Rc<str> = key.into();
                 self.keys.insert(key.clone());
                 self.values.insert(key, data.value.to_owned());
@@ -128,6 +158,7 @@ impl Memory {
             Some(before) => self.bytes - before + text.len(),
             None => self.bytes + key.len() + text.len(),
         };
+        self.account.bytes.set(self.bytes);
         self.tell(message, port, key, "set");
         Ok(self.answers().created[usize::from(before.is_none())].clone())
     }
@@ -138,6 +169,7 @@ impl Memory {
         if let Some(value) = &gone {
             self.keys.remove(&*data.key);
             self.bytes -= data.key.len() + value.get().len();
+            self.account.bytes.set(self.bytes);
             self.tell(message, port, &data.key, "deleted");
         }
         Ok(self.answers().deleted[usize::from(gone.is_some())].clone())
@@ -196,14 +228,4 @@ fn read<'a, T: Deserialize<'a>>(message: &'a Envelope) -> Result<T, (u16, String
 
 fn write(data: &impl Serialize) -> Outcome {
     Json::from_value(data).map_err(|error| (500, error.to_string()))
-}
-
-fn check_bytes(bytes: usize) -> Result<(), (u16, String)> {
-    if bytes > BYTES_MAX {
-        return Err((
-            507,
-            format!("keys and values would take more than {BYTES_MAX} bytes; delete some first"),
-        ));
-    }
-    Ok(())
 }

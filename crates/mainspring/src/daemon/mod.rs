@@ -78,6 +78,11 @@ pub fn run(settings: Settings, options: Options) -> Result<i32, Error> {
     let mut reactor = Reactor::new()?;
     let mut config = settings.kernel.clone();
     config.collect_stats = true;
+    if config.limits.memory_bytes_max == 0 {
+        config.limits.memory_bytes_max = limits::memory_allowed() / 2;
+    }
+    let store = options.natives.store();
+    store.bytes_max.set(memory::BYTES_MAX.min(config.limits.memory_bytes_max / 4));
     let kernel = Kernel::new(config, nonce()?);
     let nursery = Nursery::new(&reactor, descriptors)?;
     let pump = Pump::new(&reactor, kernel, settings, options, &nursery);

@@ -227,6 +227,11 @@ impl Actors {
         Value::Object(numbers.collect())
     }
 
+    /// Bytes that `Memory` holds.
+    pub(crate) fn store_bytes(&self) -> usize {
+        self.workshop.natives.store().bytes.get()
+    }
+
     fn find(&mut self, actor: ActorRef) -> Option<(&mut bool, &mut Box<dyn Actor>)> {
         let place = self.places.get_mut(actor.capability as usize)?;
         let (incarnation, life) = place.life.as_mut()?;

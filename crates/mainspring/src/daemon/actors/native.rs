@@ -1,6 +1,7 @@
 //! Capabilities that are code of this very program.
 
 use super::{Actor, Driver, Port};
+use crate::daemon::memory::{Memory, StoreAccount};
 use mainspring_kernel::ActorExit;
 use mainspring_message::Envelope;
 use serde_json::Value;
@@ -29,6 +30,8 @@ type Factory = Rc<dyn Fn() -> Box<dyn Native>>;
 #[derive(Clone, Default)]
 pub struct Natives {
     factories: BTreeMap<String, Factory>,
+    /// What `Memory` holds, and may hold.
+    store: Rc<StoreAccount>,
 }
 
 impl Natives {
@@ -36,13 +39,19 @@ impl Natives {
     #[must_use]
     pub fn built_in() -> Natives {
         let mut natives = Natives::default();
-        natives.add(crate::daemon::memory::NAME, || Box::new(crate::daemon::memory::Memory::default()));
+        let store = Rc::clone(&natives.store);
+        natives.add(crate::daemon::memory::NAME, move || Box::new(Memory::new(Rc::clone(&store))));
         natives
     }
 
     /// Adds one, or replaces the one of that name.
     pub fn add(&mut self, name: &str, make: impl Fn() -> Box<dyn Native> + 'static) {
         self.factories.insert(name.to_owned(), Rc::new(make));
+    }
+
+    /// What `Memory` holds, and may hold.
+    pub(crate) fn store(&self) -> &StoreAccount {
+        &self.store
     }
 
     pub(super) fn driver(&self, name: &str) -> Result<NativeDriver, String> {

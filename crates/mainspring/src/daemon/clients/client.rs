@@ -3,6 +3,7 @@
 use super::super::gate::Gate;
 use super::super::lines::LineCutter;
 use super::super::wire::Wire;
+use super::outgoing::Outgoing;
 use mainspring_kernel::ConnectionId;
 use mainspring_reactor::Interest;
 use rustix::io::Errno;
@@ -15,10 +16,8 @@ pub(super) struct Client {
     /// What must be passed before the kernel hears of this client.
     pub(super) gate: Option<Rc<Gate>>,
     pub(super) lines: LineCutter,
-    pub(super) out: Vec<u8>,
-    /// How much of `out` is written.
-    pub(super) out_done: usize,
-    pub(super) dirty: bool,
+    pub(super) out: Outgoing,
+    pub(super) dirty: Dirty,
     /// The kernel asked for no more.
     pub(super) paused: bool,
     /// Its door was closed.
@@ -46,9 +45,8 @@ impl Client {
             door,
             gate,
             lines: LineCutter::default(),
-            out: Vec::new(),
-            out_done: 0,
-            dirty: false,
+            out: Outgoing::default(),
+            dirty: Dirty::No,
             paused: false,
             door_closed: false,
             queued: false,
@@ -78,14 +76,14 @@ impl Client {
 
     /// Writes what can be written now; returns how much that was.
     pub(super) fn write(&mut self) -> usize {
-        let start = self.out_done;
-        while self.out_done < self.out.len() {
+        let start = self.out.len();
+        while !self.out.is_empty() {
             if self.output_failed.is_some() {
-                self.out_done = self.out.len();
+                self.out.clear();
                 break;
             }
-            match self.wire.write(&self.out[self.out_done..]) {
-                Ok(count) => self.out_done += count,
+            match self.wire.write(self.out.next()) {
+                Ok(count) => self.out.advance(count),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => {
                     self.full = true;
@@ -94,19 +92,29 @@ impl Client {
                 Err(error) => self.output_failed = Some(error),
             }
         }
-        self.out_done - start
+        start - self.out.len()
     }
 
-    /// Forgets what is written, once that is most of the buffer.
-    pub(super) fn trim(&mut self) {
-        if self.out_done > self.out.len() / 2 {
-            self.out.drain(..self.out_done);
-            self.out_done = 0;
-        }
-    }
-
-    /// Whether this is the first time since the last flush that there is something to write to it.
+    /// There is something to write to it, or it is to be closed; true if nobody knew.
     pub(super) fn mark_dirty(&mut self) -> bool {
-        !std::mem::replace(&mut self.dirty, true)
+        std::mem::replace(&mut self.dirty, Dirty::Yes) != Dirty::Yes
     }
+
+    /// There is an event to write to it; true if nobody knew.
+    pub(super) fn mark_event(&mut self) -> bool {
+        let is_new = self.dirty == Dirty::No;
+        if is_new {
+            self.dirty = Dirty::Events;
+        }
+        is_new
+    }
+}
+
+/// Whether there is something to write to a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dirty {
+    No,
+    /// Events and nothing else: whoever waits for an answer comes first.
+    Events,
+    Yes,
 }

@@ -1,16 +1,17 @@
 //! The clients: bytes in, lines to the kernel, lines back, one write per client and turn of the loop.
 
 mod client;
+mod outgoing;
 mod reading;
 
 use super::gate::Gate;
 use super::hub::Hub;
 use super::throttle::Throttle;
 use super::wire::Wire;
-use client::Client;
+use client::{Client, Dirty};
 use mainspring_kernel::{CloseReason, ConnectionId};
-use mainspring_message::{Envelope, Failure};
-use mainspring_reactor::{Handle, Interest, Readiness};
+use mainspring_message::{Envelope, Failure, Kind};
+use mainspring_reactor::{Handle, Instant, Interest, Readiness};
 use rustix::io::Errno;
 use slab::Slab;
 use std::cell::{Cell, RefCell};
@@ -35,8 +36,13 @@ const SPARE_BUFFERS_MAX: usize = 16;
 const SPARE_BUFFER_BYTES_MAX: usize = 256 << 10;
 /// How long a client that is being closed may take to read what is left for it.
 const LINGER: Duration = Duration::from_secs(5);
-/// Bytes that all clients together may have sent of lines without an end. Beyond: whoever adds to its line is closed.
+/// Bytes that all clients together may have sent of lines without an end, or a quarter of `limits.memory_bytes_max` if that
+/// is less. Beyond: whoever has begun the longest line is closed.
 const PARTIAL_BYTES_MAX: usize = 256 << 20;
+/// What the end of a client's input counts for among the bytes that are read per turn: it costs as much time.
+const END_BYTES: u64 = 1 << 10;
+/// Clients that are written to between two looks at the clock.
+const WRITES_BETWEEN_LOOKS: usize = 16;
 /// Clients that have not said who they are yet. Beyond: the one that has waited longest is told (503) and closed, so that strangers do
 /// not keep anybody out.
 const AT_GATES_MAX: usize = 1024;
@@ -51,6 +57,7 @@ pub(crate) struct Clients {
     hub: Rc<Hub>,
     reactor: Handle,
     line_bytes_max: usize,
+    partial_bytes_max: usize,
     state: RefCell<State>,
     /// Whether a batch could not be read, or answered, to its end.
     batch_failed: Cell<bool>,
@@ -67,10 +74,18 @@ struct State {
     buffer: Box<[u8]>,
     spare: Vec<Vec<u8>>,
     /// Those with something to write, or to be closed.
-    dirty: Vec<usize>,
+    dirty: VecDeque<usize>,
+    /// Those with events to write and nothing else.
+    dirty_events: VecDeque<usize>,
+    /// Bytes that were buffered since everybody was written to.
+    unflushed: usize,
+    /// Bytes for clients that the kernel does not know any more.
+    closing_bytes: usize,
     /// Those who have sent something, in the order in which they are to be read.
     readable: VecDeque<ConnectionId>,
     partial_bytes: usize,
+    /// Inputs that have ended.
+    ends: u64,
     /// Clients that have not passed their gate.
     at_gates: usize,
     /// The same, longest first; and others that are gone or have passed.
@@ -101,9 +116,13 @@ impl Clients {
             serial: 0,
             buffer: vec![0; read_bytes].into_boxed_slice(),
             spare: Vec::new(),
-            dirty: Vec::new(),
+            dirty: VecDeque::new(),
+            dirty_events: VecDeque::new(),
+            unflushed: 0,
+            closing_bytes: 0,
             readable: VecDeque::new(),
             partial_bytes: 0,
+            ends: 0,
             at_gates: 0,
             gate_queue: VecDeque::new(),
             counters: ClientCounters::default(),
@@ -118,6 +137,10 @@ impl Clients {
             hub,
             reactor,
             line_bytes_max: limits.line_bytes_max,
+            partial_bytes_max: match limits.memory_bytes_max {
+                0 => PARTIAL_BYTES_MAX,
+                bytes => PARTIAL_BYTES_MAX.min(bytes / 4),
+            },
             batch_failed: Cell::new(false),
             state: RefCell::new(state),
         })
@@ -221,7 +244,7 @@ impl Clients {
                 "no token came in time; {\"token\": \"...\"} is the first line",
             );
             if client.mark_dirty() {
-                dirty.push(slot);
+                dirty.push_back(slot);
             }
         });
         if timer.is_err() {
@@ -275,9 +298,9 @@ impl Clients {
     pub(crate) fn read_some(self: &Rc<Clients>) {
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
-        let until = state.counters.bytes_in + READ_TOGETHER_BYTES as u64;
+        let until = state.read_work() + READ_TOGETHER_BYTES as u64;
         for _ in 0..state.readable.len() {
-            if state.counters.bytes_in >= until {
+            if state.read_work() >= until {
                 return;
             }
             let Some(id) = state.readable.pop_front() else { return };
@@ -292,19 +315,41 @@ impl Clients {
     /// Buffers a line for a client.
     pub(crate) fn write(&self, id: ConnectionId, message: &Envelope) {
         let mut state = self.state.borrow_mut();
-        let State { table, spare, dirty, .. } = &mut *state;
+        let State { table, spare, dirty, dirty_events, unflushed, .. } = &mut *state;
         let slot = slot_of(id);
         let Some(client) = table.get_mut(slot).filter(|client| client.id == id) else { return };
-        if client.out.capacity() == 0
+        if client.out.wants_buffer()
             && let Some(buffer) = spare.pop()
         {
-            client.out = buffer;
+            client.out.use_buffer(buffer);
         }
-        client.out.extend_from_slice(message.line().as_bytes());
-        client.out.push(b'\n');
-        if client.mark_dirty() {
-            dirty.push(slot);
+        client.out.push(message);
+        *unflushed += message.line().len();
+        if message.kind() == Kind::Event {
+            if client.mark_event() {
+                dirty_events.push_back(slot);
+            }
+        } else if client.mark_dirty() {
+            dirty.push_back(slot);
         }
+    }
+
+    /// Bytes that were buffered since everybody was written to.
+    pub(crate) fn unflushed_bytes(&self) -> usize {
+        self.state.borrow().unflushed
+    }
+
+    /// Whether somebody is still to be written to.
+    pub(crate) fn has_dirty(&self) -> bool {
+        let state = self.state.borrow();
+        !state.dirty.is_empty() || !state.dirty_events.is_empty()
+    }
+
+    /// Bytes that are held for clients and that the kernel does not count: begun lines, and what is left for those who are
+    /// being closed.
+    pub(crate) fn outside_bytes(&self) -> usize {
+        let state = self.state.borrow();
+        state.partial_bytes + state.closing_bytes
     }
 
     /// Stops or resumes reading from a client.
@@ -327,14 +372,21 @@ impl Clients {
         }
         match reason {
             CloseReason::SlowReader | CloseReason::SlowSubscriber => return self.remove(state, slot),
+            CloseReason::Memory => {
+                // What makes it an offender goes; what it is in the middle of reading stays a message.
+                client.out.keep_begun_line();
+                let text = "the daemon's memory is used up (limits.memory_bytes_max), and this connection has most of it";
+                self.refuse(client, Failure::Overloaded, text);
+            }
             CloseReason::Full => self.refuse(client, Failure::Overloaded, "there are too many connections"),
             // What follows the bad lines of a batch is not served.
             CloseReason::BadLines if !client.wire.tells_hangups() => self.batch_failed.set(true),
             CloseReason::BadLines | CloseReason::Shutdown => {}
         }
         client.closing = true;
+        state.closing_bytes += client.out.len();
         if client.mark_dirty() {
-            state.dirty.push(slot);
+            state.dirty.push_back(slot);
         }
     }
 
@@ -354,26 +406,43 @@ impl Clients {
         }
     }
 
-    /// Writes to everyone for whom there is something.
-    pub(crate) fn flush_dirty(self: &Rc<Clients>) {
+    /// Writes to everyone for whom there is something, those who wait for answers first, until the time is up. Whoever is
+    /// left is written to in the next turn.
+    pub(crate) fn flush_dirty(self: &Rc<Clients>, until: Option<Instant>) {
         let mut state = self.state.borrow_mut();
-        let mut dirty = std::mem::take(&mut state.dirty);
-        for slot in dirty.drain(..) {
-            if let Some(client) = state.table.get_mut(slot).filter(|client| client.dirty) {
-                client.dirty = false;
-                if !client.full {
-                    self.flush(&mut state, slot);
-                }
+        state.unflushed = 0;
+        let mut writes = 0;
+        loop {
+            let Some(slot) = state.dirty.pop_front().or_else(|| state.dirty_events.pop_front()) else {
+                return;
+            };
+            self.flush_if_dirty(&mut state, slot);
+            writes += 1;
+            if writes % WRITES_BETWEEN_LOOKS == 0 && until.is_some_and(|until| self.reactor.now() >= until) {
+                return;
             }
         }
-        // Nothing became dirty in the meantime: writing makes no lines.
-        state.dirty = dirty;
+    }
+
+    fn flush_if_dirty(self: &Rc<Clients>, state: &mut State, slot: usize) {
+        let Some(client) = state.table.get_mut(slot).filter(|client| client.dirty != Dirty::No) else {
+            return;
+        };
+        client.dirty = Dirty::No;
+        if !client.full {
+            self.flush(state, slot);
+        } else if client.closing {
+            self.linger(client);
+        }
     }
 
     fn flush(self: &Rc<Clients>, state: &mut State, slot: usize) {
         let Some(client) = state.table.get_mut(slot) else { return };
         state.counters.writes += u64::from(!client.out.is_empty());
         let written = client.write();
+        if client.closing {
+            state.closing_bytes = state.closing_bytes.saturating_sub(written);
+        }
         if let Some(error) = client.output_failed
             && !client.wire.tells_hangups()
         {
@@ -392,18 +461,15 @@ impl Clients {
             self.hub.feed(|kernel, now| kernel.written(id, written, now));
         }
         if client.full {
-            client.trim();
+            client.out.trim();
             if client.closing {
                 self.linger(client);
             }
             return self.update_interest(state, slot);
         }
-        let buffer = std::mem::take(&mut client.out);
-        client.out_done = 0;
+        let buffer = client.out.take_buffer();
         if state.spare.len() < SPARE_BUFFERS_MAX && (1..=SPARE_BUFFER_BYTES_MAX).contains(&buffer.capacity())
         {
-            let mut buffer = buffer;
-            buffer.clear();
             state.spare.push(buffer);
         }
         let done_with = client.closing
@@ -434,6 +500,9 @@ impl Clients {
     fn remove(&self, state: &mut State, slot: usize) {
         let Some(mut client) = state.table.try_remove(slot) else { return };
         state.partial_bytes -= client.lines.held_bytes();
+        if client.closing {
+            state.closing_bytes = state.closing_bytes.saturating_sub(client.out.len());
+        }
         state.at_gates -= usize::from(client.gate.is_some());
         tracing::debug!("{} closed", client.id);
         client.wire.unwatch(&self.reactor);
@@ -456,7 +525,7 @@ impl Clients {
 
     /// Writes what can still be written, and tells which warnings were left out.
     pub(crate) fn end(self: &Rc<Clients>) {
-        self.flush_dirty();
+        self.flush_dirty(None);
         self.stranger_warnings.finish();
         self.client_warnings.finish();
     }
@@ -498,6 +567,11 @@ impl State {
             }
         }
         false
+    }
+
+    /// What has been read, with what the ends of inputs count for.
+    fn read_work(&self) -> u64 {
+        self.counters.bytes_in + self.ends * END_BYTES
     }
 
     fn find(&mut self, id: ConnectionId) -> Option<&mut Client> {

@@ -1,8 +1,8 @@
 //! From a client's bytes to the kernel's lines.
 
-use super::super::lines::Cut;
+use super::super::lines::{Cut, LineCutter};
 use super::client::Client;
-use super::{Clients, PARTIAL_BYTES_MAX, READ_BYTES, READ_IN_TURN_BYTES, State};
+use super::{Clients, READ_BYTES, READ_IN_TURN_BYTES, State};
 use crate::short_message::completed;
 use mainspring_kernel::{ConnectionId, Kernel, Now};
 use mainspring_message::Failure;
@@ -20,7 +20,10 @@ impl Clients {
             (false, false) => buffer.len().min(READ_IN_TURN_BYTES),
         };
         let bytes = match client.wire.read(&mut buffer[..room]) {
-            Ok(0) => return self.input_ended(state, slot),
+            Ok(0) => {
+                state.ends += 1;
+                return self.input_ended(state, slot);
+            }
             Ok(count) => &buffer[..count],
             Err(Errno::AGAIN | Errno::INTR) => return,
             Err(error) => {
@@ -47,14 +50,34 @@ impl Clients {
         }
         let held = client.lines.held_bytes();
         *partial_bytes = *partial_bytes + held - before;
-        if *partial_bytes > PARTIAL_BYTES_MAX && held > before {
-            let id = client.id;
-            self.warn(format_args!("{id} closed: all clients together have begun too many long lines"));
-            self.refuse(client, Failure::Overloaded, "too many long lines have been begun");
-        }
+        let crowded = *partial_bytes > self.partial_bytes_max && held > before;
         if client.closing && client.mark_dirty() {
-            state.dirty.push(slot);
+            state.dirty.push_back(slot);
         }
+        if crowded {
+            self.close_the_longest_line(state);
+        }
+    }
+
+    /// All clients together have begun too much: whoever has begun the longest line is told and closed, and no other.
+    #[cold]
+    fn close_the_longest_line(self: &Rc<Clients>, state: &mut State) {
+        let longest = state.table.iter().max_by_key(|(_, client)| client.lines.held_bytes());
+        let Some(slot) = longest.map(|(slot, _)| slot) else { return };
+        let Some(client) = state.table.get_mut(slot) else { return };
+        self.warn(format_args!("{} closed: all clients together have begun too many long lines", client.id));
+        state.partial_bytes -= client.lines.held_bytes();
+        client.lines = LineCutter::default();
+        self.refuse(
+            client,
+            Failure::Overloaded,
+            "too many long lines have been begun, and this one is the longest",
+        );
+        state.closing_bytes += client.out.len();
+        if client.mark_dirty() {
+            state.dirty.push_back(slot);
+        }
+        self.update_interest(state, slot);
     }
 
     fn ingest(&self, client: &mut Client, bytes: &[u8]) {
@@ -102,7 +125,7 @@ impl Clients {
     /// Tells a client that the kernel does not know why it is closed.
     pub(super) fn refuse(&self, client: &mut Client, failure: Failure, text: &str) {
         let line = self.hub.with(|_, now| super::super::refusal::line(failure, text, now.unix_ms));
-        client.out.extend_from_slice(line.as_bytes());
+        client.out.push_line(&line);
         client.closing = true;
         self.hub.feed(|kernel, now| kernel.connection_closed(client.id, now));
     }
@@ -127,7 +150,7 @@ impl Clients {
         if client.wire.tells_hangups() {
             // Refusals of the last lines are on their way: the next flush decides.
             if client.mark_dirty() {
-                state.dirty.push(slot);
+                state.dirty.push_back(slot);
             }
         } else {
             self.hub.feed(|kernel, now| kernel.adapter_ended(door, now));

@@ -23,8 +23,15 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Turns of the kernel per turn of the loop: about a millisecond, so that nobody's bytes wait for long.
+/// Turns of the kernel per turn of the loop.
 const KERNEL_TURNS_MAX: usize = 1024;
+/// How long the kernel may work, and how long clients may be written to, in one turn of the loop: nobody's bytes wait for
+/// long, whatever others ask for.
+const TURN_TIME_MAX: Duration = Duration::from_millis(1);
+/// Work of the kernel, by its own count, between two looks at the clock: a few dozen microseconds.
+const WORK_BETWEEN_LOOKS: u64 = 50_000;
+/// Bytes for clients after which they are written to, though the kernel has more to do.
+const UNFLUSHED_BYTES_MAX: usize = 1 << 20;
 /// How long guests may answer in one turn of the loop; the rest of their answers comes in the next one.
 const GUESTS_TIME_MAX: Duration = Duration::from_millis(1);
 
@@ -145,16 +152,31 @@ impl Pump {
     fn run_kernel(&self) {
         let mut effects = self.effects.take();
         let began = self.reactor.now();
+        let until = began.checked_add(TURN_TIME_MAX).unwrap_or(began);
+        let flush_until = until.checked_add(TURN_TIME_MAX).unwrap_or(until);
+        let mut looked_at = self.note_memory();
         let mut idle = false;
         for _ in 0..KERNEL_TURNS_MAX {
             self.hub.take_stirred();
-            let turn = self.hub.turn(|kernel, now| {
+            let (turn, work, is_next_heavy) = self.hub.turn(|kernel, now| {
                 let turn = kernel.turn(now);
                 kernel.drain_effects(&mut effects);
-                turn
+                (turn, kernel.work(), kernel.is_next_heavy())
             });
             for effect in effects.drain(..) {
                 self.carry_out(effect);
+            }
+            if work - looked_at >= WORK_BETWEEN_LOOKS {
+                looked_at = work;
+                if self.reactor.now() >= until {
+                    break;
+                }
+                if self.clients.unflushed_bytes() >= UNFLUSHED_BYTES_MAX {
+                    self.clients.flush_dirty(Some(flush_until));
+                }
+            }
+            if is_next_heavy {
+                self.clients.flush_dirty(Some(flush_until));
             }
             if turn == Turn::More || self.hub.take_stirred() {
                 continue;
@@ -164,7 +186,7 @@ impl Pump {
             if self.let_guests_answer(began) {
                 continue;
             }
-            self.clients.flush_dirty();
+            self.clients.flush_dirty(Some(flush_until));
             if !self.hub.take_stirred() {
                 idle = true;
                 break;
@@ -172,10 +194,19 @@ impl Pump {
         }
         if !idle {
             self.actors.borrow_mut().flush_dirty();
-            self.clients.flush_dirty();
+            self.clients.flush_dirty(Some(flush_until));
         }
         *self.effects.borrow_mut() = effects;
-        self.more.set(!idle && self.exit.get().is_none());
+        self.more.set((!idle || self.clients.has_dirty()) && self.exit.get().is_none());
+    }
+
+    /// Tells the kernel what is held elsewhere on behalf of clients and actors; returns the work that it has done so far.
+    fn note_memory(&self) -> u64 {
+        let bytes = self.clients.outside_bytes() + self.actors.borrow().store_bytes();
+        self.hub.with(|kernel, _| {
+            kernel.note_outside_bytes(bytes);
+            kernel.work()
+        })
     }
 
     /// Has guests that were given something answer before anybody is written to, so that many answers leave in one write. True if there is
