@@ -4,6 +4,7 @@
 
 mod bounds;
 mod builtins;
+mod memory;
 mod reload;
 mod s05_workers;
 mod s06_lanes;
@@ -18,5 +19,6 @@ mod s14_boot;
 mod s15_supervision;
 mod s16_flows;
 mod s18_reliability;
+mod slices;
 mod support;
 mod trace;

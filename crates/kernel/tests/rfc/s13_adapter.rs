@@ -1,7 +1,7 @@
 //! Section 13: what the kernel asks of an adapter, and gives it.
 
 use super::support::*;
-use mainspring_kernel::{CloseReason, Config, ConnectionId, Effect, Source};
+use mainspring_kernel::{ActorRef, CloseReason, Config, ConnectionId, Effect, Source};
 use mainspring_message::Envelope;
 use serde_json::json;
 
@@ -64,32 +64,159 @@ fn s13_2_reading_pauses_when_the_client_does_not_read_and_resumes_when_it_does()
     world.clients_read = false;
     let client = world.connect(1);
     let source = Source::Connection(client);
-    let mut bytes = 0;
     for number in 0..8 {
-        let answers =
-            world.ask(client, &line("query", "Syscall.Ping", &format!("p-{number}"), json!("x".repeat(90))));
-        bytes += answers[0].line().len() + 1;
+        let ping = line("query", "Syscall.Ping", &format!("p-{number}"), json!("x".repeat(90)));
+        world.send(client, &ping);
     }
+    world.run();
+    let bytes: usize = world.take_written(client).iter().map(|answer| answer.line().len() + 1).sum();
     assert_eq!(world.count(|effect| *effect == Effect::PauseReading { source }), 1);
     assert_eq!(world.kernel.census().egress_bytes, bytes);
+    assert!(bytes < 1000 + 300, "{bytes} bytes for a client that reads none");
+    assert!(world.kernel.census().user_held > 0, "what it asked besides waits");
+    world.clients_read = true;
     world.kernel.written(client, bytes, world.now);
-    world.settle();
+    world.run();
     assert_eq!(world.count(|effect| *effect == Effect::ResumeReading { source }), 1);
+    let census = world.kernel.census();
+    assert_eq!((census.user_lane, census.user_held, census.requests), (0, 0, 0));
+}
+
+/// A world with a capability that has 100 requests of a client in its hands, whose answers are of 100 bytes and more.
+fn with_requests_under_way() -> (World, ConnectionId, Vec<(ActorRef, Envelope)>) {
+    let mut config = Config::default();
+    config.limits.egress_bytes_max = 1000;
+    let mut echo = manifest("echo", &["command:Echo.Say"]);
+    echo.limits.concurrency = 100;
+    let mut world = World::booted_with(config, vec![echo]);
+    world.clients_read = false;
+    let client = world.connect(1);
+    for number in 0..100 {
+        world.send(client, &line("command", "Echo.Say", &format!("c-{number}"), json!("x".repeat(100))));
+    }
+    world.run();
+    let delivered = world.take_delivered();
+    assert_eq!(delivered.len(), 100);
+    (world, client, delivered)
 }
 
 #[test]
 fn s13_2_a_client_that_never_reads_is_closed_in_the_end() {
-    let mut config = Config::default();
-    config.limits.egress_bytes_max = 1000;
-    let mut world = World::booted_with(config, vec![]);
-    world.clients_read = false;
-    let client = world.connect(1);
-    for number in 0..40 {
-        world.ask(client, &line("query", "Syscall.Ping", &format!("p-{number}"), json!("x".repeat(90))));
-    }
+    let (mut world, client, mut delivered) = with_requests_under_way();
     let closed = Effect::Close { connection: client, reason: CloseReason::SlowReader };
+    for (actor, request) in delivered.drain(..50) {
+        world.replies(actor, &request, json!("x".repeat(100)));
+    }
+    assert!(world.kernel.census().egress_bytes > 4000);
+    assert_eq!(world.count(|effect| *effect == closed), 0, "it may still read");
+    world.pass_ms(5_000);
+    for (actor, request) in delivered {
+        world.replies(actor, &request, json!("x".repeat(100)));
+    }
     assert_eq!(world.count(|effect| *effect == closed), 1);
     assert_eq!(world.kernel.census().egress_bytes, 0);
+}
+
+#[test]
+fn s13_2_a_client_that_reads_however_slowly_is_not_closed() {
+    let (mut world, client, delivered) = with_requests_under_way();
+    for (actor, request) in delivered {
+        world.replies(actor, &request, json!("x".repeat(100)));
+        world.pass_ms(100);
+        world.kernel.written(client, 1, world.now);
+    }
+    assert!(world.kernel.census().egress_bytes > 4 * 1000);
+    assert_eq!(world.take_written(client).len(), 100);
+    assert_eq!(world.count(|effect| matches!(effect, Effect::Close { .. })), 0);
+}
+
+/// Asks for large answers, all at once, and reads them slowly; returns the most bytes that were unwritten.
+fn ask_for_large_answers(world: &mut World, client: ConnectionId, count: usize) -> usize {
+    for number in 0..count {
+        world.send(client, &line("query", "Big.Get", &format!("q-{count}-{number}"), json!({})));
+    }
+    let (mut answered, mut most) = (0, 0);
+    while answered < count {
+        world.run();
+        for (actor, request) in world.take_delivered() {
+            world.replies(actor, &request, json!("x".repeat(900_000)));
+        }
+        answered += world.take_written(client).len();
+        most = most.max(world.kernel.census().egress_bytes);
+        assert_eq!(world.count(|effect| matches!(effect, Effect::Close { .. })), 0);
+        world.kernel.written(client, 200_000, world.now);
+    }
+    let rest = world.kernel.census().egress_bytes;
+    world.kernel.written(client, rest, world.now);
+    most
+}
+
+#[test]
+fn s13_2_a_client_that_reads_gets_every_large_answer_and_is_never_closed() {
+    let mut world = World::booted(vec![manifest("big", &["query:Big.Get"])]);
+    world.clients_read = false;
+    let client = world.connect(1);
+    ask_for_large_answers(&mut world, client, 32);
+    // Now it is known that its answers are large: no more are under way than it could be given.
+    let most = ask_for_large_answers(&mut world, client, 100);
+    assert!(most < 10 << 20, "{most} bytes were unwritten");
+    // With small answers that is forgotten.
+    for number in 0..50 {
+        world.ask(client, &line("query", "Syscall.Ping", &format!("p-{number}"), json!(1)));
+    }
+    for number in 0..100 {
+        world.send(client, &line("query", "Big.Get", &format!("last-{number}"), json!({})));
+    }
+    world.run();
+    assert_eq!(world.kernel.census().user_held, 0);
+}
+
+#[test]
+fn s13_2_an_answer_that_is_there_already_waits_too_until_the_client_has_read() {
+    let mut config = Config::default();
+    config.limits.egress_bytes_max = 1000;
+    let mut world = World::booted_with(config, vec![manifest("echo", &["command:Echo.Say"])]);
+    let client = world.connect(1);
+    let command = line("command", "Echo.Say", "c-1", json!(1));
+    world.ask(client, &command);
+    let (actor, request) = world.only_delivered();
+    world.replies(actor, &request, json!("x".repeat(600)));
+    world.take_written(client);
+    world.clients_read = false;
+    for _ in 0..50 {
+        world.send(client, &command);
+    }
+    world.run();
+    let egress = world.kernel.census().egress_bytes;
+    assert!(egress < 2000, "{egress} bytes for a client that reads none");
+    world.clients_read = true;
+    world.kernel.written(client, egress, world.now);
+    world.run();
+    assert_eq!(world.take_written(client).len(), 50);
+    assert!(!world.kernel.owes(client));
+}
+
+#[test]
+fn s13_2_a_schedule_does_not_repeat_itself_for_a_client_that_does_not_read() {
+    let mut config = Config::default();
+    config.limits.egress_bytes_max = 1000;
+    let mut world = World::booted_with(config, vec![manifest("echo", &["command:Echo.Say"])]);
+    let client = world.connect(1);
+    let message = json!({ "kind": "command", "type": "Echo.Say", "data": 1 });
+    world.call(client, "command", "Timer.Schedule", json!({ "repeat": 1, "message": message }));
+    world.clients_read = false;
+    for _ in 0..200 {
+        world.pass_ms(1);
+        for (actor, request) in world.take_delivered() {
+            world.replies(actor, &request, json!("x".repeat(300)));
+        }
+    }
+    let egress = world.kernel.census().egress_bytes;
+    assert!(egress < 3000, "{egress} bytes for a client that reads none");
+    world.kernel.written(client, egress, world.now);
+    world.take_written(client);
+    world.pass_ms(2);
+    assert!(!world.take_delivered().is_empty(), "it goes on when the client has read");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod batch;
 mod boot;
 mod clients;
+mod crowds;
 mod floors;
 mod flows;
 #[path = "../support/guest_module.rs"]
