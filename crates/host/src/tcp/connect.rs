@@ -8,7 +8,7 @@ use mainspring_zcl::abi::ErrorCode;
 use mainspring_zcl::cap::{TcpOpen, tcp_flags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
-use std::net::{SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
