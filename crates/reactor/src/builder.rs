@@ -1,8 +1,8 @@
 //! How a reactor is made.
 
-use crate::clock::{Clock, VirtualClock};
 use crate::core::Core;
-use crate::pool::{BLOCKING_THREADS_DEFAULT, Pool};
+use crate::tasks::pool::{BLOCKING_THREADS_DEFAULT, Pool};
+use crate::time::clock::{Clock, VirtualClock};
 use crate::{Handle, Reactor, Result};
 use std::fmt;
 use std::rc::Rc;

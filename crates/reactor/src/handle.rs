@@ -1,8 +1,8 @@
 //! The handle: what callbacks, futures and the rest of the program hold of a loop.
 
 use crate::core::Core;
-use crate::remote::{Remote, Wakeup};
-use crate::stats::{Stats, Timing};
+use crate::observe::stats::{Stats, Timing};
+use crate::tasks::remote::{Remote, Wakeup};
 use crate::{Backend, Instant, Result, Timer, Watcher};
 use std::fmt;
 use std::os::fd::RawFd;

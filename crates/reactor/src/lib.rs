@@ -23,56 +23,39 @@
 //! fire one O(log n), and the kernel is told only when the earliest deadline moves earlier. Watching is one system call, and watching a shared
 //! source again with the same interest is none.
 
-mod async_io;
 mod builder;
-mod children;
-mod clock;
 mod core;
 mod error;
-mod fds;
-mod fork;
 mod handle;
-mod handler;
-mod heap;
-mod interest;
-mod labels;
 mod observe;
-mod pool;
+mod process;
 mod reactor;
-mod remote;
-mod separate;
-mod signals;
-mod sleep;
-mod source;
-mod stall;
-mod stats;
 mod sys;
-mod task;
-mod timer;
-mod timers;
+mod tasks;
+mod time;
 mod turn;
 mod watch;
 
-pub use async_io::Async;
 pub use builder::{Backend, Builder};
-pub use children::ChildWatcher;
-pub use clock::{Instant, VirtualClock};
 pub use error::{Error, Result};
 pub use handle::Handle;
-pub use interest::{Interest, Mode, Readiness};
-pub use pool::{BLOCKING_THREADS_DEFAULT, Blocking, BlockingLane, BlockingOwner};
+pub use observe::stall::{Stall, StallWatch};
+pub use observe::stats::{SlowCallback, Stats, Timing};
+pub use process::children::ChildWatcher;
+pub use process::signals::{Signal, SignalEvent, SignalWatcher};
 pub use reactor::Reactor;
-pub use remote::{INBOX_CALLS_MAX, Remote, Wakeup};
-pub use separate::{Maybe, Set, Step, Unset};
-pub use signals::{Signal, SignalEvent, SignalWatcher};
-pub use sleep::{Elapsed, Sleep, Timeout};
-pub use source::{Keep, Owned, Raw, Shared, Weakly};
-pub use stall::{Stall, StallWatch};
-pub use stats::{SlowCallback, Stats, Timing};
 pub use sys::threads::spawn_without_signals;
-pub use task::{JoinError, JoinHandle};
-pub use timer::{Tick, Timer};
+pub use tasks::async_io::Async;
+pub use tasks::pool::{BLOCKING_THREADS_DEFAULT, Blocking, BlockingLane, BlockingOwner};
+pub use tasks::remote::{INBOX_CALLS_MAX, Remote, Wakeup};
+pub use tasks::task::{JoinError, JoinHandle};
+pub use time::clock::{Instant, VirtualClock};
+pub use time::sleep::{Elapsed, Sleep, Timeout};
+pub use time::timer::{Tick, Timer};
 pub use turn::{DEFERRED_PER_TURN_MAX, TASKS_PER_TURN_MAX, TIMERS_PER_TURN_MAX};
+pub use watch::interest::{Interest, Mode, Readiness};
+pub use watch::separate::{Maybe, Set, Step, Unset};
+pub use watch::source::{Keep, Owned, Raw, Shared, Weakly};
 pub use watch::{Event, MaybeWatch, Watch, Watcher};
 
 /// The examples of the page about embedding.

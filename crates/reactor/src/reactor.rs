@@ -1,8 +1,8 @@
 //! The reactor itself: how a loop is driven, by single turns or until something ends it.
 
-use crate::remote::Mailbox;
-use crate::stats::count;
+use crate::observe::stats::count;
 use crate::sys::Wait;
+use crate::tasks::remote::Mailbox;
 use crate::turn::{Batch, run_deferred, run_tasks};
 use crate::{Builder, Error, Handle, Instant, Result};
 use std::future::Future;

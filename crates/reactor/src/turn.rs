@@ -4,12 +4,12 @@
 //! can starve the others. A panic in user code leaves whatever was fetched but not yet delivered for the next turn.
 
 use crate::core::{Core, WakeupCallback};
-use crate::fds::Lookup;
-use crate::labels::Label;
-use crate::stats::count;
+use crate::observe::labels::Label;
+use crate::observe::stats::count;
 use crate::sys::event::{self, Event as KernelEvent};
 use crate::sys::{ALARM, EVENTS_PER_TURN_MAX, WAKE, Wait};
-use crate::timers::{Action, Due};
+use crate::time::timers::{Action, Due};
+use crate::watch::fds::Lookup;
 use crate::{Event, Handle, Instant, Readiness, Result, Timer, Watcher};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -418,7 +418,7 @@ impl Drop for CallGuard<'_> {
 struct RepeatGuard<'a> {
     handle: &'a Handle,
     timer: Timer,
-    repeat: Option<Box<crate::timer::Repeat>>,
+    repeat: Option<Box<crate::time::timer::Repeat>>,
 }
 
 impl Drop for RepeatGuard<'_> {

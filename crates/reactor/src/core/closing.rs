@@ -1,7 +1,7 @@
 //! How everything on a loop ends.
 
 use super::Core;
-use crate::timers::Action;
+use crate::time::timers::Action;
 use std::task::Waker;
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ impl Core {
         };
         drop(left);
         self.end_tasks();
-        crate::signals::close(self);
+        crate::process::signals::close(self);
         let children = std::mem::take(&mut *self.children.borrow_mut());
         drop(children);
         let watchers = self.fds.borrow().watchers();
@@ -69,6 +69,10 @@ impl Core {
     }
 
     fn handover_patience(&self) -> Duration {
-        if self.born_in == crate::fork::generation() { HANDOVER_PATIENCE } else { HANDOVER_PATIENCE_FORKED }
+        if self.born_in == crate::process::fork::generation() {
+            HANDOVER_PATIENCE
+        } else {
+            HANDOVER_PATIENCE_FORKED
+        }
     }
 }

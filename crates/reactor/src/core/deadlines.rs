@@ -2,8 +2,8 @@
 
 use super::Core;
 use crate::sys::Poller;
-use crate::timer::Once;
-use crate::timers::Action;
+use crate::time::timer::Once;
+use crate::time::timers::Action;
 use crate::{Error, Instant, Result, Timer};
 use std::os::fd::RawFd;
 use std::task::Waker;

@@ -12,7 +12,7 @@ impl Core {
     /// Whether the kernel objects are this process's own.
     #[inline]
     pub(crate) fn is_own(&self) -> bool {
-        self.fork_generation.get() == crate::fork::generation()
+        self.fork_generation.get() == crate::process::fork::generation()
     }
 
     /// Makes every kernel object anew in a forked child.
@@ -23,14 +23,14 @@ impl Core {
 
     #[cold]
     fn after_fork(&self) -> Result<()> {
-        let generation = crate::fork::generation();
+        let generation = crate::process::fork::generation();
         // All of them, before any takes its place: a child that is out of descriptors stays as it is, and can try again.
         let wake = WakeFd::new(self.backend)?;
-        let signals = crate::signals::prepare_for_child(self)?;
+        let signals = crate::process::signals::prepare_for_child(self)?;
         let poller = self.poller.borrow().prepare_for_child()?;
         self.poller.borrow_mut().after_fork(poller)?;
         self.mailbox.after_fork(wake)?;
-        crate::signals::after_fork(self, signals)?;
+        crate::process::signals::after_fork(self, signals)?;
         self.pool.borrow_mut().after_fork();
         self.labels.borrow_mut().after_fork();
         self.fill_set()?;

@@ -3,18 +3,18 @@
 //! Every cell is borrowed for the length of one bookkeeping step and never while user code runs: a callback, a future, or
 //! the drop of either. So anything may be called from anywhere, and no borrow can fail (decision R9).
 
-use crate::children::ChildTable;
-use crate::clock::{Clock, VirtualClock};
-use crate::fds::{CurrentCall, FdTable};
-use crate::labels::{Label, LabelNames, Labels};
 use crate::observe::Observer;
-use crate::pool::Pool;
-use crate::remote::{Mailbox, Wakeup};
-use crate::signals::SignalTable;
-use crate::stall::Pulse;
-use crate::stats::{Counters, Timing};
+use crate::observe::labels::{Label, LabelNames, Labels};
+use crate::observe::stall::Pulse;
+use crate::observe::stats::{Counters, Timing};
+use crate::process::children::ChildTable;
+use crate::process::signals::SignalTable;
 use crate::sys::{Poller, WAKE};
-use crate::timers::TimerTable;
+use crate::tasks::pool::Pool;
+use crate::tasks::remote::{Mailbox, Wakeup};
+use crate::time::clock::{Clock, VirtualClock};
+use crate::time::timers::TimerTable;
+use crate::watch::fds::{CurrentCall, FdTable};
 use crate::{Backend, Error, Handle, Instant, Interest, Mode, Result, Timer, Watcher};
 use slab::Slab;
 use std::cell::{Cell, RefCell};
@@ -73,7 +73,7 @@ pub(crate) struct Core {
 
 impl Core {
     pub(crate) fn new(backend: Backend, clock: Clock, pool: Pool) -> Result<Core> {
-        crate::fork::watch();
+        crate::process::fork::watch();
         let mut poller = Poller::new(backend)?;
         let wake_fd = crate::sys::wake_fd::WakeFd::new(backend)?;
         poller.add(wake_fd.raw_fd(), WAKE, Interest::READ, Mode::Level)?;
@@ -100,8 +100,8 @@ impl Core {
             embedded: Cell::new(false),
             closed: Cell::new(false),
             latest_now: Cell::new(Instant::MIN),
-            fork_generation: Cell::new(crate::fork::generation()),
-            born_in: crate::fork::generation(),
+            fork_generation: Cell::new(crate::process::fork::generation()),
+            born_in: crate::process::fork::generation(),
         })
     }
 

@@ -1,11 +1,11 @@
 //! What the loop's state does about watched descriptors: the table and the kernel, kept in step.
 
 use super::Core;
-use crate::fds::{Change, Kernel, Lookup, Request, Wanted};
-use crate::handler::HandlerBox;
-use crate::labels::Label;
-use crate::stats::count;
+use crate::observe::labels::Label;
+use crate::observe::stats::count;
 use crate::sys::{Registration, Tokens, WAKE};
+use crate::watch::fds::{Change, Kernel, Lookup, Request, Wanted};
+use crate::watch::handler::HandlerBox;
 use crate::{Error, Interest, Mode, Readiness, Result, Watcher};
 use std::os::fd::RawFd;
 

@@ -14,7 +14,7 @@
 use super::event::{Event, event};
 use super::wake_fd::duplicate_onto;
 use super::{ALARM, PROBE, Registration, Tokens, Wait, borrow};
-use crate::fds::Wanted;
+use crate::watch::fds::Wanted;
 use crate::{Error, Instant, Interest, Mode, Readiness, Result};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
@@ -275,7 +275,8 @@ impl Epoll {
     /// Puts a new set with what is wanted in it in the place of the old one, under the old number, or leaves everything as it
     /// is. Returns the numbers that are not open any more.
     pub(crate) fn rebuild(&mut self, wanted: &[Wanted]) -> Result<Vec<RawFd>> {
-        let spare = self.spare.take().filter(|(generation, _)| *generation == crate::fork::generation());
+        let spare =
+            self.spare.take().filter(|(generation, _)| *generation == crate::process::fork::generation());
         let fresh = spare.map_or_else(new_set, |(_, spare)| Ok(spare))?;
         watch_alarm(&fresh, &self.alarm)?;
         let (mut always, mut gone) = (Vec::new(), Vec::new());
@@ -341,7 +342,7 @@ fn new_set() -> Result<OwnedFd> {
 
 /// If there is no room for it now, the next rebuild asks for a set when it needs one.
 fn new_spare() -> Option<(u32, OwnedFd)> {
-    new_set().ok().map(|set| (crate::fork::generation(), set))
+    new_set().ok().map(|set| (crate::process::fork::generation(), set))
 }
 
 fn new_alarm() -> Result<OwnedFd> {

@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_child_never_finds_it_locked_by_a_thread_of_its_parent() {
-        crate::fork::watch();
+        crate::process::fork::watch();
         let mutex = std::sync::Arc::new(ForkMutex::new(0_u64));
         let done = std::sync::Arc::new(AtomicBool::new(false));
         let (theirs, end) = (mutex.clone(), done.clone());

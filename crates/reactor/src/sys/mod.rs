@@ -20,7 +20,7 @@ pub(crate) mod signal_mask;
 pub(crate) mod threads;
 pub(crate) mod wake_fd;
 
-use crate::fds::Wanted;
+use crate::watch::fds::Wanted;
 use crate::{Backend, Instant, Interest, Mode, Result};
 use event::Event;
 use std::os::fd::{BorrowedFd, RawFd};

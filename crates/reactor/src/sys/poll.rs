@@ -10,8 +10,8 @@
 
 use super::event::{Event, event};
 use super::{EVENTS_PER_TURN_MAX, Registration, Tokens, Wait};
-use crate::clock::monotonic_now;
-use crate::fds::Wanted;
+use crate::time::clock::monotonic_now;
+use crate::watch::fds::Wanted;
 use crate::{Backend, Error, Instant, Interest, Mode, Readiness, Result};
 use std::io;
 use std::os::fd::RawFd;

@@ -8,8 +8,9 @@
 //! they find no mask, and handlers do not outlive the start of a program.
 
 use super::wake_fd::WakeFd;
-use crate::remote::ThreadToken;
-use crate::{Error, Result, Signal, fork};
+use crate::process::fork;
+use crate::tasks::remote::ThreadToken;
+use crate::{Error, Result, Signal};
 use std::cell::UnsafeCell;
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;

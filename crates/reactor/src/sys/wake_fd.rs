@@ -1,6 +1,7 @@
 //! The descriptor by which other threads, and signal handlers, wake a waiting loop.
 
-use crate::{Backend, Error, Result, fork};
+use crate::process::fork;
+use crate::{Backend, Error, Result};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

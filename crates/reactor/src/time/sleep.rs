@@ -1,6 +1,6 @@
 //! Futures that wait for time to pass.
 
-use crate::timers::Action;
+use crate::time::timers::Action;
 use crate::{Handle, Instant, Result, Timer};
 use std::fmt;
 use std::future::Future;

@@ -1,10 +1,15 @@
-//! Timing of callbacks and the pulse that a stall watch listens to. Costs nothing while both are off.
+//! What is counted always, timed on request, and reported when a callback is stuck. Everything may count here; nothing here
+//! changes what a loop does.
+
+pub(crate) mod labels;
+pub(crate) mod stall;
+pub(crate) mod stats;
 
 use crate::Instant;
-use crate::clock::monotonic_now;
-use crate::labels::{Label, LabelNames};
-use crate::stall::Pulse;
-use crate::stats::{SlowCallback, Timing};
+use crate::observe::labels::{Label, LabelNames};
+use crate::observe::stall::Pulse;
+use crate::observe::stats::{SlowCallback, Timing};
+use crate::time::clock::monotonic_now;
 use std::sync::Arc;
 use std::time::Duration;
 

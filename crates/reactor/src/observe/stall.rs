@@ -3,7 +3,7 @@
 //! The loop only bumps a counter when a callback begins and ends; the watching thread looks at it now and then and does
 //! all the timekeeping. So a stall is reported while it lasts, even if the callback never returns.
 
-use crate::labels::{Label, LabelNames};
+use crate::observe::labels::{Label, LabelNames};
 use crate::{Error, Handle, Result};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -70,7 +70,7 @@ impl Handle {
         let thread = crate::sys::threads::spawn("mainspring-stalls", move || sampler.run(&signal, &report))
             .map_err(|source| Error::Io { action: "starting the stall watch", source })?;
         self.core().set_pulse(pulse.clone());
-        let fork_generation = crate::fork::generation();
+        let fork_generation = crate::process::fork::generation();
         Ok(StallWatch { handle: self.clone(), pulse, done, thread: Some(thread), fork_generation })
     }
 }
@@ -78,7 +78,7 @@ impl Handle {
 impl Drop for StallWatch {
     fn drop(&mut self) {
         self.handle.core().clear_pulse(&self.pulse);
-        if self.fork_generation != crate::fork::generation() {
+        if self.fork_generation != crate::process::fork::generation() {
             // The thread stayed in the parent process: there is nobody to tell and nobody to wait for.
             return;
         }

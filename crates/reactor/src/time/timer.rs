@@ -1,6 +1,6 @@
 //! Timers as the user sees them.
 
-use crate::timers::Action;
+use crate::time::timers::Action;
 use crate::{Error, Handle, Instant, Result};
 use std::mem::needs_drop;
 use std::time::Duration;

@@ -9,7 +9,7 @@
 //! that.
 //!
 //! The heap does not know where an entry is: only the first can be taken out by itself, and any number in one pass. That is
-//! what `timers.rs` needs, and it spares every sift a note in a table of positions, which would be a cache miss each.
+//! what `timers.rs` beside it needs, and it spares every sift a note in a table of positions, which would be a cache miss each.
 
 const CHILDREN: usize = 4;
 /// Node of the first entry, chosen so that the children of a node are a whole group.

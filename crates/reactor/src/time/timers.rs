@@ -8,9 +8,9 @@
 //! entry, and an entry with another number stands for nothing. Such an entry is dropped when it comes first, so that the
 //! first entry always is a timer's, or together with its kind when they are more than half of all.
 
-use crate::heap::{DeadlineHeap, Entry};
-use crate::labels::Label;
-use crate::timer::{Once, Repeat};
+use crate::observe::labels::Label;
+use crate::time::heap::{DeadlineHeap, Entry};
+use crate::time::timer::{Once, Repeat};
 use crate::{Instant, Timer};
 use std::task::Waker;
 

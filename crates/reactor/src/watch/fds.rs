@@ -7,9 +7,9 @@
 //!
 //! Bookkeeping only: no system call is made here, and no user code runs.
 
-use crate::handler::{Handler, HandlerBox};
-use crate::labels::Label;
+use crate::observe::labels::Label;
 use crate::sys::{Registration, Tokens};
+use crate::watch::handler::{Handler, HandlerBox};
 
 use crate::{Interest, Mode, Readiness, Watcher};
 use std::cell::Cell;

@@ -1,10 +1,18 @@
-//! Watching descriptors: the builder, the events, and the rules by which separate callbacks run.
+//! Watching descriptors: the builder of a watch, the kinds of source it can have, the rules of separate callbacks, and the
+//! table that tells the past from the present by generations. The turn calls into here when the kernel reports readiness;
+//! nothing here waits or makes a system call by itself but through `core` and `sys`.
 
-use crate::fds::Request;
-use crate::handler::{Handler, HandlerBox};
-use crate::labels::Label;
-use crate::separate::{Maybe, Separate, Set, Step, Unset, end_if_left};
-use crate::source::{Keep, Owned, Raw, Shared, Tie, Weakly};
+pub(crate) mod fds;
+pub(crate) mod handler;
+pub(crate) mod interest;
+pub(crate) mod separate;
+pub(crate) mod source;
+
+use crate::observe::labels::Label;
+use crate::watch::fds::Request;
+use crate::watch::handler::{Handler, HandlerBox};
+use crate::watch::separate::{Maybe, Separate, Set, Step, Unset, end_if_left};
+use crate::watch::source::{Keep, Owned, Raw, Shared, Tie, Weakly};
 use crate::{Error, Handle, Interest, Mode, Readiness, Result};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 

@@ -4,7 +4,7 @@
 //! other child is ever reaped. On [`Backend::Poll`](crate::Backend::Poll), and where the system has no pidfds, a SIGCHLD
 //! makes the loop ask about every child it watches, and only about those.
 
-use crate::signals::SignalWatcher;
+use crate::process::signals::SignalWatcher;
 use crate::{Backend, Error, Handle, Interest, Result, Signal, Watcher};
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, WaitOptions};

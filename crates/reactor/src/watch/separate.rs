@@ -3,8 +3,8 @@
 //! The callbacks lie side by side in one allocation with the source: a watcher with one callback costs what its captures
 //! cost.
 
-use crate::handler::Handler;
-use crate::source::Keep;
+use crate::watch::handler::Handler;
+use crate::watch::source::Keep;
 use crate::{Event, Readiness};
 
 /// A place for one of the separate callbacks.
