@@ -1,6 +1,6 @@
 //! What can go wrong for whoever embeds the host.
 
-use crate::policy::BadRule;
+use crate::limits::policy::BadRule;
 
 /// Why the host could not do something.
 #[derive(Debug, thiserror::Error)]

@@ -1,17 +1,20 @@
 //! The host: one engine, one linker, any number of guests.
 
-use crate::capability::Capability;
+use crate::abi::imports;
+use crate::capabilities::Capability;
+use crate::capabilities::{net_tcp, process, sys_info, sys_loop};
 use crate::compile::CompileLimits;
-use crate::context::GuestContext;
+use crate::guest::context::GuestContext;
+use crate::guest::run::Run;
+use crate::guest::state::{Extras, GuestState};
+use crate::guest::stats::{Counters, HostCounters, HostStats};
 use crate::guest::{ExitSlot, GuestConfig, GuestHandle};
+use crate::handles::table::{Entry, Table};
 use crate::limits::Limits;
+use crate::limits::bandwidth;
+use crate::limits::ticker::Ticker;
 use crate::program::Program;
-use crate::run::Run;
-use crate::state::{Extras, GuestState};
-use crate::stats::{Counters, HostCounters, HostStats};
-use crate::table::{Entry, Table};
-use crate::ticker::Ticker;
-use crate::{Error, Result, bandwidth, imports, info, process, sys_loop, tcp};
+use crate::{Error, Result};
 use mainspring_reactor::{BlockingOwner, Handle};
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -103,10 +106,10 @@ impl Default for HostConfig {
             #[cfg(feature = "wasi")]
             socket_wait: crate::SocketWait::from_environment(),
             capabilities: vec![
-                Arc::new(tcp::NetTcp),
+                Arc::new(net_tcp::NetTcp),
                 Arc::new(process::Arguments),
                 Arc::new(process::Environment),
-                Arc::new(info::SysInfo),
+                Arc::new(sys_info::SysInfo),
                 Arc::new(sys_loop::SysLoop),
             ],
             links: Vec::new(),

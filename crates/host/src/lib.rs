@@ -21,66 +21,43 @@
 //! Implement [`Capability`] and [`Resource`] to give guests something else to open, and [`Watchable`] to let them wait for it;
 //! `sys/loop` needs no change. [`HostConfig::link`] adds other imports, such as WASI's.
 
-mod bandwidth;
-mod capability;
+mod abi;
+mod capabilities;
 mod compile;
-mod confined;
-mod context;
-mod control;
-mod ctl;
-mod errno;
 mod error;
-mod frames;
 mod guest;
-mod heap;
+mod handles;
 mod host;
-mod imports;
-mod info;
 mod limits;
-mod memory;
-mod meter;
-mod pipe;
-mod policy;
-mod process;
 mod program;
-mod registration;
-mod resource;
-mod run;
-mod signal;
+mod readiness;
 #[cfg(feature = "wasi")]
 mod sockets;
-mod state;
-mod stats;
-mod stdio;
-mod sys_loop;
-mod table;
-mod tcp;
-mod ticker;
 #[cfg(feature = "wasi")]
 mod wasi;
 
-pub use capability::{Capability, Opened, Params};
+pub use abi::memory::GuestMemory;
+pub use capabilities::sys_loop::EVENTS_PER_POLL_MAX;
+pub use capabilities::{Capability, Opened, Params};
 pub use compile::CompileLimits;
-pub use context::GuestContext;
-pub use control::GuestControl;
 pub use error::{Error, Result};
+pub use guest::context::GuestContext;
+pub use guest::control::GuestControl;
+pub use guest::state::GuestState;
+pub use guest::stats::{GuestPhase, GuestStats, HostStats};
 pub use guest::{Exit, GuestConfig, GuestHandle, TrapReport};
+pub use handles::pipe::{PIPE_BYTES_DEFAULT, PipeReader, PipeWriter, pipe};
+pub use handles::resource::{Resource, Watchable};
+pub use handles::stdio::{Stdin, Stdout};
 pub use host::{Host, HostConfig};
+pub use limits::policy::{BadRule, NetworkPolicy, Rule};
 pub use limits::{Limit, Limits};
 pub use mainspring_zcl::abi::ErrorCode;
 pub use mainspring_zcl::sys_loop::Readiness;
-pub use memory::GuestMemory;
-pub use pipe::{PIPE_BYTES_DEFAULT, PipeReader, PipeWriter, pipe};
-pub use policy::{BadRule, NetworkPolicy, Rule};
 pub use program::Program;
-pub use resource::{Resource, Watchable};
-pub use signal::Signal;
+pub use readiness::signal::Signal;
 #[cfg(feature = "wasi")]
 pub use sockets::{BadSocketWait, SocketWait};
-pub use state::GuestState;
-pub use stats::{GuestPhase, GuestStats, HostStats};
-pub use stdio::{Stdin, Stdout};
-pub use sys_loop::EVENTS_PER_POLL_MAX;
 #[cfg(feature = "wasi")]
 pub use wasi::{Component, Folder, FolderError, WasiConfig};
 pub use wasmtime;

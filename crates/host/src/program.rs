@@ -1,6 +1,6 @@
 //! A compiled guest.
 
-use crate::state::GuestState;
+use crate::guest::state::GuestState;
 use crate::{Error, Result};
 use std::fmt;
 use wasmtime::{ExternType, InstancePre, Linker, Module, ResourcesRequired, ValType};

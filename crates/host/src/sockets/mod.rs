@@ -12,8 +12,8 @@ mod pollable;
 mod set;
 mod socket;
 
-use crate::confined::Confined;
-use crate::state::GuestState;
+use crate::guest::confined::Confined;
+use crate::guest::state::GuestState;
 pub use pace::{BadSocketWait, SocketWait};
 use pollable::SocketPollable;
 pub(crate) use set::Sockets;

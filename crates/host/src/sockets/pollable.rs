@@ -1,7 +1,7 @@
 //! A socket in `wasi:io/poll`.
 
 use super::socket::Socket;
-use crate::confined::Confined;
+use crate::guest::confined::Confined;
 use mainspring_zcl::sys_loop::Readiness;
 use std::future::poll_fn;
 use std::rc::{Rc, Weak};

@@ -4,11 +4,11 @@ use super::bindings::{PluginError, SocketInterest, SocketReadResult, SocketWrite
 use super::error;
 use super::pace::{Clocks, Pace, Progress, SocketWait, Streak};
 use super::socket::Socket;
-use crate::context::GuestContext;
-use crate::meter::thread_cpu_time;
-use crate::stats::count;
-use crate::table::Entry;
-use crate::tcp::connect::{self, Target};
+use crate::capabilities::net_tcp::connect::{self, Target};
+use crate::guest::context::GuestContext;
+use crate::guest::stats::count;
+use crate::handles::table::Entry;
+use crate::limits::meter::thread_cpu_time;
 use mainspring_reactor::Instant;
 use mainspring_zcl::abi::ErrorCode;
 use mainspring_zcl::cap::tcp_flags;
@@ -296,8 +296,8 @@ fn reason(errno: Errno) -> std::io::Error {
 mod tests {
     use super::*;
     use crate::guest::GuestConfig;
+    use crate::guest::run::Run;
     use crate::host::HostConfig;
-    use crate::run::Run;
     use mainspring_reactor::Reactor;
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
     use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! One connection, and what is known of its readiness.
 
 use super::pace::Streak;
-use crate::context::GuestContext;
-use crate::registration::Registration;
-use crate::resource::Resource;
-use crate::signal::Signal;
+use crate::guest::context::GuestContext;
+use crate::handles::resource::Resource;
+use crate::readiness::registration::Registration;
+use crate::readiness::signal::Signal;
 use mainspring_zcl::abi::{ErrorCode, handle_flags};
 use mainspring_zcl::sys_loop::Readiness;
 use rustix::buffer::spare_capacity;

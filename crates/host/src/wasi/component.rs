@@ -5,13 +5,13 @@
 
 use super::{HasWasi, WasiState, WithTokio, add_to_component_linker};
 use crate::compile::CompileLimits;
-use crate::confined::Confined;
-use crate::context::GuestContext;
+use crate::guest::confined::Confined;
+use crate::guest::context::GuestContext;
+use crate::guest::run::{Run, store};
+use crate::guest::state::{Extras, GuestState};
 use crate::guest::{GuestConfig, GuestHandle};
 use crate::host::Host;
-use crate::run::{Run, store};
 use crate::sockets::{self, Sockets};
-use crate::state::{Extras, GuestState};
 use crate::{Error, Result};
 use mainspring_reactor::Handle;
 use std::fmt;

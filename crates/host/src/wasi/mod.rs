@@ -11,8 +11,8 @@ mod runtime;
 mod streams;
 mod transfers;
 
-use crate::context::GuestContext;
-use crate::state::GuestState;
+use crate::guest::context::GuestContext;
+use crate::guest::state::GuestState;
 pub use component::Component;
 use mainspring_zcl::abi::{STDERR, STDIN, STDOUT};
 use network::{Lookups, Names, NamesView, Rules};

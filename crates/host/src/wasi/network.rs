@@ -3,10 +3,10 @@
 //! wasmtime-wasi asks about addresses only and has one switch for all names. So names pass through a view that knows the rules, and what an
 //! allowed name resolved to is remembered: only those addresses, on ports that the name is allowed on, may be connected to on its behalf.
 
-use crate::context::GuestContext;
+use crate::guest::context::GuestContext;
+use crate::guest::stats::SharedRefusals;
 use crate::limits::Limit;
-use crate::policy::NetworkPolicy;
-use crate::stats::SharedRefusals;
+use crate::limits::policy::NetworkPolicy;
 use mainspring_zcl::cap::TcpOpen;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -211,7 +211,7 @@ impl HostResolveAddressStream for NamesView<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::Counters;
+    use crate::guest::stats::Counters;
 
     fn at(text: &str) -> SocketAddr {
         text.parse().unwrap()

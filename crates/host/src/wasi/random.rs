@@ -3,9 +3,9 @@
 //! wasmtime-wasi's own makes all of the bytes first, outside of the guest's memory and without letting anyone else run.
 
 use super::PREVIEW1;
-use crate::confined::Confined;
-use crate::imports::with_memory;
-use crate::state::GuestState;
+use crate::abi::imports::with_memory;
+use crate::guest::confined::Confined;
+use crate::guest::state::GuestState;
 use mainspring_zcl::abi::ErrorCode;
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};

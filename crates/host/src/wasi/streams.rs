@@ -3,9 +3,9 @@
 //! Everything here runs inside the guest's own calls, on the loop's thread. wasmtime-wasi's ready-made adapters would move each
 //! stream to a task on another thread.
 
-use crate::confined::Confined;
-use crate::context::GuestContext;
-use crate::stats::count;
+use crate::guest::confined::Confined;
+use crate::guest::context::GuestContext;
+use crate::guest::stats::count;
 use bytes::{Bytes, BytesMut};
 use mainspring_zcl::abi::ErrorCode;
 use mainspring_zcl::sys_loop::Readiness;

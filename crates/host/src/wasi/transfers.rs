@@ -4,7 +4,7 @@
 //! to choose; so its buffer is made shorter for the length of the call. Every program knows what to do about a transfer that is short.
 
 use super::{HasWasi, PREVIEW1};
-use crate::state::GuestState;
+use crate::guest::state::GuestState;
 use wasmtime::{AsContextMut, Caller, Extern, Linker, Memory};
 use wasmtime_wasi::p1::wasi_snapshot_preview1::{self as preview1, WasiSnapshotPreview1};
 use wiggle::GuestMemory;

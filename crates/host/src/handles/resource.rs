@@ -1,7 +1,7 @@
 //! What a handle stands for.
 
-use crate::context::GuestContext;
-use crate::signal::Signal;
+use crate::guest::context::GuestContext;
+use crate::readiness::signal::Signal;
 use mainspring_zcl::abi::ErrorCode;
 use mainspring_zcl::sys_loop::Readiness;
 use std::rc::Rc;

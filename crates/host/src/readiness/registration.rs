@@ -3,8 +3,8 @@
 //! One registration serves all watches of a handle. It is edge-triggered where the backend has edges. Elsewhere (`poll(2)`) it
 //! asks only for what is not known to be ready, which comes to the same: nothing is reported twice.
 
-use crate::context::GuestContext;
-use crate::signal::Signal;
+use crate::guest::context::GuestContext;
+use crate::readiness::signal::Signal;
 use mainspring_reactor::{Backend, Handle, Interest, Mode, Readiness as Reported, Watcher};
 use mainspring_zcl::abi::ErrorCode;
 use mainspring_zcl::sys_loop::Readiness;

@@ -1,11 +1,11 @@
 //! A connection, from the moment it is asked for.
 
 use super::connect::{Target, establish};
-use crate::context::GuestContext;
-use crate::errno::code_for;
-use crate::registration::Registration;
-use crate::resource::{Resource, Watchable};
-use crate::signal::Signal;
+use crate::abi::errno::code_for;
+use crate::guest::context::GuestContext;
+use crate::handles::resource::{Resource, Watchable};
+use crate::readiness::registration::Registration;
+use crate::readiness::signal::Signal;
 use mainspring_reactor::{Handle, JoinHandle};
 use mainspring_zcl::abi::{ErrorCode, handle_flags};
 use mainspring_zcl::sys_loop::Readiness;

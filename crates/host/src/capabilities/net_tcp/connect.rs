@@ -1,7 +1,7 @@
 //! Connecting: names are looked up off the loop's thread, then every address is checked and tried in turn.
 
-use crate::context::GuestContext;
-use crate::errno::code_for;
+use crate::abi::errno::code_for;
+use crate::guest::context::GuestContext;
 use crate::limits::Limit;
 use mainspring_reactor::{Async, BlockingLane, Handle};
 use mainspring_zcl::abi::ErrorCode;

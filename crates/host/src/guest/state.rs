@@ -1,10 +1,10 @@
 //! What a guest's store carries.
 
-use crate::confined::Confined;
-use crate::context::GuestContext;
-use crate::heap::Heap;
+use crate::abi::heap::Heap;
+use crate::guest::confined::Confined;
+use crate::guest::context::GuestContext;
 use crate::limits::Limiter;
-use crate::ticker::ticks_in;
+use crate::limits::ticker::ticks_in;
 use std::any::Any;
 use std::rc::Rc;
 use wasmtime::Memory;

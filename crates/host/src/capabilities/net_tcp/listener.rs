@@ -2,11 +2,11 @@
 
 use super::connect::{set_stream_options, socket_for};
 use super::stream::TcpStream;
-use crate::context::GuestContext;
-use crate::errno::code_for;
-use crate::registration::Registration;
-use crate::resource::{Resource, Watchable};
-use crate::signal::Signal;
+use crate::abi::errno::code_for;
+use crate::guest::context::GuestContext;
+use crate::handles::resource::{Resource, Watchable};
+use crate::readiness::registration::Registration;
+use crate::readiness::signal::Signal;
 use mainspring_zcl::abi::{ErrorCode, handle_flags};
 use mainspring_zcl::cap::{AcceptRecord, tcp_flags};
 use mainspring_zcl::sys_loop::Readiness;

@@ -3,9 +3,9 @@
 //! One end goes to the guest as a standard stream, the other stays with the host, which waits in futures. A pipe is bounded: a
 //! writer that is ahead waits, so neither side can make the other hold more than the pipe does.
 
-use crate::context::GuestContext;
-use crate::resource::{Resource, Watchable};
-use crate::signal::Signal;
+use crate::guest::context::GuestContext;
+use crate::handles::resource::{Resource, Watchable};
+use crate::readiness::signal::Signal;
 use mainspring_zcl::abi::{ErrorCode, handle_flags};
 use mainspring_zcl::sys_loop::Readiness;
 use std::cell::{Cell, RefCell};

@@ -4,10 +4,10 @@ pub(crate) mod connect;
 mod listener;
 mod stream;
 
-use crate::capability::{Capability, Opened, Params};
-use crate::context::GuestContext;
+use crate::abi::memory::GuestMemory;
+use crate::capabilities::{Capability, Opened, Params};
+use crate::guest::context::GuestContext;
 use crate::limits::Limit;
-use crate::memory::GuestMemory;
 use connect::Target;
 use listener::TcpListener;
 use mainspring_zcl::abi::ErrorCode;

@@ -1,11 +1,11 @@
 //! Standard streams: what handles 0, 1 and 2 are connected to.
 
-use crate::context::GuestContext;
-use crate::errno::code_for;
-use crate::pipe::{PipeReader, PipeWriter};
-use crate::registration::Registration;
-use crate::resource::{Resource, Watchable};
-use crate::signal::Signal;
+use crate::abi::errno::code_for;
+use crate::guest::context::GuestContext;
+use crate::handles::pipe::{PipeReader, PipeWriter};
+use crate::handles::resource::{Resource, Watchable};
+use crate::readiness::registration::Registration;
+use crate::readiness::signal::Signal;
 use mainspring_reactor::Handle;
 use mainspring_zcl::abi::{ErrorCode, handle_flags};
 use mainspring_zcl::sys_loop::Readiness;

@@ -1,8 +1,8 @@
 //! `POLL`: the guest is suspended, and nothing else is.
 
 use super::Loop;
-use crate::context::GuestContext;
-use crate::stats::count;
+use crate::guest::context::GuestContext;
+use crate::guest::stats::count;
 use mainspring_reactor::{Handle, Instant};
 use mainspring_zcl::sys_loop::{Poll, TIMEOUT_FOREVER};
 use std::cell::Cell;

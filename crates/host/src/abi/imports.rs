@@ -3,17 +3,17 @@
 //! Everything here is synchronous and returns at once, except that a write to a `sys/loop` handle suspends its guest at a `POLL`.
 //! Pointers and lengths are checked before they are used and before anything is allocated for them.
 
-use crate::capability::Params;
-use crate::confined::Confined;
-use crate::context::GuestContext;
-use crate::ctl::{self, Answer};
-use crate::heap::Found;
+use crate::abi::ctl::{self, Answer};
+use crate::abi::heap::Found;
+use crate::abi::memory::GuestMemory;
+use crate::capabilities::Params;
+use crate::capabilities::sys_loop::{self, Loop, Written};
+use crate::guest::confined::Confined;
+use crate::guest::context::GuestContext;
+use crate::guest::state::GuestState;
+use crate::guest::stats::count;
+use crate::handles::table::Entry;
 use crate::limits::Limit;
-use crate::memory::GuestMemory;
-use crate::state::GuestState;
-use crate::stats::count;
-use crate::sys_loop::{self, Loop, Written};
-use crate::table::Entry;
 use mainspring_zcl::abi::{ABI_VERSION, ErrorCode, IMPORT_MODULE, cap_flags};
 use mainspring_zcl::cap::CapOpen;
 use mainspring_zcl::sys_loop::Poll;

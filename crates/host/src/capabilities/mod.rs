@@ -1,9 +1,15 @@
-//! Capabilities: what guests can open by name.
+//! Capabilities: what guests can open by name. Each has a folder or file of its own and is in the list of the host; they see a
+//! guest only through its context.
 
-use crate::context::GuestContext;
-use crate::memory::GuestMemory;
-use crate::resource::Resource;
-use crate::table::Entry;
+pub(crate) mod net_tcp;
+pub(crate) mod process;
+pub(crate) mod sys_info;
+pub(crate) mod sys_loop;
+
+use crate::abi::memory::GuestMemory;
+use crate::guest::context::GuestContext;
+use crate::handles::resource::Resource;
+use crate::handles::table::Entry;
 use mainspring_zcl::abi::ErrorCode;
 use std::rc::Rc;
 

@@ -3,7 +3,7 @@
 //! A watch that may be ready stands in a queue, once. A poll takes from the front and, because readiness is a level, puts what
 //! it reports at the back: so watches take turns, and a poll costs what is ready, not what is watched.
 
-use crate::signal::Signal;
+use crate::readiness::signal::Signal;
 use mainspring_zcl::sys_loop::{Event, Readiness, Watch};
 use slab::Slab;
 use std::collections::{HashMap, VecDeque};

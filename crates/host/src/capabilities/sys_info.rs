@@ -1,10 +1,10 @@
 //! `sys/info@v1`: the machine, its load, the time, and randomness. A guest learns neither the machine's name nor its model.
 
-use crate::capability::{Capability, Opened, Params, no_params};
-use crate::context::GuestContext;
-use crate::frames::{Inbox, Input, Outbox};
-use crate::memory::GuestMemory;
-use crate::resource::Resource;
+use crate::abi::frames::{Inbox, Input, Outbox};
+use crate::abi::memory::GuestMemory;
+use crate::capabilities::{Capability, Opened, Params, no_params};
+use crate::guest::context::GuestContext;
+use crate::handles::resource::Resource;
 use mainspring_zcl::Header;
 use mainspring_zcl::abi::{ErrorCode, cap_flags, handle_flags};
 use mainspring_zcl::info::{OP_INFO, OP_RANDOM_SEED, OP_STATS, OP_TIME_NOW, RandomSeed, TRACE, TimeNow};

@@ -9,14 +9,14 @@ mod watches;
 
 pub(crate) use wait::{next_turn, poll};
 
-use crate::capability::{Capability, Opened, Params, no_params};
-use crate::context::GuestContext;
-use crate::frames::{Inbox, Input, Outbox, Request};
+use crate::abi::frames::{Inbox, Input, Outbox, Request};
+use crate::abi::memory::GuestMemory;
+use crate::capabilities::{Capability, Opened, Params, no_params};
+use crate::guest::context::GuestContext;
+use crate::guest::stats::{count, uncount};
+use crate::handles::resource::Resource;
+use crate::handles::table::Entry;
 use crate::limits::Limit;
-use crate::memory::GuestMemory;
-use crate::resource::Resource;
-use crate::stats::{count, uncount};
-use crate::table::Entry;
 use mainspring_reactor::Instant;
 use mainspring_zcl::abi::{ErrorCode, cap_flags, handle_flags};
 use mainspring_zcl::sys_loop::{self as wire, Event, Poll, PollResponse, TimerArm, Watch};

@@ -1,11 +1,19 @@
-//! A guest as whoever started it sees it.
+//! A guest: its life as a task on the loop, what its store carries, how it is ended from outside, its numbers, and how its owner
+//! sees it. The host makes guests; the calls of `abi` and the capabilities get them as a `GuestContext`.
 
-use crate::context::GuestContext;
-use crate::control::GuestControl;
+pub(crate) mod confined;
+pub(crate) mod context;
+pub(crate) mod control;
+pub(crate) mod run;
+pub(crate) mod state;
+pub(crate) mod stats;
+
+use crate::guest::context::GuestContext;
+use crate::guest::control::GuestControl;
+use crate::guest::stats::GuestStats;
+use crate::handles::stdio::{Stdin, Stdout};
+use crate::limits::policy::NetworkPolicy;
 use crate::limits::{Limit, Limits};
-use crate::policy::NetworkPolicy;
-use crate::stats::GuestStats;
-use crate::stdio::{Stdin, Stdout};
 use std::any::Any;
 use std::cell::RefCell;
 use std::fmt;
@@ -45,7 +53,7 @@ pub struct GuestConfig {
     /// What it gets if it imports WASI.
     #[cfg(feature = "wasi")]
     pub wasi: crate::wasi::WasiConfig,
-    pub(crate) telemetry: Option<crate::context::Telemetry>,
+    pub(crate) telemetry: Option<crate::guest::context::Telemetry>,
     pub(crate) extension: Option<Box<dyn Any + Send>>,
 }
 

@@ -1,7 +1,13 @@
-//! What a guest may use at most.
+//! What a guest may use, and how it is held to it: bounds, CPU time and preemption, bandwidth, and where it may connect. Every
+//! call that can cost something asks here; nothing here knows what the call is for.
 
-use crate::context::GuestContext;
-use crate::stats::uncount;
+pub(crate) mod bandwidth;
+pub(crate) mod meter;
+pub(crate) mod policy;
+pub(crate) mod ticker;
+
+use crate::guest::context::GuestContext;
+use crate::guest::stats::uncount;
 use std::time::Duration;
 use wasmtime::ResourceLimiter;
 
@@ -121,13 +127,13 @@ impl Limit {
 ///
 /// A component may have several memories: the limit is on all of them together.
 pub(crate) struct Limiter {
-    guest: crate::confined::Confined<std::rc::Rc<GuestContext>>,
+    guest: crate::guest::confined::Confined<std::rc::Rc<GuestContext>>,
     /// By how much a memory was last allowed to grow, should that fail.
     allowed: usize,
 }
 
 impl Limiter {
-    pub(crate) fn new(guest: crate::confined::Confined<std::rc::Rc<GuestContext>>) -> Limiter {
+    pub(crate) fn new(guest: crate::guest::confined::Confined<std::rc::Rc<GuestContext>>) -> Limiter {
         Limiter { guest, allowed: 0 }
     }
 }

@@ -1,6 +1,6 @@
 //! ZCL1 over `zi_write` and `zi_read`: requests cut out of whatever pieces a guest writes, responses kept until it reads them.
 
-use crate::context::GuestContext;
+use crate::guest::context::GuestContext;
 use crate::limits::Limit;
 use mainspring_zcl::abi::ErrorCode;
 use mainspring_zcl::{ErrorPayload, Frame, HEADER_BYTES, Header, MalformedFrame, STATUS_ERROR, STATUS_OK};

@@ -1,7 +1,7 @@
 //! The handle table: numbers that a guest holds, and what they stand for.
 
-use crate::resource::Resource;
-use crate::sys_loop::Loop;
+use crate::capabilities::sys_loop::Loop;
+use crate::handles::resource::Resource;
 use mainspring_zcl::abi::{ErrorCode, FIRST_FREE_HANDLE};
 use std::collections::VecDeque;
 use std::rc::Rc;

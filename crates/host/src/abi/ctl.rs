@@ -1,7 +1,7 @@
 //! `zi_ctl`: requests that are answered at once, in the guest's own buffer.
 
-use crate::context::GuestContext;
-use crate::memory::GuestMemory;
+use crate::abi::memory::GuestMemory;
+use crate::guest::context::GuestContext;
 use mainspring_zcl::abi::ErrorCode;
 use mainspring_zcl::ctl::{HANDLE_OP_SHUT_WR, HandleOp, OP_CAPS_LIST, OP_HANDLE_OP, trace};
 use mainspring_zcl::{ErrorPayload, Frame, HEADER_BYTES, STATUS_ERROR, STATUS_OK};

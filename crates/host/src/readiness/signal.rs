@@ -3,7 +3,7 @@
 //! Readiness is remembered: a bit that was raised stays until an operation on the handle says that it would have to wait. So
 //! the host needs one edge-triggered registration per handle, a guest sees levels, and a guest that does not poll causes no work.
 
-use crate::sys_loop::Loop;
+use crate::capabilities::sys_loop::Loop;
 use mainspring_zcl::sys_loop::Readiness;
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};

@@ -1,17 +1,17 @@
 //! A guest as the host's calls and capabilities see it.
 
-use crate::bandwidth::Bandwidth;
-use crate::capability::Capability;
-use crate::control::Control;
+use crate::capabilities::Capability;
+use crate::capabilities::sys_loop::next_turn;
+use crate::guest::control::Control;
+use crate::guest::stats::{Counters, HostCounters, count, uncount};
+use crate::handles::resource::Resource;
+use crate::handles::table::{Entry, Table};
 use crate::host::Resolver;
+use crate::limits::bandwidth::Bandwidth;
+use crate::limits::meter::Stretch;
+use crate::limits::policy::NetworkPolicy;
 use crate::limits::{Limit, Limits};
-use crate::meter::Stretch;
-use crate::policy::NetworkPolicy;
-use crate::resource::Resource;
-use crate::signal::Signal;
-use crate::stats::{Counters, HostCounters, count, uncount};
-use crate::sys_loop::next_turn;
-use crate::table::{Entry, Table};
+use crate::readiness::signal::Signal;
 use mainspring_reactor::{BlockingOwner, Handle};
 use mainspring_zcl::abi::ErrorCode;
 use std::cell::{Cell, RefCell};
@@ -73,8 +73,8 @@ impl GuestContext {
 
     /// What counts refusals on behalf of code that cannot reach the guest.
     #[cfg(feature = "wasi")]
-    pub(crate) fn shared_refusals(&self) -> crate::stats::SharedRefusals {
-        crate::stats::SharedRefusals::new(&self.counters, &self.host_counters)
+    pub(crate) fn shared_refusals(&self) -> crate::guest::stats::SharedRefusals {
+        crate::guest::stats::SharedRefusals::new(&self.counters, &self.host_counters)
     }
 
     /// Gives the guest another handle.

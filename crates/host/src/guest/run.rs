@@ -1,15 +1,15 @@
 //! A guest's life, as a task on its loop.
 
-use crate::confined::Confined;
-use crate::context::GuestContext;
+use crate::guest::confined::Confined;
+use crate::guest::context::GuestContext;
+use crate::guest::state::{Extras, GuestState};
+use crate::guest::stats::{GuestPhase, HostCounters, count};
 use crate::guest::{Exit, ExitSlot, TrapReport};
 use crate::host::Shared;
 use crate::limits::Limit;
-use crate::meter::Stretch;
+use crate::limits::meter::Stretch;
+use crate::limits::ticker::ticks_in;
 use crate::program::{EntryPoint, Program};
-use crate::state::{Extras, GuestState};
-use crate::stats::{GuestPhase, HostCounters, count};
-use crate::ticker::ticks_in;
 use mainspring_zcl::abi::{STDIN, STDOUT};
 use std::future::Future;
 use std::pin::Pin;

@@ -1,6 +1,6 @@
 //! A limit on bytes per second, as a bucket that time fills.
 
-use crate::signal::Signal;
+use crate::readiness::signal::Signal;
 use mainspring_reactor::{Handle, Instant};
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};

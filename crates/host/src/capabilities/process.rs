@@ -1,9 +1,9 @@
 //! `proc/argv@v1` and `proc/env@v1`: what the guest was started with, as a stream to read once.
 
-use crate::capability::{Capability, Opened, Params, no_params};
-use crate::context::GuestContext;
-use crate::memory::GuestMemory;
-use crate::resource::Resource;
+use crate::abi::memory::GuestMemory;
+use crate::capabilities::{Capability, Opened, Params, no_params};
+use crate::guest::context::GuestContext;
+use crate::handles::resource::Resource;
 use mainspring_zcl::abi::{ErrorCode, cap_flags, handle_flags};
 use std::cell::Cell;
 use std::rc::Rc;
