@@ -1,25 +1,25 @@
 //! The state machine: its parts, its turn, and what all its parts share.
 
-use crate::actors::Actor;
-use crate::boot::BootState;
+use crate::api::config::{Config, Mode};
+use crate::api::counters::Counters;
+use crate::api::effect::Effect;
+use crate::api::ids::{ConnectionId, FreshIds, Now};
 use crate::builtins::Chores;
-use crate::config::{Config, Mode};
-use crate::connections::Connection;
-use crate::counters::Counters;
-use crate::dead_letters::DeadLetters;
-use crate::dispatch::FanOut;
-use crate::effect::Effect;
-use crate::history::{Author, History};
-use crate::ids::{ConnectionId, FreshIds, Now};
-use crate::lanes::{Completion, Item, Lanes, Sender, Signal};
-use crate::memory::{self, MemoryAccount};
-use crate::peers::Peers;
+use crate::egress::connections::Connection;
+use crate::egress::memory::{self, MemoryAccount};
+use crate::egress::subscribers::Subscribers;
+use crate::flow::dispatch::FanOut;
+use crate::flow::lanes::{Completion, Item, Lanes, Sender, Signal};
+use crate::flow::routes::Routes;
+use crate::flow::work;
+use crate::lifecycle::boot::BootState;
+use crate::records::dead_letters::DeadLetters;
+use crate::records::history::{Author, History};
+use crate::requests::peers::Peers;
 use crate::requests::{RequestKey, Requests};
-use crate::routes::Routes;
-use crate::schedules::Schedules;
-use crate::subscribers::Subscribers;
-use crate::wheel::Wheel;
-use crate::work;
+use crate::supervision::actors::Actor;
+use crate::time::schedules::Schedules;
+use crate::time::wheel::Wheel;
 use hashbrown::HashMap;
 use std::collections::VecDeque;
 

@@ -1,9 +1,9 @@
 //! What all parts of the kernel share: hashes, fresh ids, messages of the loop's own, logs, dead letters.
 
-use crate::dead_letters::{DeadLetter, Owner};
-use crate::effect::{Effect, Level};
-use crate::ids::Now;
+use crate::api::effect::{Effect, Level};
+use crate::api::ids::Now;
 use crate::kernel::Kernel;
+use crate::records::dead_letters::{DeadLetter, Owner};
 use mainspring_message::{Draft, Envelope, ErrorData, Failure, Json, Kind, Parts, Started};
 use std::hash::{BuildHasher, Hasher};
 

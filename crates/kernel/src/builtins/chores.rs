@@ -9,12 +9,12 @@ use super::dead_letters::ListLetters;
 use super::describe::DescribeAll;
 use super::list_actors::ListActors;
 use super::trace::Trace;
-use crate::ids::Now;
+use crate::api::ids::Now;
+use crate::flow::lanes::Hold;
+use crate::flow::work;
 use crate::kernel::Kernel;
-use crate::lanes::Hold;
 use crate::requests::{Phase, RequestKey};
-use crate::schedules::ListTimers;
-use crate::work;
+use crate::time::schedules::ListTimers;
 use std::collections::VecDeque;
 
 /// What a built-in may still do in this slice.

@@ -2,13 +2,13 @@
 
 use super::chores::{Slice, Task};
 use super::{Answer, Caller, Served, Whole, append, read};
-use crate::dead_letters::DeadLetter;
-use crate::ids::Now;
-use crate::ingest::Refusal;
+use crate::api::ids::Now;
+use crate::flow::ingest::Refusal;
+use crate::flow::work;
 use crate::kernel::Kernel;
+use crate::records::dead_letters::DeadLetter;
 use crate::requests::Delegate;
 use crate::shared::with_verbatim;
-use crate::work;
 use mainspring_message::{Draft, Envelope, Failure, Kind};
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -2,12 +2,12 @@
 
 use super::chores::{Slice, Task};
 use super::{Answer, BUILTINS, Served, append, read};
-use crate::actors::Actor;
-use crate::ingest::Refusal;
+use crate::flow::ingest::Refusal;
+use crate::flow::routes::Handler;
+use crate::flow::work;
 use crate::kernel::Kernel;
-use crate::routes::Handler;
 use crate::schema::TypeSchema;
-use crate::work;
+use crate::supervision::actors::Actor;
 use mainspring_message::{Envelope, Failure, Kind};
 use serde::Deserialize;
 use serde_json::{Value, json};

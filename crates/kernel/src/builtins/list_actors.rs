@@ -2,10 +2,10 @@
 
 use super::chores::Slice;
 use super::{Answer, stats};
-use crate::ids::Now;
+use crate::api::ids::Now;
+use crate::flow::work;
 use crate::kernel::{Kernel, MS};
-use crate::latency::Latency;
-use crate::work;
+use crate::records::latency::Latency;
 use serde_json::json;
 use std::fmt::Write;
 

@@ -17,13 +17,13 @@ pub(crate) use chores::{Chores, Slice};
 pub(crate) use list_actors::append;
 pub(crate) use whole::Whole;
 
-use crate::ids::{ConnectionId, Now};
-use crate::ingest::Refusal;
+use crate::api::ids::{ConnectionId, Now};
+use crate::flow::ingest::Refusal;
+use crate::flow::routes::{Handler, Route, Routes};
 use crate::kernel::Kernel;
 use crate::requests::{Origin, Recipient, RequestKey};
-use crate::routes::{Handler, Route, Routes};
-use crate::schedules::ListTimers;
 use crate::schema::Validator;
+use crate::time::schedules::ListTimers;
 use chores::Task;
 use list_actors::ListActors;
 use mainspring_message::{Envelope, Failure, Kind, Started};

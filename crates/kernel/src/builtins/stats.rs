@@ -1,10 +1,10 @@
 //! `Sys.Stats`: the loop's numbers, and those of the floors below when they are asked.
 
 use super::Answer;
-use crate::effect::Effect;
-use crate::ids::Now;
+use crate::api::effect::Effect;
+use crate::api::ids::Now;
 use crate::kernel::Kernel;
-use crate::latency::{Latency, Summary};
+use crate::records::latency::{Latency, Summary};
 use crate::requests::{Phase, RequestKey};
 use mainspring_message::Json;
 use serde_json::{Map, Value, json};

@@ -1,10 +1,10 @@
 //! `Sys.Subscribe` and `Sys.Unsubscribe`: clients want events as capabilities do.
 
 use super::{Answer, Caller, client, read};
-use crate::connections::SlowPolicy;
-use crate::ingest::Refusal;
+use crate::egress::connections::SlowPolicy;
+use crate::egress::subscribers::check_pattern;
+use crate::flow::ingest::Refusal;
 use crate::kernel::Kernel;
-use crate::subscribers::check_pattern;
 use foldhash::fast::FixedState;
 use hashbrown::HashSet;
 use mainspring_message::{Envelope, Failure};

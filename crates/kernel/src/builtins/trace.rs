@@ -2,13 +2,13 @@
 
 use super::chores::{Slice, Task};
 use super::{Answer, Served, append, read};
-use crate::history::{Audience, Author, End, Record};
-use crate::ids::Now;
-use crate::ingest::Refusal;
+use crate::api::ids::Now;
+use crate::flow::ingest::Refusal;
+use crate::flow::routes::Handler;
+use crate::flow::work;
 use crate::kernel::{Kernel, MS};
+use crate::records::history::{Audience, Author, End, Record};
 use crate::requests::{Live, Origin, Recipient, RequestKey};
-use crate::routes::Handler;
-use crate::work;
 use hashbrown::HashMap;
 use mainspring_message::{Envelope, Failure, Kind};
 use serde::Deserialize;

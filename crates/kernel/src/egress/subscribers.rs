@@ -4,7 +4,7 @@
 //! much as there are segments in its type and clients that want it, however many subscribe to something else; and a
 //! subscription is found, made and ended without looking at any other.
 
-use crate::ids::ConnectionId;
+use crate::api::ids::ConnectionId;
 use hashbrown::HashMap;
 use mainspring_message::check_type_name;
 use std::collections::BTreeSet;

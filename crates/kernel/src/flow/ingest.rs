@@ -1,14 +1,14 @@
 //! What clients send: checked at once, then accepted into the User lane or refused.
 
-use crate::actors::ActorState;
-use crate::dead_letters::Owner;
-use crate::effect::{CloseReason, Effect};
-use crate::ids::{ConnectionId, Now, Source};
+use crate::api::effect::{CloseReason, Effect};
+use crate::api::ids::{ConnectionId, Now, Source};
+use crate::flow::lanes::{Item, Sender};
+use crate::flow::routes::Handler;
 use crate::kernel::{Job, Kernel, ns};
-use crate::lanes::{Item, Sender};
+use crate::records::dead_letters::Owner;
 use crate::requests::{Live, NO_SHARE, Origin, Phase, RequestKey};
-use crate::routes::Handler;
-use crate::wheel::deadline_after;
+use crate::supervision::actors::ActorState;
+use crate::time::wheel::deadline_after;
 use mainspring_message::{Envelope, ErrorData, Failure, Kind, Rejection, Started};
 
 /// Why a message is refused: it was never accepted, and leaves no trace but the error.

@@ -1,15 +1,15 @@
 //! How actors are kept alive: faults, crashes, restarts with a budget, and what becomes of the work.
 
-use crate::actors::{Actor, ActorState, Mail, SaidIds};
-use crate::dead_letters::Owner;
-use crate::effect::{Effect, Level};
-use crate::ids::{ActorRef, Now};
-use crate::input::ActorExit;
+use crate::api::effect::{Effect, Level};
+use crate::api::ids::{ActorRef, Now};
+use crate::api::input::ActorExit;
+use crate::api::manifest::RestartWhen;
+use crate::flow::lanes::Signal;
 use crate::kernel::{Job, Kernel, Life, ns};
-use crate::lanes::Signal;
-use crate::manifest::RestartWhen;
+use crate::records::dead_letters::Owner;
 use crate::requests::{Phase, RequestKey};
-use crate::wheel::deadline_after;
+use crate::supervision::actors::{Actor, ActorState, Mail, SaidIds};
+use crate::time::wheel::deadline_after;
 use mainspring_message::Failure;
 
 /// A probe's pause doubles up to this many times.
@@ -337,7 +337,7 @@ impl Kernel {
         }
         if paused {
             // The daemon knows nothing of earlier lives.
-            self.effects.push(Effect::PauseReading { source: crate::ids::Source::Actor(actor) });
+            self.effects.push(Effect::PauseReading { source: crate::api::ids::Source::Actor(actor) });
         }
         self.pump(actor.capability, now);
     }

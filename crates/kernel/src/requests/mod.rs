@@ -1,17 +1,15 @@
-//! The one table of requests: unfinished ones, and what is remembered of finished commands.
-//!
-//! Two indexes answer two questions: "did this peer send this id before?", and "which request has this capability, or
-//! had it last, under this id?". Either is by both halves of its question, so that thousands of peers may use the same
-//! ids. A finished command stays in the window as the line of its answer, whose causation *is* the request's id; the request
-//! itself is let go. There are thousands of those, and each is looked at again when it is forgotten, so they are kept small.
-//!
-//! What is remembered of a peer is divided into shares, one for each connection that it came from: whose share is largest
-//! pays when there is too much of it (see `window.rs`).
+//! The one table of requests: unfinished ones, what is remembered of finished commands, and whose they are. Only the flow of messages
+//! opens and ends requests here.
 
-use crate::answers::{AnswerPlace, Answers};
-use crate::ids::{ActorRef, ConnectionId};
-use crate::routes::Handler;
-use crate::wheel::TimerKey;
+pub(crate) mod answers;
+pub(crate) mod handled;
+pub(crate) mod peers;
+pub(crate) mod window;
+
+use crate::api::ids::{ActorRef, ConnectionId};
+use crate::flow::routes::Handler;
+use crate::requests::answers::{AnswerPlace, Answers};
+use crate::time::wheel::TimerKey;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as HashEntry;
 use mainspring_message::{Envelope, Text};

@@ -8,9 +8,9 @@
 //! At a bound of bytes only answers go: that their requests were done stays known, and a repetition is refused instead of
 //! done again. Whatever goes early, the capability that had the request still knows it as a cause ([`Handled`]).
 //!
-//! [`Handled`]: crate::handled::Handled
+//! [`Handled`]: crate::requests::handled::Handled
 
-use crate::ids::Now;
+use crate::api::ids::Now;
 use crate::kernel::{Kernel, ns};
 use crate::requests::PeerWindow;
 use std::collections::BinaryHeap;

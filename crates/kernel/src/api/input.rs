@@ -1,6 +1,6 @@
 //! What happens to the kernel: plain values, so that a run can be logged and replayed.
 
-use crate::ids::{ActorRef, ConnectionId, Now};
+use crate::api::ids::{ActorRef, ConnectionId, Now};
 use crate::{Change, Kernel, Manifest};
 use mainspring_message::{Draft, Envelope, Json};
 

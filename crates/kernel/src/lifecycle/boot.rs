@@ -1,13 +1,13 @@
 //! The boot: LOAD, DISCOVER, BUILD, SPAWN, ATTACH, ADAPT, READY; undone when a phase fails.
 
-use crate::actors::{Actor, ActorState};
-use crate::candidate::{Candidate, check_manifest};
-use crate::effect::Effect;
-use crate::ids::{ActorRef, Now};
-use crate::input::BootPlan;
+use crate::api::effect::Effect;
+use crate::api::ids::{ActorRef, Now};
+use crate::api::input::BootPlan;
+use crate::flow::lanes::Sender;
 use crate::kernel::{Job, Kernel, Life, ns};
-use crate::lanes::Sender;
-use crate::wheel::{TimerKey, deadline_after};
+use crate::supervision::actors::{Actor, ActorState};
+use crate::supervision::candidate::{Candidate, check_manifest};
+use crate::time::wheel::{TimerKey, deadline_after};
 use mainspring_message::{ErrorData, Failure, Kind, Started};
 use serde_json::json;
 

@@ -4,13 +4,13 @@
 //! leaves; then the next life is spawned and given the mailbox. Routes and schemas change at once, the contract that a
 //! life is held to (its outbound schema, its limits) changes with the life.
 
-use crate::actors::{Actor, ActorState};
-use crate::candidate::Contract;
-use crate::effect::{Effect, Level};
-use crate::ids::{ActorRef, Now};
+use crate::api::effect::{Effect, Level};
+use crate::api::ids::{ActorRef, Now};
+use crate::api::manifest::Manifest;
 use crate::kernel::{Job, Kernel, Life, ns};
-use crate::manifest::Manifest;
-use crate::wheel::{TimerKey, deadline_after};
+use crate::supervision::actors::{Actor, ActorState};
+use crate::supervision::candidate::Contract;
+use crate::time::wheel::{TimerKey, deadline_after};
 use mainspring_message::Failure;
 use serde_json::json;
 

@@ -3,7 +3,7 @@
 //! System and Completions are plain queues. User is one queue per sender, served in turn, so that a sender who floods
 //! waits behind itself and not before others.
 
-use crate::ids::ConnectionId;
+use crate::api::ids::ConnectionId;
 use crate::requests::RequestKey;
 use mainspring_message::{Envelope, Failure};
 use slab::Slab;

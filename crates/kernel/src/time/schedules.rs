@@ -1,13 +1,13 @@
 //! Messages for later: `Timer.Schedule`, `Timer.Cancel`, `Timer.List`.
 
+use crate::api::ids::Now;
 use crate::builtins::{Answer, Caller, Slice, Whole, append, read};
-use crate::ids::Now;
-use crate::ingest::{Applicant, Refusal, is_reserved};
+use crate::flow::ingest::{Applicant, Refusal, is_reserved};
+use crate::flow::lanes::{Item, Sender};
+use crate::flow::work;
 use crate::kernel::{Job, Kernel, MS, ns};
-use crate::lanes::{Item, Sender};
 use crate::requests::{Delegate, Origin, Recipient};
-use crate::wheel::{TimerKey, deadline_after};
-use crate::work;
+use crate::time::wheel::{TimerKey, deadline_after};
 use mainspring_message::{Draft, Envelope, Failure, Json, Kind, Parts, Text};
 use serde::Deserialize;
 use serde_json::json;

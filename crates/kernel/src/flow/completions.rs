@@ -1,13 +1,13 @@
 //! How requests end: exactly once, with a reply or an error.
 
-use crate::actors::Overdue;
-use crate::dead_letters::Owner;
-use crate::ids::Now;
+use crate::api::ids::Now;
+use crate::flow::routes::Handler;
 use crate::kernel::{Job, Kernel, ns};
+use crate::records::dead_letters::Owner;
 use crate::requests::{Delegate, Live, Origin, Phase, Recipient, RequestKey};
-use crate::routes::Handler;
 use crate::shared::with_verbatim;
-use crate::wheel::deadline_after;
+use crate::supervision::actors::Overdue;
+use crate::time::wheel::deadline_after;
 use mainspring_message::{Envelope, Failure, Kind, Started};
 
 impl Kernel {

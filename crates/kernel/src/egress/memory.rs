@@ -4,12 +4,12 @@
 //! them, so the account is never too low). At [`Limits::memory_bytes_max`](crate::Limits) whoever has most of it pays: a
 //! subscriber loses the events that wait for it, a client is told and closed, a mailbox is emptied by errors.
 
-use crate::actors::{Actor, Mail};
-use crate::dead_letters::Owner;
-use crate::effect::{CloseReason, Level};
-use crate::ids::{ConnectionId, Now};
+use crate::api::effect::{CloseReason, Level};
+use crate::api::ids::{ConnectionId, Now};
 use crate::kernel::Kernel;
+use crate::records::dead_letters::Owner;
 use crate::requests::Phase;
+use crate::supervision::actors::{Actor, Mail};
 use mainspring_message::Failure;
 
 /// Turns between two looks at the account.

@@ -1,14 +1,14 @@
 //! The end: no new work, drain, answer the rest, flush, exit.
 
-use crate::actors::ActorState;
-use crate::boot::AdapterState;
-use crate::effect::{CloseReason, Effect, Level};
-use crate::ids::{ConnectionId, Now};
+use crate::api::effect::{CloseReason, Effect, Level};
+use crate::api::ids::{ConnectionId, Now};
+use crate::flow::lanes::Hold;
+use crate::flow::work;
 use crate::kernel::{Job, Kernel, Life, ns};
-use crate::lanes::Hold;
+use crate::lifecycle::boot::AdapterState;
 use crate::requests::{Phase, RequestKey};
-use crate::wheel::deadline_after;
-use crate::work;
+use crate::supervision::actors::ActorState;
+use crate::time::wheel::deadline_after;
 use mainspring_message::Failure;
 use std::collections::VecDeque;
 

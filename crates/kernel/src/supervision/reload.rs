@@ -1,16 +1,16 @@
 //! Changes of the capabilities of a running loop: checked as a whole, then made as a whole or not at all.
 
-use crate::actors::Mail;
-use crate::candidate::{Candidate, check_manifest};
-use crate::dead_letters::Owner;
-use crate::effect::Level;
-use crate::ids::Now;
-use crate::ingest::Refusal;
+use crate::api::effect::Level;
+use crate::api::ids::Now;
+use crate::api::manifest::Manifest;
+use crate::flow::ingest::Refusal;
+use crate::flow::routes::Handler;
 use crate::kernel::{Kernel, Life};
-use crate::manifest::Manifest;
+use crate::records::dead_letters::Owner;
 use crate::requests::{Phase, RequestKey};
-use crate::routes::Handler;
-use crate::succession::News;
+use crate::supervision::actors::Mail;
+use crate::supervision::candidate::{Candidate, check_manifest};
+use crate::supervision::succession::News;
 use mainspring_message::Envelope;
 use serde_json::json;
 use std::collections::VecDeque;

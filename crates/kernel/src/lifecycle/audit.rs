@@ -1,10 +1,10 @@
 //! Whether the kernel's tables agree with each other: for simulations and tests, which ask after every step.
 
-use crate::actors::{Actor, Mail};
+use crate::flow::lanes::{Completion, Item};
+use crate::flow::routes::Handler;
 use crate::kernel::{Job, Kernel};
-use crate::lanes::{Completion, Item};
 use crate::requests::{Live, Phase, RequestKey};
-use crate::routes::Handler;
+use crate::supervision::actors::{Actor, Mail};
 
 /// The extremes of everything that is bounded per sender, peer or capability.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,15 +1,15 @@
 //! What actors say: checked against the laws of lineage and their own schema before it goes anywhere.
 
-use crate::actors::ActorState;
-use crate::dead_letters::Owner;
-use crate::effect::Effect;
-use crate::history::{Audience, Author, Record};
-use crate::ids::{ActorRef, Now};
-use crate::ingest::{Admission, Applicant, Refusal, is_reserved};
+use crate::api::effect::Effect;
+use crate::api::ids::{ActorRef, Now};
+use crate::flow::ingest::{Admission, Applicant, Refusal, is_reserved};
+use crate::flow::lanes::{Completion, Item};
 use crate::kernel::{Kernel, Life};
-use crate::lanes::{Completion, Item};
+use crate::records::dead_letters::Owner;
+use crate::records::history::{Audience, Author, Record};
 use crate::requests::{Origin, Phase, RequestKey};
 use crate::shared::with_verbatim;
+use crate::supervision::actors::ActorState;
 use mainspring_message::{Draft, Envelope, Failure, Json, Kind, Rejection, Text};
 
 /// What made an actor speak.
@@ -219,7 +219,7 @@ impl Kernel {
         self.check_outbound(actor.capability, &message)?;
         let hash = self.hash_id(message.id());
         if !self.actors[actor.capability as usize].said.is_new(hash) {
-            let (id, last) = (message.id(), crate::actors::SAID_IDS);
+            let (id, last) = (message.id(), crate::supervision::actors::SAID_IDS);
             let type_name = message.type_name();
             return Err(format!("event {type_name} with the id {id:?} of one of its last {last} events"));
         }
@@ -303,7 +303,7 @@ impl Kernel {
     /// Whether the request would wait for an actor that waits for this very request.
     fn find_deadlock(&self, message: &Envelope, cause: Option<RequestKey>) -> Option<Refusal> {
         let handler = self.routes.route(message.kind(), message.type_name())?.handler;
-        let crate::routes::Handler::Capability(wanted) = handler else { return None };
+        let crate::flow::routes::Handler::Capability(wanted) = handler else { return None };
         let it = &self.actors[wanted as usize];
         // One that is to be replaced takes nothing new, however much it could work on at once.
         let is_replaced = it.succession.holds_mail();

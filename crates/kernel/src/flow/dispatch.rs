@@ -1,15 +1,15 @@
 //! From the lanes to the mailboxes, and from the mailboxes into the actors' hands.
 
-use crate::actors::{ActorState, Mail};
-use crate::dead_letters::Owner;
-use crate::effect::Effect;
-use crate::history::Audience;
-use crate::ids::{ActorRef, ConnectionId, Now};
-use crate::ingest::is_reserved;
+use crate::api::effect::Effect;
+use crate::api::ids::{ActorRef, ConnectionId, Now};
+use crate::flow::ingest::is_reserved;
+use crate::flow::routes::Handler;
+use crate::flow::work;
 use crate::kernel::{Kernel, Life};
+use crate::records::dead_letters::Owner;
+use crate::records::history::Audience;
 use crate::requests::{Phase, RequestKey};
-use crate::routes::Handler;
-use crate::work;
+use crate::supervision::actors::{ActorState, Mail};
 use mainspring_message::{Envelope, Failure};
 
 /// Up to so many requests in an actor's hands, looking at each is faster than a hash table.

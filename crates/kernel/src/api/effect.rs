@@ -1,6 +1,6 @@
 //! What the kernel wants done: plain values, in order.
 
-use crate::ids::{ActorRef, ConnectionId, Source};
+use crate::api::ids::{ActorRef, ConnectionId, Source};
 use mainspring_message::Envelope;
 
 /// One thing that the daemon is to carry out. Effects are carried out in the order in which they come.

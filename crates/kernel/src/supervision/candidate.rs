@@ -1,10 +1,10 @@
 //! A manifest that was read and found usable, on its way into the loop.
 
+use crate::api::manifest::Manifest;
 use crate::builtins;
-use crate::ingest::is_reserved;
+use crate::flow::ingest::is_reserved;
+use crate::flow::routes::{Handler, Outbound, Route};
 use crate::kernel::Kernel;
-use crate::manifest::Manifest;
-use crate::routes::{Handler, Outbound, Route};
 use crate::schema::{Discovery, EnvelopeValidator, discover};
 use hashbrown::HashMap;
 use mainspring_message::{Kind, check_type_name};

@@ -1,15 +1,15 @@
 //! Actors and their mailboxes. The mailbox belongs to the supervisor: it outlives the actor.
 
-use crate::candidate::Contract;
-use crate::handled::Handled;
-use crate::ids::ActorRef;
-use crate::last_words::LastWords;
-use crate::latency::Latency;
-use crate::manifest::Manifest;
+use crate::api::ids::ActorRef;
+use crate::api::manifest::Manifest;
+use crate::flow::routes::Outbound;
+use crate::records::latency::Latency;
 use crate::requests::RequestKey;
-use crate::routes::Outbound;
-use crate::succession::Succession;
-use crate::wheel::TimerKey;
+use crate::requests::handled::Handled;
+use crate::supervision::candidate::Contract;
+use crate::supervision::last_words::LastWords;
+use crate::supervision::succession::Succession;
+use crate::time::wheel::TimerKey;
 use mainspring_message::{Envelope, Failure, Kind};
 use std::collections::VecDeque;
 

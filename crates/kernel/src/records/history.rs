@@ -4,7 +4,7 @@
 //! older one is emptied and becomes the newer. So a record costs a copy of its texts and no allocation, and between half
 //! of the bound and all of it is remembered.
 
-use crate::ids::ConnectionId;
+use crate::api::ids::ConnectionId;
 use mainspring_message::Kind;
 
 /// Where a message came from.

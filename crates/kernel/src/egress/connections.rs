@@ -1,10 +1,10 @@
 //! Clients: what they may still send, what they have not read yet, which events they want.
 
-use crate::effect::{CloseReason, Effect};
-use crate::ids::{ConnectionId, Now, Source};
+use crate::api::effect::{CloseReason, Effect};
+use crate::api::ids::{ConnectionId, Now, Source};
+use crate::flow::lanes::{Hold, Sender};
+use crate::flow::work::BYTES_PER_WORK;
 use crate::kernel::{Kernel, Life, MS};
-use crate::lanes::{Hold, Sender};
-use crate::work::BYTES_PER_WORK;
 use mainspring_message::{Envelope, Kind};
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
