@@ -9,7 +9,7 @@ use crate::targets;
 use anyhow::{Context, Result, bail};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Seeds that the simulator runs as part of the tests.
 const SIMULATED_SEEDS: &str = "1000";
@@ -33,6 +33,8 @@ struct Count {
     failed: usize,
     skipped: usize,
     failures: Vec<String>,
+    /// How long each stage took, in the order of their ends.
+    stages: Vec<(String, Duration)>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -89,6 +91,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
 
     println!("\nfinished in {} s", start.elapsed().as_secs());
+    for (stage, took) in &count.stages {
+        println!("{:>6} s  {stage}", took.as_secs());
+    }
     for failure in &count.failures {
         println!("failed: {failure}");
     }
@@ -116,7 +121,10 @@ impl Count {
     /// One thing that holds or does not.
     fn step(&mut self, name: &str, step: impl FnOnce() -> Result<()>) {
         println!("==> {name}");
-        match step() {
+        let start = Instant::now();
+        let outcome = step();
+        self.stages.push((name.into(), start.elapsed()));
+        match outcome {
             Ok(()) => self.passed += 1,
             Err(error) => {
                 println!("{error:#}");
@@ -133,6 +141,7 @@ impl Count {
     /// A run of the test harness, whose closing lines are added up.
     fn tests(&mut self, name: &str, command: &mut Command) -> Result<()> {
         println!("==> {name}");
+        let start = Instant::now();
         let shown = show(command);
         let mut child =
             command.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot start `{shown}`"))?;
@@ -143,6 +152,7 @@ impl Count {
             self.read_line(&line);
         }
         let status = child.wait()?;
+        self.stages.push((name.into(), start.elapsed()));
         // A crate that does not compile, or a test that kills its process, leaves no closing line.
         if !status.success() && self.failures.is_empty() {
             self.failed += 1;
