@@ -190,7 +190,7 @@ impl Reactor {
         self.handle.core().renew_after_fork()?;
         let mut wait = wait;
         if self.batch.is_done() {
-            if wait == Wait::Block && self.batch.is_haunted() && !self.busy {
+            if wait == Wait::Block && self.batch.is_stale() && !self.busy {
                 Batch::rest(&self.handle, deadline);
             }
             wait = self.batch.fetch(&self.handle, wait, deadline)?;
@@ -206,7 +206,7 @@ impl Reactor {
     /// Everything that comes after the descriptors.
     fn finish_turn(&mut self, callbacks: usize, waited: Wait) -> Result<Outcome> {
         let mut outcome = Outcome { callbacks, stirred: self.batch.take_woken() };
-        self.batch.rebuild_if_haunted(&self.handle);
+        self.batch.rebuild_if_stale(&self.handle);
         outcome.callbacks += self.batch.run_wakeups(&self.handle);
         outcome.callbacks += self.batch.run_timers(&self.handle, waited);
         outcome.callbacks += run_deferred(&self.handle);
@@ -214,7 +214,7 @@ impl Reactor {
         let core = self.handle.core();
         count(&core.counters.callbacks, outcome.callbacks as u64);
         self.busy = outcome.callbacks > 0 || outcome.stirred;
-        core.mailbox().set_attention(core.has_concerns() || self.batch.is_haunted());
+        core.mailbox().set_attention(core.has_concerns() || self.batch.is_stale());
         core.prepare_for_embedder()?;
         Ok(outcome)
     }

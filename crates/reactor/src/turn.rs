@@ -206,7 +206,7 @@ impl Batch {
 
     /// Gets rid of the ghosts that this turn has met again. If the system has no room for another set, that is tried again
     /// in every turn: the old one still reports what it should, among the rest.
-    pub(crate) fn rebuild_if_haunted(&mut self, handle: &Handle) {
+    pub(crate) fn rebuild_if_stale(&mut self, handle: &Handle) {
         if self.rebuild && handle.core().rebuild().is_ok() {
             self.rebuild = false;
             self.ghosts.clear();
@@ -214,7 +214,7 @@ impl Batch {
     }
 
     /// Whether ghosts are there that could not be got rid of.
-    pub(crate) fn is_haunted(&self) -> bool {
+    pub(crate) fn is_stale(&self) -> bool {
         self.rebuild
     }
 

@@ -1,6 +1,6 @@
 //! `mainspring actors`: who runs, and how it is.
 
-use super::look::{Look, told};
+use super::read_command::{ReadCommand, told};
 use super::text;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ Exit code: 0 it is shown, 1 the daemon refuses or does not answer, 2 the command
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
     #[command(flatten)]
-    look: Look,
+    look: ReadCommand,
 }
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {

@@ -1,7 +1,7 @@
 //! `mainspring dead-letters`: messages that could not be delivered.
 
-use super::look::{Look, told};
 use super::output;
+use super::read_command::{ReadCommand, told};
 use super::target::{Failure, Target};
 use super::text;
 use mainspring_message::Kind;
@@ -28,7 +28,7 @@ pub(super) struct Arguments {
     #[command(subcommand)]
     action: Option<Action>,
     #[command(flatten)]
-    look: Look,
+    look: ReadCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -60,7 +60,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     told(act(&arguments.look, arguments.action.as_ref().unwrap_or(&Action::List)))
 }
 
-fn act(look: &Look, action: &Action) -> Result<ExitCode, Failure> {
+fn act(look: &ReadCommand, action: &Action) -> Result<ExitCode, Failure> {
     match *action {
         Action::List => look.print(&all_letters(&look.target)?, |data| Ok(listing(data))),
         Action::Show { number } => show(look, number),
@@ -82,7 +82,7 @@ fn act(look: &Look, action: &Action) -> Result<ExitCode, Failure> {
 }
 
 /// The letter is shown byte for byte, so it is not read into values and written again.
-fn show(look: &Look, number: u64) -> Result<ExitCode, Failure> {
+fn show(look: &ReadCommand, number: u64) -> Result<ExitCode, Failure> {
     let question = json!({ "action": "show", "number": number });
     let reply = look.target.request(Kind::Query, "Sys.DeadLetters", question)?;
     let plain = look.json || !std::io::stdout().is_terminal();

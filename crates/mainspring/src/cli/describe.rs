@@ -1,6 +1,6 @@
 //! `mainspring describe`: what can be said to the daemon.
 
-use super::look::{Look, told};
+use super::read_command::{ReadCommand, told};
 use super::text;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -25,7 +25,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "ID", conflicts_with = "type_name")]
     capability: Option<String>,
     #[command(flatten)]
-    look: Look,
+    look: ReadCommand,
 }
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {

@@ -7,11 +7,11 @@ mod completions;
 mod dead_letters;
 mod describe;
 mod input;
-mod look;
 mod message;
 mod new;
 mod output;
 mod pipe;
+mod read_command;
 mod run;
 mod target;
 mod text;
@@ -22,7 +22,7 @@ mod up;
 mod warnings;
 mod watch;
 
-use crate::{folder, units};
+use crate::{preopen, units};
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 

@@ -2,7 +2,7 @@
 
 use super::output;
 use super::target::{Failure, Target};
-use crate::client::{ClientError, Lines, Patience, Stream, now_ms};
+use crate::client::{ClientError, Lines, ReplyTimeout, Stream, now_ms};
 use crate::short_message::completed;
 use mainspring_message::{Envelope, Kind};
 use serde::Deserialize;
@@ -45,7 +45,7 @@ fn pipe(target: &Target) -> Result<(), Failure> {
     let (mut stream, mut lines) = target.connect()?.into_parts();
     let patience = target.timeout().map(|_| target.patience());
     // Without a time, a daemon may hold us back for as long as it has enough to do.
-    stream.set_write_timeout(patience.map(Patience::longest)).map_err(ClientError::from)?;
+    stream.set_write_timeout(patience.map(ReplyTimeout::longest)).map_err(ClientError::from)?;
     let mut feeder = Feeder {
         stream: stream.try_clone().map_err(ClientError::from)?,
         patience,
@@ -91,7 +91,7 @@ fn pipe(target: &Target) -> Result<(), Failure> {
 struct Feeder {
     stream: Stream,
     /// How long the daemon may leave us waiting, if that was said.
-    patience: Option<Patience>,
+    patience: Option<ReplyTimeout>,
     /// What messages say about it that have no metadata of their own.
     timeout_ms: Option<u64>,
     /// Lines that the daemon has yet to answer. Whoever repeats itself may be answered early, so it may be below zero for a while.

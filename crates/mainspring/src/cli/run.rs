@@ -1,7 +1,7 @@
 //! `mainspring run`: one guest, in the foreground.
 
 use super::target::EXIT_SIGNALLED;
-use super::{folder, units, warnings};
+use super::{preopen, units, warnings};
 use crate::CodeCache;
 use mainspring_host::{
     CompileLimits, Component, Exit, Folder, GuestConfig, GuestHandle, GuestStats, HostConfig, Limit,
@@ -61,7 +61,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
     /// Open a folder to it, under another name if one is given, read-only with `:ro` (may be repeated).
-    #[arg(long, value_name = "HOST[::GUEST][:ro]", value_parser = folder::folder)]
+    #[arg(long, value_name = "HOST[::GUEST][:ro]", value_parser = preopen::folder)]
     dir: Vec<Folder>,
     /// The memory that it may have [default: 64MiB].
     #[arg(long, value_name = "SIZE", value_parser = units::bytes, help_heading = "Limits")]

@@ -1,6 +1,6 @@
 //! Which daemon a command talks to, and the exit codes of talking to it.
 
-use crate::client::{Address, Client, ClientError, Flags, Patience};
+use crate::client::{Address, Client, ClientError, Flags, ReplyTimeout};
 use crate::units;
 use mainspring_message::{Draft, Envelope, Json, Kind};
 use mainspring_reactor::Signal;
@@ -157,8 +157,8 @@ impl Target {
         self.timeout
     }
 
-    pub(super) fn patience(&self) -> Patience {
-        Patience::new(self.timeout)
+    pub(super) fn patience(&self) -> ReplyTimeout {
+        ReplyTimeout::new(self.timeout)
     }
 
     /// What a request says about its time, in milliseconds.

@@ -1,6 +1,6 @@
 //! `mainspring timers`: scheduled messages.
 
-use super::look::{Look, told};
+use super::read_command::{ReadCommand, told};
 use super::target::{Failure, Target};
 use super::text;
 use mainspring_message::Kind;
@@ -25,7 +25,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "ID")]
     cancel: Option<String>,
     #[command(flatten)]
-    look: Look,
+    look: ReadCommand,
 }
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {

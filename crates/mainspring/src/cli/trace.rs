@@ -1,6 +1,6 @@
 //! `mainspring trace`: what a message caused, as a tree with times.
 
-use super::look::{Look, told};
+use super::read_command::{ReadCommand, told};
 use super::target::Failure;
 use super::text;
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ pub(super) struct Arguments {
     #[arg(long)]
     id: Option<String>,
     #[command(flatten)]
-    look: Look,
+    look: ReadCommand,
 }
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {

@@ -1,6 +1,6 @@
 //! How a connection begins: by TCP, with the token.
 
-use super::{Address, Client, ClientError, Lines, Patience, Stream, ping};
+use super::{Address, Client, ClientError, Lines, ReplyTimeout, Stream, ping};
 use crate::trust::{self, Distrust};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
@@ -19,7 +19,7 @@ impl Client {
     ///
     /// # Errors
     /// Nobody listens there, or lets us in.
-    pub fn connect(address: &Address, patience: Patience) -> Result<Client, ClientError> {
+    pub fn connect(address: &Address, patience: ReplyTimeout) -> Result<Client, ClientError> {
         match address {
             Address::Unix(path) => {
                 let stream = connect_unix(path, address, patience)?;
@@ -36,7 +36,7 @@ impl Client {
         }
     }
 
-    pub(super) fn new(stream: Stream, patience: Patience) -> Client {
+    pub(super) fn new(stream: Stream, patience: ReplyTimeout) -> Client {
         Client { stream, lines: Lines::default(), scratch: String::new(), patience }
     }
 
@@ -48,7 +48,7 @@ impl Client {
 }
 
 /// Connects; a daemon that does not come to its door is not waited for longer than one that does not read.
-fn connect_unix(path: &Path, address: &Address, patience: Patience) -> Result<UnixStream, ClientError> {
+fn connect_unix(path: &Path, address: &Address, patience: ReplyTimeout) -> Result<UnixStream, ClientError> {
     let failed = |errno: Errno| match errno {
         Errno::AGAIN => patience.gave_up(),
         Errno::ACCESS => denied(path, address),

@@ -11,13 +11,13 @@ mod connect;
 mod error;
 mod find;
 mod lines;
-mod patience;
+mod reply_timeout;
 mod stream;
 
 pub use error::ClientError;
 pub use find::{Address, Flags, TCP_VARIABLE, TOKEN_FILE_VARIABLE, TOKEN_VARIABLE};
 pub use lines::{LINE_BYTES_MAX, Lines};
-pub use patience::{Deadline, GRACE, Patience, SILENCE_MAX};
+pub use reply_timeout::{Deadline, GRACE, ReplyTimeout, SILENCE_MAX};
 pub use stream::Stream;
 
 use mainspring_message::{Draft, Envelope, Failure, Json, Kind};
@@ -49,7 +49,7 @@ pub struct Client {
     stream: Stream,
     lines: Lines,
     scratch: String,
-    patience: Patience,
+    patience: ReplyTimeout,
 }
 
 impl Client {
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn without_a_time_a_daemon_is_waited_for_while_it_answers_pings_and_no_longer() {
         let (stream, peer) = UnixStream::pair().unwrap();
-        let mut client = Client::new(Stream::Unix(stream), Patience::short());
+        let mut client = Client::new(Stream::Unix(stream), ReplyTimeout::short());
         let daemon = std::thread::spawn(move || {
             let mut lines = BufReader::new(peer.try_clone().unwrap());
             let mut next = || {
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn a_daemon_that_takes_no_bytes_is_given_up_too() {
         let (stream, _peer) = UnixStream::pair().unwrap();
-        let mut client = Client::new(Stream::Unix(stream), Patience::short());
+        let mut client = Client::new(Stream::Unix(stream), ReplyTimeout::short());
         let error = client.send_lines(&vec![b'x'; 16 << 20]).unwrap_err();
         assert!(matches!(error, ClientError::Silent { .. }), "{error}");
     }

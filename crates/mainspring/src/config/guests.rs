@@ -2,7 +2,7 @@
 
 use super::capabilities::Found;
 use super::sources::Sources;
-use crate::daemon::Trial;
+use crate::daemon::Preflight;
 use crate::settings::Program;
 
 /// Adds what a daemon would refuse about the modules and components to the problems.
@@ -12,10 +12,10 @@ pub(super) fn verify(found: &[Found], sources: &mut Sources) {
         _ => None,
     });
     let Some(first) = guests.next() else { return };
-    let trial = Trial::new();
+    let preflight = Preflight::new();
     for (one, program) in std::iter::once(first).chain(guests) {
-        let refusal = match &trial {
-            Ok(trial) => trial.refusal(&one.capability.manifest.id, program),
+        let refusal = match &preflight {
+            Ok(preflight) => preflight.refusal(&one.capability.manifest.id, program),
             Err(reason) => Some(reason.clone()),
         };
         if let Some(message) = refusal {

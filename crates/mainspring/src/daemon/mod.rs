@@ -11,7 +11,7 @@ mod clients;
 mod doors;
 mod error;
 mod gate;
-mod hub;
+mod kernel_cell;
 mod limits;
 mod lines;
 mod log;
@@ -26,7 +26,7 @@ mod signals;
 mod throttle;
 mod wire;
 
-pub(crate) use actors::Trial;
+pub(crate) use actors::Preflight;
 pub use actors::{Actor, Driver, Native, Natives, Port};
 pub use error::Error;
 pub use log::install as install_log;
@@ -36,7 +36,7 @@ pub use report::Report;
 pub(crate) use report::unreadable as tell_unreadable;
 
 use crate::settings::Settings;
-use actors::Nursery;
+use actors::ChildProcesses;
 use mainspring_kernel::Kernel;
 use mainspring_reactor::Reactor;
 use pump::Pump;
@@ -84,8 +84,8 @@ pub fn run(settings: Settings, options: Options) -> Result<i32, Error> {
     let store = options.natives.store();
     store.bytes_max.set(memory::BYTES_MAX.min(config.limits.memory_bytes_max / 4));
     let kernel = Kernel::new(config, nonce()?);
-    let nursery = Nursery::new(&reactor, descriptors)?;
-    let pump = Pump::new(&reactor, kernel, settings, options, &nursery);
+    let child_processes = ChildProcesses::new(&reactor, descriptors)?;
+    let pump = Pump::new(&reactor, kernel, settings, options, &child_processes);
     signals::watch(&reactor, &pump)?;
     let log_keeper = log::Keeper::new(&reactor);
     pump.boot();
@@ -98,7 +98,7 @@ pub fn run(settings: Settings, options: Options) -> Result<i32, Error> {
         reactor.poll(timeout)?;
     };
     let code = pump.end(code);
-    nursery.close();
+    child_processes.close();
     log_keeper.end();
     Ok(code)
 }

@@ -3,7 +3,7 @@
 use super::super::target::Failure;
 use super::super::text;
 use super::progress::Progress;
-use crate::client::{Address, Client, ClientError, Lines, Patience, Stream, fresh_id, now_ms};
+use crate::client::{Address, Client, ClientError, Lines, ReplyTimeout, Stream, fresh_id, now_ms};
 use hdrhistogram::Histogram;
 use mainspring_message::Envelope;
 use mainspring_reactor::{Handle, Reactor, Signal, Watcher};
@@ -118,7 +118,7 @@ pub(super) fn run(
     let tally = Rc::new(RefCell::new(Tally::new()));
     let (mut server, mut watchers) = (None, Vec::new());
     for _ in 0..case.connections {
-        let (stream, lines) = Client::connect(address, Patience::new(None))?.into_parts();
+        let (stream, lines) = Client::connect(address, ReplyTimeout::new(None))?.into_parts();
         server = server.or_else(|| server_of(&stream));
         let connection = Connection::new(stream, lines, case.depth)?;
         tally.borrow_mut().under_way += case.depth;

@@ -3,18 +3,18 @@
 //! A [`Driver`] knows how to begin a life of one capability; an [`Actor`] is one such life. An actor is given messages and
 //! answers through its [`Port`], at once or whenever the loop calls it back. Nothing here may block.
 
-mod complaints;
 mod guest;
 mod native;
 mod port;
 mod process;
+mod stderr_log;
 
-pub(crate) use guest::{Foundry, Trial};
+pub(crate) use guest::{GuestCompiler, Preflight};
 pub use native::{Native, Natives};
 pub use port::Port;
-pub(crate) use process::Nursery;
+pub(crate) use process::ChildProcesses;
 
-use super::hub::Hub;
+use super::kernel_cell::KernelCell;
 use super::reload::Stamped;
 use crate::settings::Program;
 use guest::GuestDriver;
@@ -66,14 +66,14 @@ pub trait Actor {
 }
 
 /// What drivers are made with.
-pub(crate) struct Workshop {
+pub(crate) struct ActorFactory {
     pub(crate) reactor: Handle,
     pub(crate) natives: Natives,
-    pub(crate) nursery: Rc<Nursery>,
-    pub(crate) foundry: Foundry,
+    pub(crate) child_processes: Rc<ChildProcesses>,
+    pub(crate) guest_compiler: GuestCompiler,
 }
 
-impl Workshop {
+impl ActorFactory {
     /// The driver of a capability.
     fn driver(&self, program: &Program) -> Result<Box<dyn Driver>, String> {
         match program {
@@ -81,17 +81,17 @@ impl Workshop {
             Program::Process(program) => Ok(Box::new(ProcessDriver {
                 program: Rc::new(program.clone()),
                 reactor: self.reactor.clone(),
-                nursery: Rc::clone(&self.nursery),
+                child_processes: Rc::clone(&self.child_processes),
             })),
-            Program::Guest(program) => Ok(Box::new(GuestDriver::new(&self.foundry, program))),
+            Program::Guest(program) => Ok(Box::new(GuestDriver::new(&self.guest_compiler, program))),
         }
     }
 }
 
 /// The actors of a daemon, by the number of their capability.
 pub(crate) struct Actors {
-    hub: Rc<Hub>,
-    workshop: Workshop,
+    kernel_cell: Rc<KernelCell>,
+    factory: ActorFactory,
     places: Vec<Place>,
     /// Those that were delivered to in this turn of the loop.
     dirty: Vec<u32>,
@@ -117,9 +117,13 @@ impl Place {
 }
 
 impl Actors {
-    pub(crate) fn new(hub: Rc<Hub>, workshop: Workshop, capabilities: Vec<Stamped>) -> Actors {
+    pub(crate) fn new(
+        kernel_cell: Rc<KernelCell>,
+        factory: ActorFactory,
+        capabilities: Vec<Stamped>,
+    ) -> Actors {
         let places = capabilities.into_iter().map(Place::new).collect();
-        Actors { hub, workshop, places, dirty: Vec::new() }
+        Actors { kernel_cell, factory, places, dirty: Vec::new() }
     }
 
     /// The capabilities there are.
@@ -143,15 +147,15 @@ impl Actors {
     pub(crate) fn spawn(&mut self, actor: ActorRef) {
         let Some(place) = self.places.get_mut(actor.capability as usize) else { return };
         place.life = None;
-        let port = Port::new(Rc::clone(&self.hub), actor, Rc::clone(&place.name));
+        let port = Port::new(Rc::clone(&self.kernel_cell), actor, Rc::clone(&place.name));
         place.port = Some(port.clone());
         let driver = match &mut place.driver {
             Some(driver) => Ok(driver),
-            none => self.workshop.driver(&place.stamped.0.program).map(|driver| none.insert(driver)),
+            none => self.factory.driver(&place.stamped.0.program).map(|driver| none.insert(driver)),
         };
         match driver.and_then(|driver| driver.spawn(port)) {
             Ok(life) => place.life = Some((actor.incarnation, life)),
-            Err(reason) => self.hub.feed(|kernel, now| kernel.actor_spawned(actor, Err(reason), now)),
+            Err(reason) => self.kernel_cell.feed(|kernel, now| kernel.actor_spawned(actor, Err(reason), now)),
         }
     }
 
@@ -159,7 +163,7 @@ impl Actors {
     pub(crate) fn attach(&mut self, actor: ActorRef) {
         if let Some((_, life)) = self.find(actor) {
             let attached = life.attach();
-            self.hub.feed(|kernel, now| kernel.actor_attached(actor, attached, now));
+            self.kernel_cell.feed(|kernel, now| kernel.actor_attached(actor, attached, now));
             self.allow_farewell(actor);
         }
     }
@@ -229,7 +233,7 @@ impl Actors {
 
     /// Bytes that `Memory` holds.
     pub(crate) fn store_bytes(&self) -> usize {
-        self.workshop.natives.store().bytes.get()
+        self.factory.natives.store().bytes.get()
     }
 
     fn find(&mut self, actor: ActorRef) -> Option<(&mut bool, &mut Box<dyn Actor>)> {

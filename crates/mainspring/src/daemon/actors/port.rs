@@ -1,6 +1,6 @@
 //! The port: how an actor answers.
 
-use super::super::hub::Hub;
+use super::super::kernel_cell::KernelCell;
 use super::super::lines::Cut;
 use mainspring_kernel::{ActorExit, ActorRef};
 use mainspring_message::{Draft, Envelope, Json};
@@ -18,7 +18,7 @@ const READ_BYTES_MAX: usize = 64 << 10;
 /// What an actor says after it was given up is recognised by its incarnation, and ignored.
 #[derive(Clone)]
 pub struct Port {
-    hub: Rc<Hub>,
+    kernel_cell: Rc<KernelCell>,
     actor: ActorRef,
     name: Rc<str>,
     farewell: Rc<Farewell>,
@@ -33,8 +33,8 @@ struct Farewell {
 }
 
 impl Port {
-    pub(crate) fn new(hub: Rc<Hub>, actor: ActorRef, name: Rc<str>) -> Port {
-        Port { hub, actor, name, farewell: Rc::default() }
+    pub(crate) fn new(kernel_cell: Rc<KernelCell>, actor: ActorRef, name: Rc<str>) -> Port {
+        Port { kernel_cell, actor, name, farewell: Rc::default() }
     }
 
     /// The actor is attached, or is to stop: from now on its end is told at once, and now if it has come already.
@@ -61,13 +61,13 @@ impl Port {
     /// The longest line that the actor may say.
     #[must_use]
     pub fn line_bytes_max(&self) -> usize {
-        self.hub.with(|kernel, _| kernel.config().limits.line_bytes_max)
+        self.kernel_cell.with(|kernel, _| kernel.config().limits.line_bytes_max)
     }
 
     /// The most to be read of what the actor says before the kernel has seen it: no message is shorter than 64 bytes, so that a sender
     /// which is paused in time is never over its bound.
     pub(crate) fn read_bytes_max(&self) -> usize {
-        self.hub.with(|kernel, _| {
+        self.kernel_cell.with(|kernel, _| {
             let limits = &kernel.config().limits;
             let lane_bytes =
                 limits.lane_messages_max.saturating_mul(MESSAGE_BYTES_MIN).min(limits.lane_bytes_max);
@@ -77,27 +77,27 @@ impl Port {
 
     /// Changes whenever the kernel has seen what it was told.
     pub(super) fn kernel_turns(&self) -> u64 {
-        self.hub.turns()
+        self.kernel_cell.turns()
     }
 
     /// The actor is there, or could not be started.
     pub fn spawned(&self, result: Result<(), String>) {
-        self.hub.feed(|kernel, now| kernel.actor_spawned(self.actor, result, now));
+        self.kernel_cell.feed(|kernel, now| kernel.actor_spawned(self.actor, result, now));
     }
 
     /// The actor said a line (without its line break).
     pub fn line(&self, line: &[u8]) {
-        self.hub.feed(|kernel, now| kernel.actor_line(self.actor, line, now));
+        self.kernel_cell.feed(|kernel, now| kernel.actor_line(self.actor, line, now));
     }
 
     /// The actor began a line beyond the limit: it is at fault.
     pub fn line_too_long(&self) {
-        self.hub.feed(|kernel, now| kernel.actor_line_too_long(self.actor, now));
+        self.kernel_cell.feed(|kernel, now| kernel.actor_line_too_long(self.actor, now));
     }
 
     /// The actor said what `cut` finds, in one go.
     pub(super) fn cut(&self, cut: impl FnOnce(&mut dyn FnMut(Cut<'_>))) {
-        self.hub.feed(|kernel, now| {
+        self.kernel_cell.feed(|kernel, now| {
             cut(&mut |found| match found {
                 Cut::Line(line) => kernel.actor_line(self.actor, line, now),
                 Cut::TooLong => kernel.actor_line_too_long(self.actor, now),
@@ -107,28 +107,28 @@ impl Port {
 
     /// The actor, which is native, said a message.
     pub fn message(&self, draft: Draft) {
-        self.hub.feed(|kernel, now| kernel.actor_message(self.actor, draft, now));
+        self.kernel_cell.feed(|kernel, now| kernel.actor_message(self.actor, draft, now));
     }
 
     /// The actor, which is native, tells an event that `cause` made it tell. `data` is asked for it if somebody wants the event;
     /// it must not use this port.
     pub fn event(&self, cause: &Envelope, type_name: &str, data: impl FnOnce() -> Json) {
-        self.hub.feed(|kernel, now| kernel.actor_event(self.actor, cause, type_name, data, now));
+        self.kernel_cell.feed(|kernel, now| kernel.actor_event(self.actor, cause, type_name, data, now));
     }
 
     /// The actor wrote a line to its standard error, or to what stands for that. The kernel has nothing to do for it.
     pub fn complained(&self, line: &[u8]) {
-        self.hub.with(|kernel, now| kernel.actor_complained(self.actor, line, now));
+        self.kernel_cell.with(|kernel, now| kernel.actor_complained(self.actor, line, now));
     }
 
     /// The actor takes no more for now.
     pub fn blocked(&self) {
-        self.hub.feed(|kernel, now| kernel.actor_blocked(self.actor, now));
+        self.kernel_cell.feed(|kernel, now| kernel.actor_blocked(self.actor, now));
     }
 
     /// The actor takes messages again.
     pub fn ready(&self) {
-        self.hub.feed(|kernel, now| kernel.actor_ready(self.actor, now));
+        self.kernel_cell.feed(|kernel, now| kernel.actor_ready(self.actor, now));
     }
 
     /// The actor has ended.
@@ -137,7 +137,7 @@ impl Port {
             self.farewell.early.borrow_mut().get_or_insert(exit);
             return;
         }
-        self.hub.feed(|kernel, now| kernel.actor_exited(self.actor, exit, now));
+        self.kernel_cell.feed(|kernel, now| kernel.actor_exited(self.actor, exit, now));
     }
 }
 

@@ -5,7 +5,7 @@ mod outgoing;
 mod reading;
 
 use super::gate::Gate;
-use super::hub::Hub;
+use super::kernel_cell::KernelCell;
 use super::throttle::Throttle;
 use super::wire::Wire;
 use client::{Client, Dirty};
@@ -54,7 +54,7 @@ const SERIAL_BITS: u32 = 40;
 
 /// Every client there is.
 pub(crate) struct Clients {
-    hub: Rc<Hub>,
+    kernel_cell: Rc<KernelCell>,
     reactor: Handle,
     line_bytes_max: usize,
     partial_bytes_max: usize,
@@ -104,8 +104,8 @@ pub(crate) struct ClientCounters {
 }
 
 impl Clients {
-    pub(crate) fn new(hub: Rc<Hub>, reactor: Handle) -> Rc<Clients> {
-        let limits = hub.with(|kernel, _| kernel.config().limits.clone());
+    pub(crate) fn new(kernel_cell: Rc<KernelCell>, reactor: Handle) -> Rc<Clients> {
+        let limits = kernel_cell.with(|kernel, _| kernel.config().limits.clone());
         let read_bytes = limits
             .lane_messages_max
             .saturating_mul(MESSAGE_BYTES_MIN)
@@ -134,7 +134,7 @@ impl Clients {
             client_warnings: Throttle::new(&reactor, WARNINGS_PER_SECOND_MAX, |count| {
                 tracing::warn!("({count} more warnings about clients)");
             }),
-            hub,
+            kernel_cell,
             reactor,
             line_bytes_max: limits.line_bytes_max,
             partial_bytes_max: match limits.memory_bytes_max {
@@ -179,7 +179,7 @@ impl Clients {
         tracing::debug!("{id} opened");
         match entry {
             // Whoever needs no token is the user whose daemon this is, and may read its log as well.
-            Entry::Peer(peer) => self.hub.feed(|kernel, now| {
+            Entry::Peer(peer) => self.kernel_cell.feed(|kernel, now| {
                 kernel.connection_opened(id, peer, now);
                 kernel.connection_is_operators(id, now);
             }),
@@ -223,7 +223,7 @@ impl Clients {
 
     fn say_it_is_crowded(&self, wire: &Wire) {
         let text = "too many clients have not sent their token yet; try again later";
-        let line = super::refusal::line(Failure::Overloaded, text, self.hub.now().unix_ms);
+        let line = super::refusal::line(Failure::Overloaded, text, self.kernel_cell.now().unix_ms);
         // A socket that nothing was written to has room for that much; if not, it is closed all the same.
         let _ = wire.write(line.as_bytes());
     }
@@ -452,13 +452,13 @@ impl Clients {
             }
             if !std::mem::replace(&mut client.input_ended, true) {
                 // Nobody hears the answers of a batch: there is no point in taking more of it.
-                self.hub.feed(|kernel, now| kernel.adapter_ended(client.door, now));
+                self.kernel_cell.feed(|kernel, now| kernel.adapter_ended(client.door, now));
             }
         }
         state.counters.bytes_out += written as u64;
         let id = client.id;
         if written > 0 {
-            self.hub.feed(|kernel, now| kernel.written(id, written, now));
+            self.kernel_cell.feed(|kernel, now| kernel.written(id, written, now));
         }
         if client.full {
             client.out.trim();
@@ -475,7 +475,7 @@ impl Clients {
         let done_with = client.closing
             || (client.input_ended
                 && client.wire.tells_hangups()
-                && !self.hub.with(|kernel, _| kernel.owes(id)));
+                && !self.kernel_cell.with(|kernel, _| kernel.owes(id)));
         if done_with {
             return self.remove(state, slot);
         }
@@ -507,9 +507,9 @@ impl Clients {
         tracing::debug!("{} closed", client.id);
         client.wire.unwatch(&self.reactor);
         client.wire.end_output();
-        self.hub.feed(|kernel, now| kernel.connection_closed(client.id, now));
+        self.kernel_cell.feed(|kernel, now| kernel.connection_closed(client.id, now));
         if !client.wire.tells_hangups() {
-            self.hub.feed(|kernel, now| kernel.adapter_ended(client.door, now));
+            self.kernel_cell.feed(|kernel, now| kernel.adapter_ended(client.door, now));
         }
     }
 

@@ -82,7 +82,7 @@ impl Clients {
 
     fn ingest(&self, client: &mut Client, bytes: &[u8]) {
         let (id, by_hand) = (client.id, client.is_written_by_hand());
-        self.hub.feed(|kernel, now| {
+        self.kernel_cell.feed(|kernel, now| {
             client.lines.cut(bytes, self.line_bytes_max, |cut| match cut {
                 Cut::Line(line) if by_hand => ingest_completed(kernel, id, line, now),
                 Cut::Line(line) => kernel.ingest(id, line, now),
@@ -110,7 +110,7 @@ impl Clients {
                 None => bytes = rest,
                 Some(Some(peer)) => {
                     client.gate = None;
-                    self.hub.feed(|kernel, now| kernel.connection_opened(client.id, &peer, now));
+                    self.kernel_cell.feed(|kernel, now| kernel.connection_opened(client.id, &peer, now));
                     return self.ingest(client, rest);
                 }
                 Some(None) => {
@@ -124,10 +124,10 @@ impl Clients {
 
     /// Tells a client that the kernel does not know why it is closed.
     pub(super) fn refuse(&self, client: &mut Client, failure: Failure, text: &str) {
-        let line = self.hub.with(|_, now| super::super::refusal::line(failure, text, now.unix_ms));
+        let line = self.kernel_cell.with(|_, now| super::super::refusal::line(failure, text, now.unix_ms));
         client.out.push_line(&line);
         client.closing = true;
-        self.hub.feed(|kernel, now| kernel.connection_closed(client.id, now));
+        self.kernel_cell.feed(|kernel, now| kernel.connection_closed(client.id, now));
     }
 
     /// The client will send no more. It stays for as long as the kernel owes it something.
@@ -140,7 +140,7 @@ impl Clients {
         }
         state.partial_bytes -= client.lines.held_bytes();
         let by_hand = client.is_written_by_hand();
-        self.hub.feed(|kernel, now| {
+        self.kernel_cell.feed(|kernel, now| {
             client.lines.finish(|cut| match cut {
                 Cut::Line(line) if by_hand => ingest_completed(kernel, id, line, now),
                 Cut::Line(line) => kernel.ingest(id, line, now),
@@ -153,7 +153,7 @@ impl Clients {
                 state.dirty.push_back(slot);
             }
         } else {
-            self.hub.feed(|kernel, now| kernel.adapter_ended(door, now));
+            self.kernel_cell.feed(|kernel, now| kernel.adapter_ended(door, now));
         }
         self.update_interest(state, slot);
     }

@@ -47,7 +47,7 @@ impl Room {
 }
 
 /// What a callback needs.
-struct Hall {
+struct Acceptor {
     socket: OwnedFd,
     name: &'static str,
     room: Room,
@@ -71,7 +71,7 @@ impl Listener {
         let warnings = Throttle::new(reactor, WARNINGS_PER_SECOND_MAX, move |count| {
             tracing::warn!("{name}: ({count} more clients turned away)");
         });
-        let mut hall = Hall {
+        let mut acceptor = Acceptor {
             socket,
             name,
             room,
@@ -84,8 +84,8 @@ impl Listener {
             .watch_raw(fd, ())
             .label(name)
             .start_with(Interest::READ, move |(), event| {
-                if hall.accept_all(event.reactor().now()).is_err() {
-                    hall.rest(event.reactor(), event.watcher());
+                if acceptor.accept_all(event.reactor().now()).is_err() {
+                    acceptor.rest(event.reactor(), event.watcher());
                 }
             })
             .map_err(|error| error.to_string())?;
@@ -106,7 +106,7 @@ impl Drop for Listener {
     }
 }
 
-impl Hall {
+impl Acceptor {
     /// Accepts whoever waits, up to a bound. Fails when nobody can be accepted for now.
     fn accept_all(&mut self, now: Instant) -> Result<(), Errno> {
         for _ in 0..ACCEPTS_PER_TURN_MAX {

@@ -5,10 +5,10 @@ mod fixed;
 mod reloading;
 
 use super::Options;
-use super::actors::{Actors, Foundry, Nursery, Workshop};
+use super::actors::{ActorFactory, Actors, ChildProcesses, GuestCompiler};
 use super::clients::Clients;
 use super::doors::Doors;
-use super::hub::Hub;
+use super::kernel_cell::KernelCell;
 use super::notify::Notifier;
 use super::reload;
 use super::report::{self, Teller};
@@ -37,7 +37,7 @@ const GUESTS_TIME_MAX: Duration = Duration::from_millis(1);
 
 /// Everything that a running daemon consists of.
 pub(crate) struct Pump {
-    hub: Rc<Hub>,
+    kernel_cell: Rc<KernelCell>,
     reactor: Handle,
     clients: Rc<Clients>,
     doors: RefCell<Doors>,
@@ -71,7 +71,7 @@ impl Pump {
         kernel: Kernel,
         settings: Settings,
         options: Options,
-        nursery: &Rc<Nursery>,
+        child_processes: &Rc<ChildProcesses>,
     ) -> Rc<Pump> {
         let plan = BootPlan {
             capabilities: settings
@@ -81,20 +81,20 @@ impl Pump {
                 .collect(),
             adapters: Doors::names(&settings.doors),
         };
-        let hub = Rc::new(Hub::new(kernel, reactor.clone()));
-        let clients = Clients::new(Rc::clone(&hub), reactor.clone());
+        let kernel_cell = Rc::new(KernelCell::new(kernel, reactor.clone()));
+        let clients = Clients::new(Rc::clone(&kernel_cell), reactor.clone());
         let fixed = Fixed::of(&settings);
         let capabilities = settings.capabilities.len();
         let doors = Doors::new(reactor.clone(), Rc::clone(&clients), settings.doors, capabilities);
-        let workshop = Workshop {
+        let factory = ActorFactory {
             reactor: reactor.clone(),
             natives: options.natives,
-            nursery: Rc::clone(nursery),
-            foundry: Foundry::new(reactor),
+            child_processes: Rc::clone(child_processes),
+            guest_compiler: GuestCompiler::new(reactor),
         };
-        let actors = Actors::new(Rc::clone(&hub), workshop, reload::stamp(settings.capabilities));
+        let actors = Actors::new(Rc::clone(&kernel_cell), factory, reload::stamp(settings.capabilities));
         Rc::new(Pump {
-            hub,
+            kernel_cell,
             reactor: reactor.clone(),
             clients,
             doors: RefCell::new(doors),
@@ -114,19 +114,19 @@ impl Pump {
 
     pub(crate) fn boot(&self) {
         if let Some(plan) = self.plan.take() {
-            self.hub.feed(|kernel, now| kernel.boot(plan, now));
+            self.kernel_cell.feed(|kernel, now| kernel.boot(plan, now));
         }
     }
 
     /// Begins the shutdown.
     pub(crate) fn shutdown(&self, reason: &str) {
-        self.hub.feed(|kernel, now| kernel.shutdown(reason, now));
+        self.kernel_cell.feed(|kernel, now| kernel.shutdown(reason, now));
     }
 
     /// Ends the patience of the shutdown, altogether.
     pub(crate) fn hasten(&self, reason: &str) {
         tracing::warn!("{reason} again: what is left is given up");
-        self.hub.feed(|kernel, now| {
+        self.kernel_cell.feed(|kernel, now| {
             kernel.hasten(now);
             kernel.hasten(now);
         });
@@ -140,11 +140,11 @@ impl Pump {
     /// Does what there is to do after a turn of the loop. Returns the exit code when the daemon has ended.
     pub(crate) fn turn(&self) -> Option<i32> {
         self.clients.read_some();
-        if self.hub.take_stirred() || self.more.get() {
+        if self.kernel_cell.take_stirred() || self.more.get() {
             self.run_kernel();
             self.set_alarm();
         }
-        self.hub.forget_now();
+        self.kernel_cell.forget_now();
         self.exit.get()
     }
 
@@ -157,8 +157,8 @@ impl Pump {
         let mut looked_at = self.note_memory();
         let mut idle = false;
         for _ in 0..KERNEL_TURNS_MAX {
-            self.hub.take_stirred();
-            let (turn, work, is_next_heavy) = self.hub.turn(|kernel, now| {
+            self.kernel_cell.take_stirred();
+            let (turn, work, is_next_heavy) = self.kernel_cell.turn(|kernel, now| {
                 let turn = kernel.turn(now);
                 kernel.drain_effects(&mut effects);
                 (turn, kernel.work(), kernel.is_next_heavy())
@@ -178,7 +178,7 @@ impl Pump {
             if is_next_heavy {
                 self.clients.flush_dirty(Some(flush_until));
             }
-            if turn == Turn::More || self.hub.take_stirred() {
+            if turn == Turn::More || self.kernel_cell.take_stirred() {
                 continue;
             }
             // What is written, and what actors are given, is told to the kernel: it may have something to do then.
@@ -187,7 +187,7 @@ impl Pump {
                 continue;
             }
             self.clients.flush_dirty(Some(flush_until));
-            if !self.hub.take_stirred() {
+            if !self.kernel_cell.take_stirred() {
                 idle = true;
                 break;
             }
@@ -203,7 +203,7 @@ impl Pump {
     /// Tells the kernel what is held elsewhere on behalf of clients and actors; returns the work that it has done so far.
     fn note_memory(&self) -> u64 {
         let bytes = self.clients.outside_bytes() + self.actors.borrow().store_bytes();
-        self.hub.with(|kernel, _| {
+        self.kernel_cell.with(|kernel, _| {
             kernel.note_outside_bytes(bytes);
             kernel.work()
         })
@@ -213,7 +213,7 @@ impl Pump {
     /// something new for the kernel.
     fn let_guests_answer(&self, began: Instant) -> bool {
         let in_time = self.reactor.now().saturating_duration_since(began) < GUESTS_TIME_MAX;
-        in_time && self.reactor.run_woken_tasks() && self.hub.take_stirred()
+        in_time && self.reactor.run_woken_tasks() && self.kernel_cell.take_stirred()
     }
 
     fn carry_out(&self, effect: Effect) {
@@ -229,7 +229,7 @@ impl Pump {
             Effect::Terminate { actor } => self.actors.borrow_mut().terminate(actor),
             Effect::StartAdapter { adapter } => {
                 let started = self.doors.borrow_mut().start(adapter);
-                self.hub.feed(|kernel, now| kernel.adapter_started(adapter, started, now));
+                self.kernel_cell.feed(|kernel, now| kernel.adapter_started(adapter, started, now));
             }
             Effect::StopAdapter { adapter } => {
                 if !self.stopping.replace(true) {
@@ -239,7 +239,7 @@ impl Pump {
             }
             Effect::CollectStats { ticket } => {
                 let numbers = self.stats();
-                self.hub.feed(|kernel, now| kernel.stats_collected(ticket, numbers, now));
+                self.kernel_cell.feed(|kernel, now| kernel.stats_collected(ticket, numbers, now));
             }
             Effect::Ready { summary } => {
                 let took = self.reactor.now().saturating_duration_since(self.started);
@@ -262,7 +262,7 @@ impl Pump {
     /// Has the loop wake up for the kernel's next deadline. An alarm that rings too early does no harm and costs less than moving it
     /// with every request, so it is only ever moved to earlier.
     fn set_alarm(&self) {
-        let Some(deadline_ns) = self.hub.with(|kernel, _| kernel.next_deadline()) else { return };
+        let Some(deadline_ns) = self.kernel_cell.with(|kernel, _| kernel.next_deadline()) else { return };
         let deadline = Instant::from_nanos(deadline_ns);
         match self.alarm.get().filter(|alarm| self.reactor.has_timer(alarm.timer)) {
             Some(alarm) if alarm.deadline_ns <= deadline_ns => {}
@@ -271,8 +271,8 @@ impl Pump {
                 self.alarm.set(Some(Alarm { deadline_ns, ..alarm }));
             }
             None => {
-                let hub = Rc::clone(&self.hub);
-                match self.reactor.at(deadline, move |_| hub.feed(|_, _| ())) {
+                let kernel_cell = Rc::clone(&self.kernel_cell);
+                match self.reactor.at(deadline, move |_| kernel_cell.feed(|_, _| ())) {
                     Ok(timer) => self.alarm.set(Some(Alarm { timer, deadline_ns })),
                     Err(error) => tracing::error!("no timer for the next deadline: {error}"),
                 }

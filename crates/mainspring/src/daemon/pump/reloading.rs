@@ -76,7 +76,7 @@ impl Pump {
             return tracing::info!("no capability has changed");
         }
         // A refusal is logged by the kernel, and told as an event.
-        if let Ok(changed) = self.hub.feed(|kernel, now| kernel.reload(changes, now)) {
+        if let Ok(changed) = self.kernel_cell.feed(|kernel, now| kernel.reload(changes, now)) {
             for (capability, program) in changed.into_iter().zip(programs) {
                 actors.change(capability, program);
             }

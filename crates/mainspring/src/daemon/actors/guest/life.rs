@@ -1,9 +1,9 @@
 //! One life of a guest: its streams, its end, and how it is brought about.
 
 use super::super::Port;
-use super::super::complaints::Complaints;
-use super::foundry::{Buffer, Casting, Foundry, configuration};
-use super::verdict;
+use super::super::stderr_log::StderrLog;
+use super::exit_reason;
+use super::guest_compiler::{Buffer, CompiledGuest, GuestCompiler, configuration};
 use crate::daemon::lines::LineCutter;
 use crate::settings::GuestProgram;
 use mainspring_host::{Exit, GuestHandle, PIPE_BYTES_DEFAULT, PipeReader, PipeWriter, Stdin, Stdout, pipe};
@@ -40,7 +40,7 @@ struct State {
     input: Input,
     output: Output,
     stderr: PipeReader,
-    complaints: Complaints,
+    stderr_log: StderrLog,
     end: End,
     /// Why it was killed, if the daemon did so.
     reason: Option<String>,
@@ -82,8 +82,8 @@ enum End {
 impl Life {
     /// Starts the guest. It runs from the loop's next turn on.
     pub(super) fn begin(
-        foundry: &Foundry,
-        casting: &Casting,
+        guest_compiler: &GuestCompiler,
+        compiled: &CompiledGuest,
         program: &GuestProgram,
         port: Port,
     ) -> Result<Rc<Life>, String> {
@@ -93,7 +93,7 @@ impl Life {
         config.stdin = Stdin::Pipe(guest_stdin);
         config.stdout = Stdout::Pipe(guest_stdout);
         config.stderr = Stdout::Pipe(guest_stderr);
-        let guest = foundry.start(casting, config)?;
+        let guest = guest_compiler.start(compiled, config)?;
         let input =
             Input { pipe: Some(stdin), rest: Vec::new(), rest_done: 0, blocked: false, ending: false };
         let output = Output {
@@ -108,14 +108,14 @@ impl Life {
             input,
             output,
             stderr,
-            complaints: Complaints::of(&port, foundry.reactor()),
+            stderr_log: StderrLog::of(&port, guest_compiler.reactor()),
             end: End::NotAsked,
             reason: None,
             exit: None,
         };
         Ok(Rc::new(Life {
-            reactor: foundry.reactor().clone(),
-            buffer: foundry.buffer(port.read_bytes_max()),
+            reactor: guest_compiler.reactor().clone(),
+            buffer: guest_compiler.buffer(port.read_bytes_max()),
             port,
             guest,
             grace: program.grace,
@@ -213,11 +213,11 @@ impl Life {
                 if state.output.ended || (!state.output.attached && !matches!(state.end, End::NotAsked)) =>
             {
                 // Line by line: each is told as this guest's, whatever its functions are called.
-                for line in verdict::place(exit).into_iter().flat_map(str::lines).take(TRACE_LINES_MAX) {
+                for line in exit_reason::place(exit).into_iter().flat_map(str::lines).take(TRACE_LINES_MAX) {
                     let shown: String = line.chars().take(TRACE_COLUMNS_MAX).collect();
                     tracing::warn!(capability = &**self.port.name(), "{shown}");
                 }
-                Poll::Ready(verdict::of(exit, state.reason.take()))
+                Poll::Ready(exit_reason::of(exit, state.reason.take()))
             }
             _ => Poll::Pending,
         }
@@ -282,10 +282,10 @@ impl Life {
     fn hear_complaints(&self, state: &mut State, context: &mut Context<'_>) {
         let (now, mut buffer) = (self.reactor.now(), self.buffer.borrow_mut());
         while let Poll::Ready(count @ 1..) = state.stderr.poll_read(context, &mut buffer) {
-            state.complaints.hear(&buffer[..count], now);
+            state.stderr_log.hear(&buffer[..count], now);
         }
         if state.exit.is_some() {
-            state.complaints.finish(now);
+            state.stderr_log.finish(now);
         }
     }
 

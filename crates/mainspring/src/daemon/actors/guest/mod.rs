@@ -3,18 +3,18 @@
 //! A guest is held to its limits and its allow-list by the host. It is compiled off the loop's thread. What it says waits in a
 //! bounded pipe until the kernel wants to hear it, and what it is told waits likewise; a guest that does not read is told nothing more.
 
-mod foundry;
+mod exit_reason;
+mod guest_compiler;
 mod life;
+mod preflight;
 mod stats;
-mod trial;
-mod verdict;
 
-pub(crate) use foundry::Foundry;
-pub(crate) use trial::Trial;
+pub(crate) use guest_compiler::GuestCompiler;
+pub(crate) use preflight::Preflight;
 
 use super::{Actor, Driver, Port};
 use crate::settings::GuestProgram;
-use foundry::Casting;
+use guest_compiler::CompiledGuest;
 use life::Life;
 use mainspring_kernel::ActorExit;
 use mainspring_message::Envelope;
@@ -25,20 +25,20 @@ use std::rc::Rc;
 
 /// Begins lives of one guest.
 pub(super) struct GuestDriver {
-    foundry: Foundry,
+    guest_compiler: GuestCompiler,
     program: Rc<GuestProgram>,
     /// What the last life was made of.
-    casting: Rc<RefCell<Option<Casting>>>,
+    compiled: Rc<RefCell<Option<CompiledGuest>>>,
     /// On whose account it is compiled.
     owner: BlockingOwner,
 }
 
 impl GuestDriver {
-    pub(super) fn new(foundry: &Foundry, program: &GuestProgram) -> GuestDriver {
+    pub(super) fn new(guest_compiler: &GuestCompiler, program: &GuestProgram) -> GuestDriver {
         GuestDriver {
-            foundry: foundry.clone(),
+            guest_compiler: guest_compiler.clone(),
             program: Rc::new(program.clone()),
-            casting: Rc::default(),
+            compiled: Rc::default(),
             owner: BlockingOwner::new(),
         }
     }
@@ -46,16 +46,17 @@ impl GuestDriver {
 
 impl Driver for GuestDriver {
     fn spawn(&mut self, port: Port) -> Result<Box<dyn Actor>, String> {
-        let (owner, known) = (self.owner, self.casting.borrow().clone());
+        let (owner, known) = (self.owner, self.compiled.borrow().clone());
         let ours = port.clone();
-        let (foundry, program, kept) = (self.foundry.clone(), self.program.clone(), self.casting.clone());
+        let (guest_compiler, program, kept) =
+            (self.guest_compiler.clone(), self.program.clone(), self.compiled.clone());
         let place: Rc<RefCell<Option<Rc<Life>>>> = Rc::default();
         let theirs = Rc::clone(&place);
-        let task = self.foundry.reactor().spawn(async move {
-            let compiled = foundry.cast(owner, &program, known).await;
-            let started = compiled.and_then(|casting| {
-                let life = Life::begin(&foundry, &casting, &program, port.clone());
-                kept.replace(Some(casting));
+        let task = self.guest_compiler.reactor().spawn(async move {
+            let compiled = guest_compiler.cast(owner, &program, known).await;
+            let started = compiled.and_then(|compiled| {
+                let life = Life::begin(&guest_compiler, &compiled, &program, port.clone());
+                kept.replace(Some(compiled));
                 life
             });
             match started {

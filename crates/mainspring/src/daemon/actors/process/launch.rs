@@ -2,7 +2,7 @@
 
 use super::super::super::notify::NOTIFY_VARIABLE;
 use super::super::Port;
-use super::nursery::Nursery;
+use super::child_processes::ChildProcesses;
 use crate::client::TOKEN_VARIABLE;
 use crate::settings::{ProcessLimits, ProcessProgram};
 use rustix::process::{Pid, Resource, Rlimit, Signal};
@@ -39,8 +39,12 @@ pub(super) struct Child {
     pub(super) stderr: OwnedFd,
 }
 
-/// Starts the program. It is in the nursery's care from here on.
-pub(super) fn launch(program: &ProcessProgram, port: &Port, nursery: &Rc<Nursery>) -> Result<Child, String> {
+/// Starts the program. It is among the child processes from here on.
+pub(super) fn launch(
+    program: &ProcessProgram,
+    port: &Port,
+    child_processes: &Rc<ChildProcesses>,
+) -> Result<Child, String> {
     let Some((name, arguments)) = program.command.split_first() else {
         return Err("its command is empty".into());
     };
@@ -53,15 +57,15 @@ pub(super) fn launch(program: &ProcessProgram, port: &Port, nursery: &Rc<Nursery
         .args(arguments)
         .current_dir(&folder)
         .envs(program.environment.iter().map(|(name, value)| (name, value)))
-        .env(LIFE_VARIABLE, nursery.tag(port))
+        .env(LIFE_VARIABLE, child_processes.tag(port))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);
-    prepare(&mut command, limits(&program.limits, nursery.descriptors()));
+    prepare(&mut command, limits(&program.limits, child_processes.descriptors()));
     let mut child = command.spawn().map_err(|error| describe(name, &folder, &error))?;
     let pid = Pid::from_child(&child);
-    nursery.take_in(pid, port);
+    child_processes.take_in(pid, port);
     let started = (|| -> io::Result<Child> {
         let missing = || io::Error::other("a pipe is missing");
         let stdin = OwnedFd::from(child.stdin.take().ok_or_else(missing)?);
@@ -74,7 +78,7 @@ pub(super) fn launch(program: &ProcessProgram, port: &Port, nursery: &Rc<Nursery
         Ok(Child { pid, pidfd, stdin, stdout, stderr })
     })();
     started.map_err(|error| {
-        nursery.give_up(pid, port);
+        child_processes.give_up(pid, port);
         format!("{name}: {error}")
     })
 }

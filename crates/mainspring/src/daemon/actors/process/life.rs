@@ -2,11 +2,11 @@
 
 use super::super::super::lines::LineCutter;
 use super::super::Port;
-use super::super::complaints::Complaints;
+use super::super::stderr_log::StderrLog;
+use super::child_processes::ChildProcesses;
 use super::launch::Child;
-use super::nursery::Nursery;
 use super::outcome::outcome;
-use super::patience::Patience;
+use super::stderr_budget::StderrBudget;
 use crate::settings::ProcessProgram;
 use mainspring_kernel::ActorExit;
 use mainspring_message::Envelope;
@@ -31,7 +31,7 @@ pub(super) struct Life {
     port: Port,
     reactor: Handle,
     program: Rc<ProcessProgram>,
-    nursery: Rc<Nursery>,
+    child_processes: Rc<ChildProcesses>,
     pid: Pid,
     line_bytes_max: usize,
     exit_watch: Option<Watcher>,
@@ -53,8 +53,8 @@ pub(super) struct Life {
     given_up: bool,
     timer: Option<Timer>,
     lines: LineCutter,
-    complaints: Complaints,
-    patience: Patience,
+    stderr_log: StderrLog,
+    stderr_budget: StderrBudget,
     buffer: Box<[u8]>,
     bytes_in: u64,
     bytes_out: u64,
@@ -85,15 +85,15 @@ impl Life {
         port: Port,
         reactor: &Handle,
         program: &Rc<ProcessProgram>,
-        nursery: &Rc<Nursery>,
+        child_processes: &Rc<ChildProcesses>,
     ) -> Result<Shared, String> {
         let life = Rc::new(RefCell::new(Life {
             line_bytes_max: port.line_bytes_max(),
-            complaints: Complaints::of(&port, reactor),
+            stderr_log: StderrLog::of(&port, reactor),
             port,
             reactor: reactor.clone(),
             program: Rc::clone(program),
-            nursery: Rc::clone(nursery),
+            child_processes: Rc::clone(child_processes),
             pid: child.pid,
             exit_watch: None,
             pipes: inodes(&[&child.stdin, &child.stdout, &child.stderr]),
@@ -109,7 +109,7 @@ impl Life {
             given_up: false,
             timer: None,
             lines: LineCutter::default(),
-            patience: Patience::new(reactor.now()),
+            stderr_budget: StderrBudget::new(reactor.now()),
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
             bytes_in: 0,
             bytes_out: 0,
@@ -277,8 +277,9 @@ impl Life {
             Ok(0) => life.close_complaints(),
             Ok(count) => {
                 let now = life.reactor.now();
-                life.complaints.hear(&life.buffer[..count], now);
-                let (Some(pause), Some(watcher)) = (life.patience.spend(count, now), stderr.watcher) else {
+                life.stderr_log.hear(&life.buffer[..count], now);
+                let (Some(pause), Some(watcher)) = (life.stderr_budget.spend(count, now), stderr.watcher)
+                else {
                     return;
                 };
                 let resumed = life.reactor.after(pause, move |reactor| {
@@ -312,7 +313,7 @@ impl Life {
         let reactor = life.reactor.clone();
         let timer = reactor.after(grace, move |reactor| {
             let mut life = told.borrow_mut();
-            life.nursery.signal(life.pid, &life.port, Signal::TERM);
+            life.child_processes.signal(life.pid, &life.port, Signal::TERM);
             let killed = Rc::clone(&told);
             life.timer = reactor.after(grace, move |_| killed.borrow().kill()).ok();
         });
@@ -339,7 +340,7 @@ impl Life {
     }
 
     fn kill(&self) {
-        self.nursery.signal(self.pid, &self.port, Signal::KILL);
+        self.child_processes.signal(self.pid, &self.port, Signal::KILL);
     }
 
     /// Gives the child up, and says why.
@@ -358,15 +359,15 @@ impl Life {
         self.kill();
         self.close_all();
         if self.exit_watch.is_none() {
-            self.nursery.give_up(self.pid, &self.port);
+            self.child_processes.give_up(self.pid, &self.port);
         }
     }
 
     /// The child has ended. What it said before is read at the usual pace, and given nothing more; then the kernel is told.
     fn ended(this: &Shared) {
         let mut life = this.borrow_mut();
-        let Some(status) = life.nursery.reap(life.pid) else { return };
-        life.nursery.end_holders(&life.pipes);
+        let Some(status) = life.child_processes.reap(life.pid) else { return };
+        life.child_processes.end_holders(&life.pipes);
         if let Some(watcher) = life.exit_watch.take() {
             life.reactor.unwatch(watcher);
         }
@@ -415,13 +416,13 @@ impl Life {
         let Some(stderr) = &self.stderr else { return };
         let now = self.reactor.now();
         while let Ok(count @ 1..) = rustix::io::read(&stderr.pipe, &mut self.buffer[..]) {
-            self.complaints.hear(&self.buffer[..count], now);
-            if self.patience.spend(count, now).is_some() {
+            self.stderr_log.hear(&self.buffer[..count], now);
+            if self.stderr_budget.spend(count, now).is_some() {
                 break;
             }
         }
         // The last line needs no end.
-        self.complaints.finish(now);
+        self.stderr_log.finish(now);
     }
 
     fn close_all(&mut self) {
@@ -446,7 +447,7 @@ impl Life {
     fn close_complaints(&mut self) {
         let stderr = self.stderr.take();
         if stderr.is_some() {
-            self.complaints.finish(self.reactor.now());
+            self.stderr_log.finish(self.reactor.now());
         }
         self.close(stderr);
     }

@@ -2,14 +2,14 @@
 //!
 //! A child has a process group of its own, is killed with everything in it, and is always reaped. How it ended is known from its pidfd.
 
+mod child_processes;
 mod launch;
 mod life;
-mod nursery;
 mod outcome;
-mod patience;
+mod stderr_budget;
 mod sweep;
 
-pub(crate) use nursery::Nursery;
+pub(crate) use child_processes::ChildProcesses;
 
 use super::{Actor, Driver, Port};
 use crate::settings::ProcessProgram;
@@ -24,13 +24,13 @@ use std::rc::Rc;
 pub(super) struct ProcessDriver {
     pub(super) program: Rc<ProcessProgram>,
     pub(super) reactor: Handle,
-    pub(super) nursery: Rc<Nursery>,
+    pub(super) child_processes: Rc<ChildProcesses>,
 }
 
 impl Driver for ProcessDriver {
     fn spawn(&mut self, port: Port) -> Result<Box<dyn Actor>, String> {
-        let child = launch::launch(&self.program, &port, &self.nursery)?;
-        let life = Life::begin(child, port, &self.reactor, &self.program, &self.nursery)?;
+        let child = launch::launch(&self.program, &port, &self.child_processes)?;
+        let life = Life::begin(child, port, &self.reactor, &self.program, &self.child_processes)?;
         Ok(Box::new(ProcessActor { life }))
     }
 }

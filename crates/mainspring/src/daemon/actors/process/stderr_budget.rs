@@ -4,14 +4,14 @@ use mainspring_reactor::Instant;
 use std::time::Duration;
 
 /// A budget of bytes per second. Beyond: nothing is read until the second is over, and the child waits.
-pub(super) struct Patience {
+pub(super) struct StderrBudget {
     since: Instant,
     bytes: usize,
 }
 
-impl Patience {
-    pub(super) fn new(now: Instant) -> Patience {
-        Patience { since: now, bytes: 0 }
+impl StderrBudget {
+    pub(super) fn new(now: Instant) -> StderrBudget {
+        StderrBudget { since: now, bytes: 0 }
     }
 
     /// Bytes per second.
@@ -25,7 +25,7 @@ impl Patience {
         }
         self.bytes += bytes;
         let left = second.saturating_sub(now.saturating_duration_since(self.since));
-        (self.bytes >= Patience::BYTES).then_some(left)
+        (self.bytes >= StderrBudget::BYTES).then_some(left)
     }
 }
 
@@ -36,9 +36,9 @@ mod tests {
     #[test]
     fn whoever_says_too_much_in_a_second_waits_for_the_next() {
         let at = |ms: i64| Instant::from_nanos(ms * 1_000_000);
-        let mut patience = Patience::new(at(0));
-        assert_eq!(patience.spend(Patience::BYTES - 1, at(400)), None);
-        assert_eq!(patience.spend(1, at(600)), Some(Duration::from_millis(400)));
-        assert_eq!(patience.spend(1, at(1000)), None);
+        let mut stderr_budget = StderrBudget::new(at(0));
+        assert_eq!(stderr_budget.spend(StderrBudget::BYTES - 1, at(400)), None);
+        assert_eq!(stderr_budget.spend(1, at(600)), Some(Duration::from_millis(400)));
+        assert_eq!(stderr_budget.spend(1, at(1000)), None);
     }
 }

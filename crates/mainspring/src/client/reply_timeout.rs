@@ -11,23 +11,23 @@ pub const GRACE: Duration = Duration::from_secs(2);
 
 /// How long the daemon's word is waited for.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct ReplyTimeout {
     asked: Option<Duration>,
     silence_max: Duration,
     grace: Duration,
 }
 
-impl Patience {
+impl ReplyTimeout {
     /// So long, and [`GRACE`] more. Without a time the daemon decides, for as long as it is there: after each [`SILENCE_MAX`] it is sent a ping, and given up
     /// if that is not answered within [`GRACE`].
     #[must_use]
-    pub fn new(asked: Option<Duration>) -> Patience {
-        Patience { asked, silence_max: SILENCE_MAX, grace: GRACE }
+    pub fn new(asked: Option<Duration>) -> ReplyTimeout {
+        ReplyTimeout { asked, silence_max: SILENCE_MAX, grace: GRACE }
     }
 
     /// The same, but no more than a time.
-    pub(super) fn at_most(self, limit: Duration) -> Patience {
-        Patience { asked: Some(self.asked.map_or(limit, |asked| asked.min(limit))), ..self }
+    pub(super) fn at_most(self, limit: Duration) -> ReplyTimeout {
+        ReplyTimeout { asked: Some(self.asked.map_or(limit, |asked| asked.min(limit))), ..self }
     }
 
     /// When there must be an answer, or a sign of life.
@@ -57,9 +57,9 @@ impl Patience {
     }
 
     #[cfg(test)]
-    pub(super) fn short() -> Patience {
+    pub(super) fn short() -> ReplyTimeout {
         let (silence_max, grace) = (Duration::from_millis(20), Duration::from_secs(1));
-        Patience { asked: None, silence_max, grace }
+        ReplyTimeout { asked: None, silence_max, grace }
     }
 }
 

@@ -16,7 +16,7 @@ const LINES_PER_SECOND_MAX: u32 = 100;
 type Keep = Box<dyn Fn(&[u8])>;
 
 /// Standard error of one life of a capability.
-pub(super) struct Complaints {
+pub(super) struct StderrLog {
     name: Rc<str>,
     lines: LineCutter,
     throttle: Throttle,
@@ -24,20 +24,20 @@ pub(super) struct Complaints {
     keep: Keep,
 }
 
-impl Complaints {
+impl StderrLog {
     /// The standard error of the actor behind a port.
-    pub(super) fn of(port: &Port, reactor: &Handle) -> Complaints {
+    pub(super) fn of(port: &Port, reactor: &Handle) -> StderrLog {
         let kernel = port.clone();
-        Complaints::new(port.name(), reactor, move |line| kernel.complained(line))
+        StderrLog::new(port.name(), reactor, move |line| kernel.complained(line))
     }
 
-    fn new(name: &Rc<str>, reactor: &Handle, keep: impl Fn(&[u8]) + 'static) -> Complaints {
+    fn new(name: &Rc<str>, reactor: &Handle, keep: impl Fn(&[u8]) + 'static) -> StderrLog {
         let capability = Rc::clone(name);
         let throttle = Throttle::new(reactor, LINES_PER_SECOND_MAX, move |count| {
             let lines = if count == 1 { "line" } else { "lines" };
             tracing::warn!(capability = &*capability, "({count} more {lines} on standard error)");
         });
-        Complaints { name: Rc::clone(name), lines: LineCutter::default(), throttle, keep: Box::new(keep) }
+        StderrLog { name: Rc::clone(name), lines: LineCutter::default(), throttle, keep: Box::new(keep) }
     }
 
     /// Logs the lines that end in these bytes.
@@ -83,12 +83,12 @@ mod tests {
     #[test]
     fn an_endless_line_holds_no_memory() {
         let reactor = Reactor::new().unwrap();
-        let mut complaints = Complaints::new(&"it".into(), &reactor, |_| {});
+        let mut stderr_log = StderrLog::new(&"it".into(), &reactor, |_| {});
         for _ in 0..1000 {
-            complaints.hear(&[b'x'; 1000], reactor.now());
+            stderr_log.hear(&[b'x'; 1000], reactor.now());
         }
-        assert_eq!(complaints.lines.held_bytes(), 0);
-        complaints.finish(reactor.now());
+        assert_eq!(stderr_log.lines.held_bytes(), 0);
+        stderr_log.finish(reactor.now());
     }
 
     #[test]
@@ -96,13 +96,13 @@ mod tests {
         let reactor = Reactor::new().unwrap();
         let kept: Rc<RefCell<Vec<Vec<u8>>>> = Rc::default();
         let keep = Rc::clone(&kept);
-        let mut complaints =
-            Complaints::new(&"it".into(), &reactor, move |line| keep.borrow_mut().push(line.to_vec()));
+        let mut stderr_log =
+            StderrLog::new(&"it".into(), &reactor, move |line| keep.borrow_mut().push(line.to_vec()));
         for number in 0..2 * LINES_PER_SECOND_MAX {
-            complaints.hear(format!("{number}\n").as_bytes(), reactor.now());
+            stderr_log.hear(format!("{number}\n").as_bytes(), reactor.now());
         }
-        complaints.hear(b"the last one, without an end", reactor.now());
-        complaints.finish(reactor.now());
+        stderr_log.hear(b"the last one, without an end", reactor.now());
+        stderr_log.finish(reactor.now());
         assert_eq!(kept.borrow().len() as u32, 2 * LINES_PER_SECOND_MAX + 1);
         assert_eq!(kept.borrow().last().unwrap(), b"the last one, without an end");
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Look {
+pub(super) struct ReadCommand {
     /// Print the data as JSON.
     #[arg(long, global = true)]
     pub(super) json: bool,
@@ -14,7 +14,7 @@ pub(super) struct Look {
     pub(super) target: Target,
 }
 
-impl Look {
+impl ReadCommand {
     /// Asks, and prints the answer: as it is, or as `view` makes it.
     pub(super) fn ask(
         &self,

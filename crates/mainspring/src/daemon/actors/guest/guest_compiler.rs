@@ -26,7 +26,7 @@ const COMPILERS: BlockingLane = BlockingLane::new("guest-compile", 4).share(1);
 
 /// Compiles guests and starts them. Nothing is set up before the first one.
 #[derive(Clone)]
-pub(crate) struct Foundry {
+pub(crate) struct GuestCompiler {
     reactor: Handle,
     tools: Arc<Tools>,
     buffer: Rc<OnceCell<Buffer>>,
@@ -43,12 +43,12 @@ struct Tools {
 
 /// A compiled guest, and the file that it was compiled from.
 #[derive(Clone)]
-pub(super) struct Casting {
+pub(super) struct CompiledGuest {
     stamp: Stamp,
     code: Code,
 }
 
-impl Casting {
+impl CompiledGuest {
     fn memory_bytes_min(&self) -> u64 {
         match &self.code {
             Code::Module(program) => program.memory_bytes_min(),
@@ -82,9 +82,9 @@ impl Stamp {
     }
 }
 
-impl Foundry {
-    pub(crate) fn new(reactor: &Handle) -> Foundry {
-        Foundry { reactor: reactor.clone(), tools: Arc::default(), buffer: Rc::default() }
+impl GuestCompiler {
+    pub(crate) fn new(reactor: &Handle) -> GuestCompiler {
+        GuestCompiler { reactor: reactor.clone(), tools: Arc::default(), buffer: Rc::default() }
     }
 
     pub(super) fn reactor(&self) -> &Handle {
@@ -101,13 +101,13 @@ impl Foundry {
         &self,
         owner: BlockingOwner,
         program: &GuestProgram,
-        known: Option<Casting>,
-    ) -> Result<Casting, String> {
+        known: Option<CompiledGuest>,
+    ) -> Result<CompiledGuest, String> {
         let (tools, path, limits) = (Arc::clone(&self.tools), program.module.clone(), program.compile);
         let look = move || tools.look(&path, &limits, known);
         let begun = self.reactor.blocking_on(&FILES, owner, look).map_err(|error| error.to_string())?;
         let raw = match begun.await? {
-            Look::Known(casting) => return Ok(casting),
+            Look::Known(compiled) => return Ok(compiled),
             Look::New(raw) => raw,
         };
         let tools = Arc::clone(&self.tools);
@@ -119,24 +119,25 @@ impl Foundry {
 
     /// Whether a guest can be compiled, linked and started, as far as that shows before its first instruction.
     pub(super) fn try_out(&self, name: &str, program: &GuestProgram) -> Result<(), String> {
-        let casting = match self.tools.look(&program.module, &program.compile, None)? {
-            Look::Known(casting) => casting,
+        let compiled = match self.tools.look(&program.module, &program.compile, None)? {
+            Look::Known(compiled) => compiled,
             Look::New(raw) => self.tools.compile(&raw, &program.compile)?,
         };
-        self.start(&casting, configuration(name, program)?).map(|guest| guest.kill())
+        self.start(&compiled, configuration(name, program)?).map(|guest| guest.kill())
     }
 
     /// Starts a guest on the loop.
-    pub(super) fn start(&self, casting: &Casting, config: GuestConfig) -> Result<GuestHandle, String> {
+    pub(super) fn start(&self, compiled: &CompiledGuest, config: GuestConfig) -> Result<GuestHandle, String> {
         let host = self.tools.host()?;
-        let (needed, limit) = (casting.memory_bytes_min(), config.limits.memory_bytes as u64);
+        let (needed, limit) = (compiled.memory_bytes_min(), config.limits.memory_bytes as u64);
         if needed > limit {
-            let (path, needed, limit) = (casting.stamp.path.display(), show_bytes(needed), show_bytes(limit));
+            let (path, needed, limit) =
+                (compiled.stamp.path.display(), show_bytes(needed), show_bytes(limit));
             return Err(format!(
                 "{path}: the guest needs {needed} of memory to begin with, and its limit (`limits.memory`) is {limit}"
             ));
         }
-        let started = match &casting.code {
+        let started = match &compiled.code {
             Code::Module(program) => host.spawn(&self.reactor, program, config),
             Code::Component(component) => host.spawn_component(&self.reactor, component, config),
         };
@@ -157,7 +158,12 @@ impl Tools {
     }
 
     /// Looks at a file, and reads it if it is new.
-    fn look(&self, path: &Path, limits: &CompileLimits, known: Option<Casting>) -> Result<Look, String> {
+    fn look(
+        &self,
+        path: &Path,
+        limits: &CompileLimits,
+        known: Option<CompiledGuest>,
+    ) -> Result<Look, String> {
         let unreadable = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
         let stamp = Stamp::of(path).map_err(unreadable)?;
         if let Some(known) = known.filter(|known| known.stamp == stamp) {
@@ -178,12 +184,12 @@ impl Tools {
         let raw = Raw { stamp, bytes };
         let (host, cache) = (self.host()?, self.cache());
         Ok(match cache.kept(host, &raw.bytes) {
-            Some(code) => Look::Known(Casting { stamp: raw.stamp, code }),
+            Some(code) => Look::Known(CompiledGuest { stamp: raw.stamp, code }),
             None => Look::New(raw),
         })
     }
 
-    fn compile(&self, raw: &Raw, limits: &CompileLimits) -> Result<Casting, String> {
+    fn compile(&self, raw: &Raw, limits: &CompileLimits) -> Result<CompiledGuest, String> {
         let (host, cache) = (self.host()?, self.cache());
         let code = if Component::is_component(&raw.bytes) {
             cache.component_within(host, &raw.bytes, limits).map(Code::Component)
@@ -191,7 +197,7 @@ impl Tools {
             cache.program_within(host, &raw.bytes, limits).map(Code::Module)
         };
         let code = code.map_err(|error| refusal(&raw.stamp.path, &error))?;
-        Ok(Casting { stamp: raw.stamp.clone(), code })
+        Ok(CompiledGuest { stamp: raw.stamp.clone(), code })
     }
 
     fn cache(&self) -> &CodeCache {
@@ -202,7 +208,7 @@ impl Tools {
 /// What a look at a module's file has come to.
 enum Look {
     /// It was compiled before.
-    Known(Casting),
+    Known(CompiledGuest),
     New(Raw),
 }
 
@@ -286,13 +292,14 @@ mod tests {
             compile: CompileLimits::default(),
             grace: Duration::from_secs(1),
         };
-        let foundry = Foundry::new(&reactor);
+        let guest_compiler = GuestCompiler::new(&reactor);
         let handle = reactor.handle();
         let patience = Duration::from_secs(60);
-        let cast =
-            async { handle.timeout(patience, foundry.cast(BlockingOwner::new(), &program, None)).await };
-        let casting = reactor.block_on(cast).unwrap().expect("it is not held up");
-        assert!(casting.is_ok());
+        let cast = async {
+            handle.timeout(patience, guest_compiler.cast(BlockingOwner::new(), &program, None)).await
+        };
+        let compiled = reactor.block_on(cast).unwrap().expect("it is not held up");
+        assert!(compiled.is_ok());
         drop(over);
     }
 }

@@ -1,4 +1,4 @@
-//! The nursery: every child process and whatever those left behind, until they are reaped.
+//! Every child process and whatever those left behind, until they are reaped.
 //!
 //! The daemon is the parent that orphans fall to (a "child subreaper"), so that nothing a capability started can outlive it: what leaves
 //! the process group, too, is found by the tag in its environment, or by the pipes that it was given.
@@ -26,7 +26,7 @@ const SWEEPS_MAX: usize = 64;
 const SWEEP_TIME_MAX: Duration = Duration::from_millis(1);
 
 /// The children there are.
-pub(crate) struct Nursery {
+pub(crate) struct ChildProcesses {
     reactor: Handle,
     /// By process, the tag of its life.
     children: RefCell<BTreeMap<i32, String>>,
@@ -43,15 +43,15 @@ pub(crate) struct Nursery {
     descriptors: Rlimit,
 }
 
-impl Nursery {
-    /// A nursery that adopts orphans.
+impl ChildProcesses {
+    /// Child processes of a daemon that adopts orphans.
     pub(crate) fn new(
         reactor: &Handle,
         descriptors: Rlimit,
-    ) -> Result<Rc<Nursery>, mainspring_reactor::Error> {
+    ) -> Result<Rc<ChildProcesses>, mainspring_reactor::Error> {
         let inherited: BTreeSet<i32> =
             own_children().into_iter().map(|pid| pid.as_raw_nonzero().get()).collect();
-        let nursery = Rc::new(Nursery {
+        let child_processes = Rc::new(ChildProcesses {
             reactor: reactor.clone(),
             children: RefCell::default(),
             has_inherited: !inherited.is_empty(),
@@ -64,9 +64,9 @@ impl Nursery {
         if let Err(error) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
             tracing::warn!("orphans of capabilities go to somebody else: {error}");
         }
-        let at_signal = Rc::clone(&nursery);
+        let at_signal = Rc::clone(&child_processes);
         reactor.on_signal(ReactorSignal::CHLD, move |_| at_signal.sweep())?;
-        Ok(nursery)
+        Ok(child_processes)
     }
 
     pub(super) fn descriptors(&self) -> Rlimit {
@@ -91,7 +91,7 @@ impl Nursery {
     }
 
     /// Kills a child that nobody watches, and reaps it like an orphan when it is gone.
-    pub(super) fn give_up(self: &Rc<Nursery>, pid: Pid, port: &Port) {
+    pub(super) fn give_up(self: &Rc<ChildProcesses>, pid: Pid, port: &Port) {
         self.signal(pid, port, Signal::KILL);
         let tag = self.tag(port);
         self.children
@@ -101,7 +101,7 @@ impl Nursery {
     }
 
     /// Reaps a child that has ended, after killing what is left of its group. `None` while it lives.
-    pub(super) fn reap(self: &Rc<Nursery>, pid: Pid) -> Option<rustix::process::WaitStatus> {
+    pub(super) fn reap(self: &Rc<ChildProcesses>, pid: Pid) -> Option<rustix::process::WaitStatus> {
         let _ = rustix::process::kill_process_group(pid, Signal::KILL);
         let (_, status) = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG).ok()??;
         self.children.borrow_mut().remove(&pid.as_raw_nonzero().get());
@@ -110,7 +110,7 @@ impl Nursery {
     }
 
     /// Reaps orphans that have ended, and kills those whose life is over: some of them at once, the others by and by.
-    pub(super) fn sweep(self: &Rc<Nursery>) {
+    pub(super) fn sweep(self: &Rc<ChildProcesses>) {
         self.sweep.borrow_mut().ask();
         if !self.sweep_waits.get() {
             self.sweep_some();
@@ -119,13 +119,13 @@ impl Nursery {
 
     /// Kills orphans that have one of these pipes as a standard stream: whatever they did to their environment, they come from the child
     /// that was given it. To be called when that child is gone.
-    pub(super) fn end_holders(self: &Rc<Nursery>, pipes: &[u64]) {
+    pub(super) fn end_holders(self: &Rc<ChildProcesses>, pipes: &[u64]) {
         self.sweep.borrow_mut().ask_for_holders(pipes);
         self.sweep();
     }
 
     /// Looks at orphans for a while; if there are more, goes on after a pause.
-    fn sweep_some(self: &Rc<Nursery>) {
+    fn sweep_some(self: &Rc<ChildProcesses>) {
         let began = self.reactor.now();
         let mut sweep = self.sweep.borrow_mut();
         let spent = || self.reactor.now().saturating_duration_since(began);
@@ -139,10 +139,10 @@ impl Nursery {
         if !sweep.has_more() {
             return;
         }
-        let nursery = Rc::clone(self);
+        let child_processes = Rc::clone(self);
         let resumed = self.reactor.after(spent(), move |_| {
-            nursery.sweep_waits.set(false);
-            nursery.sweep_some();
+            child_processes.sweep_waits.set(false);
+            child_processes.sweep_some();
         });
         // Without a timer the next child that ends goes on with it.
         self.sweep_waits.set(resumed.is_ok());

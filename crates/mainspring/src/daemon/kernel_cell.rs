@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The kernel and its clock.
 ///
 /// The kernel never calls out, so it is borrowed for the length of one input and never while a callback, an actor or a door runs.
-pub(crate) struct Hub {
+pub(crate) struct KernelCell {
     kernel: RefCell<Kernel>,
     reactor: Handle,
     /// The time of this turn of the loop, once somebody has asked for it.
@@ -19,9 +19,9 @@ pub(crate) struct Hub {
     turns: Cell<u64>,
 }
 
-impl Hub {
-    pub(crate) fn new(kernel: Kernel, reactor: Handle) -> Hub {
-        Hub {
+impl KernelCell {
+    pub(crate) fn new(kernel: Kernel, reactor: Handle) -> KernelCell {
+        KernelCell {
             kernel: RefCell::new(kernel),
             reactor,
             now: Cell::new(None),
