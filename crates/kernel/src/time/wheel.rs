@@ -402,7 +402,12 @@ impl<T> Wheel<T> {
     fn unlink(&mut self, entry: u32) {
         let Entry { key, previous, next, bucket, .. } = self.entries[entry as usize];
         if self.first == Some(key) {
-            self.first = None;
+            // Whatever stands beside it in the earliest list is the earliest now; equal ones stand before it.
+            self.first = match (previous, next) {
+                (NONE, NONE) => None,
+                (NONE, next) => Some(self.entries[next as usize].key),
+                _ => Some(key),
+            };
         }
         let list = &mut self.buckets[bucket as usize];
         list.len -= 1;
