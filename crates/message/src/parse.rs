@@ -45,24 +45,34 @@ impl fmt::Display for Rejection {
 
 impl std::error::Error for Rejection {}
 
-/// What a byte can be in a type: one bit for each.
-const CAPITAL: u8 = 1;
-const OTHER: u8 = 2;
-const DOT: u8 = 4;
+/// Where one stands while a type is read: at the start of its first or of a later segment, or within it, or where none can
+/// be. Each is a shift, see [`NAME_STEPS`].
+const FIRST_START: u64 = 0;
+const FIRST: u64 = 6;
+const START: u64 = 12;
+const LATER: u64 = 18;
+const NOWHERE: u64 = 24;
 
-const NAME_PARTS: [u8; 256] = {
-    let mut parts = [0; 256];
+/// For each byte, where it leads from where one stands: six bits for each place, at the shift that the place is. So a byte
+/// costs a look and a shift.
+const NAME_STEPS: [u64; 256] = {
+    let mut steps = [0; 256];
     let mut byte = 0;
     while byte < 256 {
-        parts[byte] = match byte as u8 {
-            b'A'..=b'Z' => CAPITAL,
-            b'a'..=b'z' | b'0'..=b'9' => OTHER,
-            b'.' => DOT,
-            _ => 0,
+        let (first_start, first, start, later) = match byte as u8 {
+            b'A'..=b'Z' => (FIRST, FIRST, LATER, LATER),
+            b'a'..=b'z' | b'0'..=b'9' => (NOWHERE, FIRST, NOWHERE, LATER),
+            b'.' => (NOWHERE, START, NOWHERE, START),
+            _ => (NOWHERE, NOWHERE, NOWHERE, NOWHERE),
         };
+        steps[byte] = first_start << FIRST_START
+            | first << FIRST
+            | start << START
+            | later << LATER
+            | NOWHERE << NOWHERE;
         byte += 1;
     }
-    parts
+    steps
 };
 
 /// Checks a type: two or more segments joined by dots, each `[A-Z][a-zA-Z0-9]*`, at most [`NAME_BYTES_MAX`] bytes.
@@ -73,19 +83,13 @@ pub fn check_type_name(name: &str) -> Result<(), &'static str> {
     if name.len() > NAME_BYTES_MAX {
         return Err("must be at most 256 bytes long");
     }
-    let (mut seen, mut last) = (0, DOT);
-    for byte in name.bytes() {
-        let part = NAME_PARTS[usize::from(byte)];
-        // A capital may stand anywhere, anything else not at the start of a segment.
-        if part == 0 || (last == DOT && part != CAPITAL) {
-            return Err("each segment must be a capital letter followed by letters and digits");
-        }
-        (seen, last) = (seen | part, part);
+    let place =
+        name.bytes().fold(FIRST_START, |place, byte| NAME_STEPS[usize::from(byte)] >> (place & 63)) & 63;
+    match place {
+        LATER => Ok(()),
+        NOWHERE => Err("each segment must be a capital letter followed by letters and digits"),
+        _ => Err("must have two or more segments joined by dots, such as Memory.Set"),
     }
-    if last == DOT || seen & DOT == 0 {
-        return Err("must have two or more segments joined by dots, such as Memory.Set");
-    }
-    Ok(())
 }
 
 impl Envelope {
