@@ -42,8 +42,8 @@ pub(crate) fn is_plain(text: &str) -> bool {
         return specials(short_word(bytes)) == 0;
     };
     // The last word may overlap the one before it.
-    let words = bytes.as_chunks::<8>().0.iter();
-    words.chain([last]).all(|word| specials(u64::from_le_bytes(*word)) == 0)
+    let marks = |word: &[u8; 8]| specials(u64::from_le_bytes(*word));
+    bytes.as_chunks::<8>().0.iter().fold(marks(last), |all, word| all | marks(word)) == 0
 }
 
 /// Fewer than eight bytes as one word: each of them somewhere in it, and nothing else but spaces.
@@ -58,12 +58,11 @@ fn short_word(bytes: &[u8]) -> u64 {
 /// Marks (in the high bit of each byte) the first quote, backslash or control character of eight bytes. Marks above
 /// the first one may be wrong; the first never is.
 const fn specials(word: u64) -> u64 {
-    let quotes = word ^ (LOW_BITS * b'"' as u64);
-    let backslashes = word ^ (LOW_BITS * b'\\' as u64);
-    let quotes = quotes.wrapping_sub(LOW_BITS) & !quotes;
-    let backslashes = backslashes.wrapping_sub(LOW_BITS) & !backslashes;
-    let controls = word.wrapping_sub(LOW_BITS * 0x20) & !word;
-    (quotes | backslashes | controls) & HIGH_BITS
+    // With their second bit turned, quotes and control characters are all that lies below 0x21.
+    let low = (word ^ (LOW_BITS * 2)).wrapping_sub(LOW_BITS * 0x21);
+    let backslashes = (word ^ (LOW_BITS * b'\\' as u64)).wrapping_sub(LOW_BITS);
+    // A byte above 0x7f is neither, and the others have a high bit only if the subtraction made one.
+    (low | backslashes) & !word & HIGH_BITS
 }
 
 /// The number that eight digits make, the first of them lowest in the word; nothing if one is no digit.
@@ -163,6 +162,28 @@ impl<'a> Scanner<'a> {
     pub(crate) fn string(&mut self) -> Result<StringSpan, Syntax> {
         self.expect(b'"', "a string")?;
         let start = self.at;
+        // Mostly the next special character is the closing quote.
+        let mut rest = self.bytes.get(start..).unwrap_or_default();
+        while let Some((chunk, behind)) = rest.split_first_chunk::<8>() {
+            let marks = specials(u64::from_le_bytes(*chunk));
+            if marks == 0 {
+                rest = behind;
+                continue;
+            }
+            let end = self.bytes.len() - rest.len() + marks.trailing_zeros() as usize / 8;
+            if self.bytes.get(end) == Some(&b'"') {
+                self.at = end + 1;
+                return Ok(StringSpan { start, end, escaped: false });
+            }
+            break;
+        }
+        self.rest_of_string(start)
+    }
+
+    /// The rest of a string literal that has escapes, or whose end is near the end of the text.
+    #[cold]
+    #[inline(never)]
+    fn rest_of_string(&mut self, start: usize) -> Result<StringSpan, Syntax> {
         let mut escaped = false;
         loop {
             self.skip_plain();
@@ -185,16 +206,17 @@ impl<'a> Scanner<'a> {
     /// Moves to the next quote, backslash or control character.
     #[inline]
     fn skip_plain(&mut self) {
-        while let Some(chunk) = self.bytes.get(self.at..self.at + 8) {
-            let word = u64::from_le_bytes(chunk.try_into().expect("eight bytes"));
-            let marks = specials(word);
+        let mut rest = self.bytes.get(self.at..).unwrap_or_default();
+        while let Some((chunk, behind)) = rest.split_first_chunk::<8>() {
+            let marks = specials(u64::from_le_bytes(*chunk));
             if marks != 0 {
-                self.at += marks.trailing_zeros() as usize / 8;
+                self.at = self.bytes.len() - rest.len() + marks.trailing_zeros() as usize / 8;
                 return;
             }
-            self.at += 8;
+            rest = behind;
         }
-        self.at += (specials(self.last_word()).trailing_zeros() as usize / 8).min(self.bytes.len() - self.at);
+        self.at = self.bytes.len() - rest.len();
+        self.at += (specials(self.last_word()).trailing_zeros() as usize / 8).min(rest.len());
     }
 
     /// The fewer than eight bytes that are left, and zeroes behind them.

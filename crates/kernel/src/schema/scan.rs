@@ -215,39 +215,38 @@ impl<'a> Scan<'a> {
         let start = self.at;
         let mut escaped = false;
         loop {
-            self.skip_plain();
+            self.at = self.next_mark();
             match self.peek()? {
                 b'"' => {
-                    let bytes = &self.bytes[start..self.at];
+                    let bytes = self.bytes.get(start..self.at)?;
                     self.at += 1;
                     return Some(Text { bytes, escaped });
                 }
-                b'\\' => {
+                _ => {
                     escaped = true;
                     self.escape()?;
                 }
-                _ => self.at += 1,
             }
         }
     }
 
-    /// Moves to the next quote or backslash, eight bytes at a time.
-    #[inline]
-    fn skip_plain(&mut self) {
-        while let Some(chunk) = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk::<8>()) {
+    /// The place of the next quote or backslash, or the end; eight bytes are looked at together.
+    #[inline(always)]
+    fn next_mark(&self) -> usize {
+        let mut rest = self.bytes.get(self.at..).unwrap_or_default();
+        while let Some((chunk, behind)) = rest.split_first_chunk::<8>() {
             let marks = marks(u64::from_le_bytes(*chunk));
             if marks != 0 {
-                self.at += (marks.trailing_zeros() / 8) as usize;
-                return;
+                return self.bytes.len() - rest.len() + (marks.trailing_zeros() / 8) as usize;
             }
-            self.at += 8;
+            rest = behind;
         }
-        let rest = &self.bytes[self.at..];
+        // The last word has some of the bytes before in it, unless there are none.
         let word = match self.bytes.last_chunk::<8>() {
             Some(last) if !rest.is_empty() => u64::from_le_bytes(*last) >> (64 - 8 * rest.len()),
-            _ => rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+            _ => short_word(rest),
         };
-        self.at += (marks(word).trailing_zeros() as usize / 8).min(rest.len());
+        self.bytes.len() - rest.len() + (marks(word).trailing_zeros() as usize / 8).min(rest.len())
     }
 
     /// Skips an escape, but not one of a surrogate: whether those pair up is for the library to say.
@@ -309,17 +308,22 @@ static ANY_OBJECT: ObjectShape =
     ObjectShape { properties: Vec::new(), required: 0, additional: Some(Shape::anything()) };
 static ANY_ARRAY: ArrayShape = ArrayShape { items: Shape::anything(), count: (0, u64::MAX) };
 
+/// Fewer than eight bytes as one word, the first of them lowest, and zeroes behind them.
+#[cold]
+#[inline(never)]
+fn short_word(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
+}
+
 /// Marks (in the high bit of each byte) the first quote or backslash of eight bytes. False marks can only stand above the
 /// first true one, so the first mark counts.
 #[inline]
 fn marks(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
-    let has = |byte: u8| {
-        let zeroes = word ^ (ONES * u64::from(byte));
-        zeroes.wrapping_sub(ONES) & !zeroes & HIGH
-    };
-    has(b'"') | has(b'\\')
+    let without = |byte: u8| (word ^ (ONES * u64::from(byte))).wrapping_sub(ONES);
+    // A byte above 0x7f is neither, and the others have a high bit only if the subtraction made one.
+    (without(b'"') | without(b'\\')) & !word & HIGH
 }
 
 fn check_string(rules: &Rules, text: &Text<'_>) -> Option<()> {
