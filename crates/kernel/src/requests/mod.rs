@@ -247,6 +247,46 @@ fn combined(hash: u64, number: u32) -> u64 {
     hash ^ u64::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
+/// Adds an entry to a list as its newest; `of` is the place of that list's links.
+#[inline(always)]
+fn link(
+    entries: &mut [Entry],
+    window: &mut Window,
+    slot: u32,
+    bytes: usize,
+    of: impl Fn(&mut Entry) -> &mut Link,
+) {
+    *of(&mut entries[slot as usize]) = Link { older: window.newest, newer: NIL };
+    match window.newest {
+        NIL => window.oldest = slot,
+        newest => of(&mut entries[newest as usize]).newer = slot,
+    }
+    window.newest = slot;
+    window.requests += 1;
+    window.bytes += bytes;
+}
+
+/// Takes an entry with these links out of a list; its own links stay what they were.
+#[inline(always)]
+fn unlink(
+    entries: &mut [Entry],
+    window: &mut Window,
+    links: Link,
+    bytes: usize,
+    of: impl Fn(&mut Entry) -> &mut Link,
+) {
+    match links.older {
+        NIL => window.oldest = links.newer,
+        older => of(&mut entries[older as usize]).newer = links.newer,
+    }
+    match links.newer {
+        NIL => window.newest = links.older,
+        newer => of(&mut entries[newer as usize]).older = links.older,
+    }
+    window.requests -= 1;
+    window.bytes -= bytes;
+}
+
 #[derive(Debug)]
 pub(crate) struct Requests {
     entries: Vec<Entry>,
@@ -535,14 +575,9 @@ impl Requests {
         let finished = State::Finished { answer, finished_ns: now_ns };
         let state = std::mem::replace(&mut self.entries[slot as usize].state, finished);
         self.live -= 1;
-        let mut all = self.window;
-        self.link(&mut all, slot, answer.len(), |entry| &mut entry.all);
-        self.window = all;
-        let share = self.entries[slot as usize].share as usize;
-        let mut window = self.shares[share].window;
-        self.link(&mut window, slot, answer.len(), |entry| &mut entry.own);
-        let share = &mut self.shares[share];
-        share.window = window;
+        link(&mut self.entries, &mut self.window, slot, answer.len(), |entry| &mut entry.all);
+        let share = &mut self.shares[self.entries[slot as usize].share as usize];
+        link(&mut self.entries, &mut share.window, slot, answer.len(), |entry| &mut entry.own);
         if share.answered == NIL && !answer.is_forgotten() {
             share.answered = slot;
         }
@@ -555,31 +590,6 @@ impl Requests {
             State::Live(live) => Some(live),
             _ => None,
         }
-    }
-
-    fn link(&mut self, window: &mut Window, slot: u32, bytes: usize, of: fn(&mut Entry) -> &mut Link) {
-        *of(&mut self.entries[slot as usize]) = Link { older: window.newest, newer: NIL };
-        match window.newest {
-            NIL => window.oldest = slot,
-            newest => of(&mut self.entries[newest as usize]).newer = slot,
-        }
-        window.newest = slot;
-        window.requests += 1;
-        window.bytes += bytes;
-    }
-
-    fn unlink(&mut self, window: &mut Window, slot: u32, bytes: usize, of: fn(&mut Entry) -> &mut Link) {
-        let link = *of(&mut self.entries[slot as usize]);
-        match link.older {
-            NIL => window.oldest = link.newer,
-            older => of(&mut self.entries[older as usize]).newer = link.newer,
-        }
-        match link.newer {
-            NIL => window.newest = link.older,
-            newer => of(&mut self.entries[newer as usize]).older = link.older,
-        }
-        window.requests -= 1;
-        window.bytes -= bytes;
     }
 
     /// The oldest remembered answer of all, with its peer and the time it was given.
@@ -595,20 +605,17 @@ impl Requests {
     pub(crate) fn forget(&mut self, slot: u32, own: &mut PeerWindow) {
         let entry = &self.entries[slot as usize];
         let State::Finished { answer, .. } = entry.state else { return };
-        let (share, newer) = (entry.share as usize, entry.own.newer);
+        let (share, all, of_share) = (entry.share as usize, entry.all, entry.own);
         if self.sweep == slot {
-            self.sweep = entry.all.newer;
+            self.sweep = all.newer;
         }
         if !answer.is_forgotten() {
             self.answers.forget(answer);
-            self.note_answer_gone(share, slot, newer);
+            self.note_answer_gone(share, slot, of_share.newer);
         }
-        let mut all = self.window;
-        self.unlink(&mut all, slot, answer.len(), |entry| &mut entry.all);
-        self.window = all;
-        let mut window = self.shares[share].window;
-        self.unlink(&mut window, slot, answer.len(), |entry| &mut entry.own);
-        self.shares[share].window = window;
+        unlink(&mut self.entries, &mut self.window, all, answer.len(), |entry| &mut entry.all);
+        let window = &mut self.shares[share].window;
+        unlink(&mut self.entries, window, of_share, answer.len(), |entry| &mut entry.own);
         own.requests -= 1;
         own.bytes -= answer.len();
         self.release(slot, own);
@@ -648,6 +655,7 @@ impl Requests {
         matches!(&self.entries[slot as usize].state, State::Finished { answer, .. } if answer.is_forgotten())
     }
 
+    #[inline]
     fn release(&mut self, slot: u32, own: &mut PeerWindow) -> State {
         self.leave_index(slot);
         let entry = &self.entries[slot as usize];

@@ -78,13 +78,13 @@ impl Kernel {
         let mut shares: BinaryHeap<(usize, u32)> = self.requests.shares_of(own).collect();
         while let Some((_, share)) = shares.pop() {
             let next = shares.peek().map_or(0, |(weight, _)| *weight);
+            // Several at once, because this is what a busy client's commands come to; all if nobody else has any.
+            let several = if shares.is_empty() { usize::MAX } else { SEVERAL };
             let mut pays = true;
             while pays {
                 let PeerWindow { requests, bytes, .. } = self.peers.get(peer).window;
                 pays = if requests > goal.requests {
-                    // Several at once, because this is what a busy client's commands come to.
-                    let count = (requests - goal.requests).min(SEVERAL);
-                    (0..count).all(|_| self.forget_early(self.requests.oldest_of(share), peer))
+                    self.forget_early(share, (requests - goal.requests).min(several), peer)
                 } else if bytes > goal.bytes {
                     self.forget_answer_early(self.requests.oldest_answer_of(share), peer)
                 } else {
@@ -134,13 +134,14 @@ impl Kernel {
         }
     }
 
-    /// Forgets a request before its time; returns whether there was one.
-    fn forget_early(&mut self, slot: Option<u32>, peer: u32) -> bool {
-        let Some(slot) = slot else { return false };
-        self.counters.window_forgotten += 1;
-        self.keep_as_cause(slot);
-        let own = &mut self.peers.get_mut(peer).window;
-        self.requests.forget(slot, own);
+    /// Forgets the oldest requests of a share before their time; returns whether there were so many.
+    fn forget_early(&mut self, share: u32, count: usize, peer: u32) -> bool {
+        for _ in 0..count {
+            let Some(slot) = self.requests.oldest_of(share) else { return false };
+            self.counters.window_forgotten += 1;
+            self.keep_as_cause(slot);
+            self.requests.forget(slot, &mut self.peers.get_mut(peer).window);
+        }
         true
     }
 
@@ -155,7 +156,7 @@ impl Kernel {
     }
 
     /// The capability that had a request goes on to know it.
-    #[inline]
+    #[inline(always)]
     fn keep_as_cause(&mut self, slot: u32) {
         let Some((capability, hash, finished_ns, correlated)) = self.requests.handled(slot) else { return };
         let correlation = if correlated { self.requests.correlation(slot) } else { None };
@@ -163,7 +164,7 @@ impl Kernel {
     }
 
     /// A capability had a request of which nothing else is remembered.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn note_handled(
         &mut self,
         capability: u32,
