@@ -49,6 +49,8 @@ struct TypeRoutes {
 pub(crate) struct Routes {
     types: HashMap<Box<str>, u32, foldhash::fast::FixedState>,
     routes: Vec<(Box<str>, TypeRoutes)>,
+    /// Whether any event is wanted at all: mostly none is, and then nothing need be looked up.
+    is_any_wanted: bool,
 }
 
 impl Routes {
@@ -80,6 +82,7 @@ impl Routes {
 
     /// Adds a subscriber, or its schema to the subscriber that is already there.
     pub(crate) fn add_subscriber(&mut self, type_name: &str, capability: u32, inbound: Option<Validator>) {
+        self.is_any_wanted = true;
         let subscribers = &mut self.of(type_name).subscribers;
         match subscribers.iter_mut().find(|subscriber| subscriber.capability == capability) {
             Some(there) if there.inbound.is_none() => there.inbound = inbound,
@@ -92,10 +95,12 @@ impl Routes {
     pub(crate) fn vacate(&mut self, is_vacated: impl Fn(u32) -> bool) {
         let leads_there = |route: &Route| matches!(route.handler, Handler::Capability(it) if is_vacated(it));
         self.types.clear();
+        self.is_any_wanted = false;
         for (name, mut routes) in std::mem::take(&mut self.routes) {
             routes.command = routes.command.filter(|route| !leads_there(route));
             routes.query = routes.query.filter(|route| !leads_there(route));
             routes.subscribers.retain(|subscriber| !is_vacated(subscriber.capability));
+            self.is_any_wanted |= !routes.subscribers.is_empty();
             if routes.command.is_some() || routes.query.is_some() || !routes.subscribers.is_empty() {
                 self.types.insert(name.clone(), self.routes.len() as u32);
                 self.routes.push((name, routes));
@@ -111,6 +116,9 @@ impl Routes {
 
     /// The capabilities that want an event.
     pub(crate) fn subscribers(&self, type_name: &str) -> &[Subscriber] {
+        if !self.is_any_wanted {
+            return &[];
+        }
         match self.types.get(type_name) {
             Some(&index) => &self.routes[index as usize].1.subscribers,
             None => &[],
