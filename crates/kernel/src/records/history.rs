@@ -106,8 +106,10 @@ impl History {
             self.newer.reserve_exact(self.bytes_max);
         }
         self.newer.extend_from_slice(&head(record, &texts));
-        for text in texts.map(Option::unwrap_or_default) {
-            if !text.is_empty() {
+        for text in &texts {
+            if let Some(text) = text
+                && !text.is_empty()
+            {
                 self.newer.extend_from_slice(text.as_bytes());
             }
         }
