@@ -171,6 +171,7 @@ impl Kernel {
         Ok(())
     }
 
+    #[inline(always)]
     fn ingest_request(
         &mut self,
         connection: ConnectionId,

@@ -655,7 +655,7 @@ impl Requests {
         matches!(&self.entries[slot as usize].state, State::Finished { answer, .. } if answer.is_forgotten())
     }
 
-    #[inline]
+    #[inline(always)]
     fn release(&mut self, slot: u32, own: &mut PeerWindow) -> State {
         self.leave_index(slot);
         let entry = &self.entries[slot as usize];
@@ -691,12 +691,17 @@ impl Requests {
     }
 
     /// One thing less refers to a share. It goes with the last one.
+    #[inline]
     pub(crate) fn leave_share(&mut self, share: u32, own: &mut PeerWindow) {
         let it = &mut self.shares[share as usize];
         it.references -= 1;
-        if it.references > 0 {
-            return;
+        if it.references == 0 {
+            self.close_share(share, own);
         }
+    }
+
+    #[cold]
+    fn close_share(&mut self, share: u32, own: &mut PeerWindow) {
         let Share { previous, next, .. } = self.shares.remove(share as usize);
         match previous {
             NIL => own.shares = next,
