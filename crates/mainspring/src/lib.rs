@@ -7,25 +7,19 @@
 //! - [`protocol`]: the protocol, documented from the code itself.
 //! - [`settings`]: what a daemon is to run, as plain values.
 //! - [`socket_path`]: where the daemon's socket is.
-//! - [`native`]: what the capabilities say about themselves that are code of the daemon.
+//! - [`natives`]: the capabilities that are code of the daemon.
 //! - [`CodeCache`]: compiled guests, kept between runs.
 
 pub mod cli;
 pub mod client;
-mod code_cache;
 mod compiler;
 pub mod config;
 pub mod daemon;
-mod files;
-pub mod native;
-mod preopen;
-mod printable;
+pub mod natives;
 pub mod protocol;
 pub mod settings;
-mod short_message;
-mod signal_mask;
-pub mod socket_path;
-mod trust;
-mod units;
+mod system;
+mod text;
 
-pub use code_cache::{CACHED_PROGRAMS_MAX, CodeCache};
+pub use compiler::code_cache::{CACHED_PROGRAMS_MAX, CodeCache};
+pub use system::socket_path;

@@ -1,30 +1,18 @@
 //! The command line: one file for each command.
 
-mod actors;
-mod bench;
-mod check;
-mod completions;
-mod dead_letters;
-mod describe;
-mod input;
-mod message;
-mod new;
-mod output;
-mod pipe;
-mod read_command;
-mod run;
-mod target;
-mod text;
-mod timers;
-mod top;
-mod trace;
-mod up;
-mod warnings;
-mod watch;
+mod daemon;
+mod inspect;
+mod messages;
+mod project;
+mod support;
 
-use crate::{preopen, units};
 use clap::{Parser, Subcommand};
+use daemon::up;
+use inspect::{actors, dead_letters, describe, timers, top, trace};
+use messages::{message, pipe, watch};
+use project::{bench, check, completions, new, run};
 use std::process::ExitCode;
+use support::target;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -86,7 +74,7 @@ enum Command {
 #[must_use]
 pub fn main() -> ExitCode {
     // The signals by which most commands end are of use only if they get through. It cannot fail.
-    let _ = crate::signal_mask::unblock_all();
+    let _ = crate::system::signal_mask::unblock_all();
     if let Some(code) = crate::compiler::child_main(std::env::args_os()) {
         return code;
     }

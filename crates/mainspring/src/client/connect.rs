@@ -1,7 +1,7 @@
 //! How a connection begins: by TCP, with the token.
 
-use super::{Address, Client, ClientError, Lines, ReplyTimeout, Stream, ping};
-use crate::trust::{self, Distrust};
+use crate::client::{Address, Client, ClientError, Lines, ReplyTimeout, Stream, ping};
+use crate::system::trust::{self, Distrust};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use std::io;

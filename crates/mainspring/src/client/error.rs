@@ -1,9 +1,9 @@
 //! Why there is no answer.
 
-use super::{Address, Stream, TCP_VARIABLE, TOKEN_FILE_VARIABLE, TOKEN_VARIABLE};
+use crate::client::{Address, Stream, TCP_VARIABLE, TOKEN_FILE_VARIABLE, TOKEN_VARIABLE};
 use crate::config::ConfigError;
 use crate::daemon::CONNECTION;
-use crate::units::show_duration;
+use crate::text::units::show_duration;
 use mainspring_message::{Envelope, Kind};
 use std::io;
 use std::time::Duration;

@@ -1,10 +1,10 @@
 //! Where the daemon is, and what lets a command in.
 
-use super::ClientError;
+use crate::client::ClientError;
 use crate::config::{self, CONFIG_FILE, Overrides, first_door_of_file};
-use crate::files::read_secret;
 use crate::settings::Door;
-use crate::socket_path::{chosen_socket_path, default_socket_path};
+use crate::system::files::read_secret;
+use crate::system::socket_path::{chosen_socket_path, default_socket_path};
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};

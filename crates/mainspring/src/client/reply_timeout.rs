@@ -1,6 +1,6 @@
 //! How long the daemon is waited for.
 
-use super::ClientError;
+use crate::client::ClientError;
 use std::time::{Duration, Instant};
 
 /// How long a daemon may be silent before it is asked whether it is still there: its own timeout, as it is shipped.

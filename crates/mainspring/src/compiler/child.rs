@@ -1,6 +1,6 @@
 //! The process that compiles: a guest on standard input, its code on standard output, and nothing else.
 
-use super::{COMPILE, word};
+use crate::compiler::{COMPILE, word};
 use mainspring_host::{CompileLimits, Error, Host, HostConfig};
 use rustix::process::{Resource, Rlimit, Signal};
 use rustix::time::ClockId;

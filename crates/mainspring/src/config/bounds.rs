@@ -1,9 +1,9 @@
 //! Numbers that can be read but make no sense.
 
-use super::file::ConfigFile;
-use super::problem::{Place, Source};
-use super::sources::Sources;
-use super::tree::Node;
+use crate::config::file::ConfigFile;
+use crate::config::problem::{Place, Source};
+use crate::config::sources::Sources;
+use crate::config::tree::Node;
 use mainspring_message::LINE_BYTES_CEILING;
 use std::rc::Rc;
 

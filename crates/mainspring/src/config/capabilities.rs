@@ -1,11 +1,11 @@
 //! The capabilities that a file names: native ones, those written in it, and those in files of their own.
 
-use super::file::ManifestFile;
-use super::problem::{Place, Source};
-use super::sources::Sources;
-use super::tree::{Node, Value};
-use super::{glob, keywords, programs, read};
-use crate::native::native_names;
+use crate::config::file::ManifestFile;
+use crate::config::problem::{Place, Source};
+use crate::config::sources::Sources;
+use crate::config::tree::{Node, Value};
+use crate::config::{glob, keywords, programs, read};
+use crate::natives::native_names;
 use crate::settings::Capability;
 use mainspring_kernel::{Manifest, RestartPolicy};
 use std::path::PathBuf;
@@ -68,7 +68,7 @@ impl<'a> Loader<'a> {
     }
 
     fn add_native(&mut self, name: &str, place: &Place) {
-        let Some(capability) = super::native(name) else { return };
+        let Some(capability) = crate::config::native(name) else { return };
         let place = place.clone();
         self.found.push(Found { capability, place, node: Node::empty(), inbound: None, outbound: None });
     }

@@ -1,13 +1,13 @@
 //! Where clients come in.
 
-use super::file::{ListenFile, TokenFile};
-use super::problem::{Place, Source};
-use super::read;
-use super::sources::Sources;
-use super::tree::Node;
-use crate::files::read_secret;
+use crate::config::file::{ListenFile, TokenFile};
+use crate::config::problem::{Place, Source};
+use crate::config::read;
+use crate::config::sources::Sources;
+use crate::config::tree::Node;
 use crate::settings::{Door, is_reserved_peer};
-use crate::socket_path::SOCKET_PATH_BYTES_MAX;
+use crate::system::files::read_secret;
+use crate::system::socket_path::SOCKET_PATH_BYTES_MAX;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;

@@ -1,6 +1,6 @@
 //! What `mainspring.toml` and the manifests of capabilities may say: the types that read them, and that `docs/configuration.md` is made from.
 
-use crate::units;
+use crate::text::units;
 use mainspring_kernel::{ActorLimits, Limits, RestartPolicy, RetryPolicy};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::IgnoredAny;

@@ -1,7 +1,7 @@
 //! Whether the host will take the guests: this compiles them, which takes its time.
 
-use super::capabilities::Found;
-use super::sources::Sources;
+use crate::config::capabilities::Found;
+use crate::config::sources::Sources;
 use crate::daemon::Preflight;
 use crate::settings::Program;
 

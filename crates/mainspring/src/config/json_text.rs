@@ -2,7 +2,7 @@
 //!
 //! serde_json knows where text stops being JSON, but not where a value of good JSON stands; errors about what a file says need that.
 
-use super::tree::{Entry, Node, Value};
+use crate::config::tree::{Entry, Node, Value};
 use std::ops::Range;
 
 /// How deep a document may nest.

@@ -1,9 +1,9 @@
 //! Words in a schema that JSON Schema does not know: they check nothing, and most of them are misspelt.
 
-use super::problem::{Place, Source};
-use super::read::nearest;
-use super::sources::Sources;
-use super::tree::{Node, Value};
+use crate::config::problem::{Place, Source};
+use crate::config::read::nearest;
+use crate::config::sources::Sources;
+use crate::config::tree::{Node, Value};
 use std::rc::Rc;
 
 /// Deeper schemas are not looked at: the kernel refuses them.

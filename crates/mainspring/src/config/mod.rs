@@ -36,9 +36,9 @@ pub(crate) use glob::name_matches;
 pub use problem::{ConfigError, Phase, Problem};
 pub use reference::reference;
 
-use crate::native::{native_manifest, native_names};
+use crate::natives::{native_manifest, native_names};
 use crate::settings::{Capability, Door, LogFormat, LogLevel, LogSettings, Program, Settings};
-use crate::socket_path::{chosen_socket_path, default_socket_path};
+use crate::system::socket_path::{chosen_socket_path, default_socket_path};
 use capabilities::Loader;
 use file::{ConfigFile, FormatFile, LevelFile, TimeoutsFile};
 use mainspring_kernel::{Config as KernelConfig, Mode};

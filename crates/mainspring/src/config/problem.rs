@@ -1,7 +1,7 @@
 //! What is wrong with a configuration, and how that is shown: the file, the line, the column, the line itself and a caret.
 
-use super::secrets;
-use crate::printable::one_line;
+use crate::config::secrets;
+use crate::text::printable::one_line;
 use std::cell::OnceCell;
 use std::fmt;
 use std::ops::Range;

@@ -1,15 +1,15 @@
 //! The program behind a capability, and whether it is there.
 
-use super::file::{NativeFile, ProcessFile, Size, WasmFile, WasmLimitsFile};
-use super::problem::{Place, Source};
-use super::read;
-use super::scripts;
-use super::sources::Sources;
-use super::tree::Node;
-use crate::files::reason;
-use crate::native::native_names;
-use crate::preopen::folder;
+use crate::config::file::{NativeFile, ProcessFile, Size, WasmFile, WasmLimitsFile};
+use crate::config::problem::{Place, Source};
+use crate::config::read;
+use crate::config::scripts;
+use crate::config::sources::Sources;
+use crate::config::tree::Node;
+use crate::natives::native_names;
 use crate::settings::{GuestProgram, ProcessLimits, ProcessProgram, Program};
+use crate::system::files::reason;
+use crate::system::preopen::folder;
 use mainspring_host::{CompileLimits, Folder, Limits as GuestLimits, NetworkPolicy};
 use rustix::fs::{Access, access};
 use std::collections::BTreeMap;

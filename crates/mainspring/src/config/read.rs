@@ -6,9 +6,9 @@
 //! Units: a key with `bytes` in its name takes a number of bytes or text such as `"64MiB"`, a key that ends in `_ms` takes milliseconds or text
 //! such as `"10s"`.
 
-use super::problem::{Place, Problem, Source};
-use super::tree::{Entry, Node, Value};
-use crate::units;
+use crate::config::problem::{Place, Problem, Source};
+use crate::config::tree::{Entry, Node, Value};
+use crate::text::units;
 use serde::de::{self, DeserializeOwned, DeserializeSeed, IntoDeserializer, Unexpected, Visitor};
 use serde::forward_to_deserialize_any;
 use std::fmt;

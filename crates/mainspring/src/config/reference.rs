@@ -1,11 +1,11 @@
 //! The documentation of the configuration, made from the types that read it.
 
-use super::file::{
+use crate::config::file::{
     ConfigFile, ListenFile, LogFile, ManifestFile, NativeFile, ProcessFile, ProcessLimitsFile, TimeoutsFile,
     TokenFile, WasmFile, WasmLimitsFile,
 };
-use super::read::{Unit, unit_of};
-use crate::units;
+use crate::config::read::{Unit, unit_of};
+use crate::text::units;
 use mainspring_kernel::{ActorLimits, Limits, RestartPolicy, RetryPolicy};
 use schemars::{JsonSchema, Schema, schema_for};
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! The file that an interpreter is to run, and whether it is there: `python3 mian.py` starts, and fails at once.
 
-use super::read::nearest;
+use crate::config::read::nearest;
 use std::path::Path;
 
 /// Interpreters that run the file which is their first argument, and those of their flags that take no value.

@@ -1,9 +1,9 @@
 //! The files that were read, and the problems that were found so far.
 
-use super::problem::{ConfigError, Phase, Place, Problem, Source};
-use super::tree::Node;
-use super::{json_text, toml_text};
-use crate::files::reason;
+use crate::config::problem::{ConfigError, Phase, Place, Problem, Source};
+use crate::config::tree::Node;
+use crate::config::{json_text, toml_text};
+use crate::system::files::reason;
 use std::io::Read;
 use std::ops::Range;
 use std::path::Path;

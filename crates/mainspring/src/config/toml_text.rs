@@ -1,6 +1,6 @@
 //! TOML as a tree.
 
-use super::tree::{Entry, Node, Value};
+use crate::config::tree::{Entry, Node, Value};
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};

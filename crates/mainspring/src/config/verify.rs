@@ -1,9 +1,9 @@
 //! Whether the kernel will take the capabilities: each by itself, and all of them together.
 
-use super::capabilities::Found;
-use super::problem::{Phase, Place, Problem, Source};
-use super::sources::Sources;
-use super::tree::Node;
+use crate::config::capabilities::Found;
+use crate::config::problem::{Phase, Place, Problem, Source};
+use crate::config::sources::Sources;
+use crate::config::tree::Node;
 use mainspring_kernel::schema::discover;
 use mainspring_kernel::{BootPlan, Config, Effect, Kernel, Manifest, Now};
 use mainspring_message::Kind;

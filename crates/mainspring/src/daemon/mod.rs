@@ -8,37 +8,27 @@
 
 mod actors;
 mod clients;
-mod doors;
 mod error;
-mod gate;
 mod kernel_cell;
-mod limits;
-mod lines;
-mod log;
-mod memory;
-mod notify;
-mod outlet;
+mod operator;
 mod pump;
-mod refusal;
-mod reload;
-mod report;
-mod signals;
-mod throttle;
-mod wire;
+mod transport;
 
 pub(crate) use actors::Preflight;
 pub use actors::{Actor, Driver, Native, Natives, Port};
+pub(crate) use clients::refusal::CONNECTION;
 pub use error::Error;
-pub use log::install as install_log;
-pub(crate) use refusal::CONNECTION;
-pub use reload::Reader;
-pub use report::Report;
-pub(crate) use report::unreadable as tell_unreadable;
+pub use operator::log::install as install_log;
+pub use operator::reload::Reader;
+pub use operator::report::Report;
+pub(crate) use operator::report::unreadable as tell_unreadable;
 
+use crate::natives::memory;
 use crate::settings::Settings;
 use actors::ChildProcesses;
 use mainspring_kernel::Kernel;
 use mainspring_reactor::Reactor;
+use operator::{limits, log, signals};
 use pump::Pump;
 
 /// What a daemon is told besides its settings.

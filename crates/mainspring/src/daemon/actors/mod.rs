@@ -14,8 +14,8 @@ pub use native::{Native, Natives};
 pub use port::Port;
 pub(crate) use process::ChildProcesses;
 
-use super::kernel_cell::KernelCell;
-use super::reload::Stamped;
+use crate::daemon::kernel_cell::KernelCell;
+use crate::daemon::operator::reload::Stamped;
 use crate::settings::Program;
 use guest::GuestDriver;
 use mainspring_kernel::ActorRef;

@@ -1,7 +1,7 @@
 //! Capabilities that are code of this very program.
 
-use super::{Actor, Driver, Port};
-use crate::daemon::memory::{Memory, StoreAccount};
+use crate::daemon::actors::{Actor, Driver, Port};
+use crate::natives::memory::{Memory, StoreAccount};
 use mainspring_kernel::ActorExit;
 use mainspring_message::Envelope;
 use serde_json::Value;
@@ -40,7 +40,7 @@ impl Natives {
     pub fn built_in() -> Natives {
         let mut natives = Natives::default();
         let store = Rc::clone(&natives.store);
-        natives.add(crate::daemon::memory::NAME, move || Box::new(Memory::new(Rc::clone(&store))));
+        natives.add(crate::natives::memory::NAME, move || Box::new(Memory::new(Rc::clone(&store))));
         natives
     }
 

@@ -1,7 +1,7 @@
 //! The port: how an actor answers.
 
-use super::super::kernel_cell::KernelCell;
-use super::super::lines::Cut;
+use crate::daemon::kernel_cell::KernelCell;
+use crate::daemon::transport::lines::Cut;
 use mainspring_kernel::{ActorExit, ActorRef};
 use mainspring_message::{Draft, Envelope, Json};
 use std::cell::{Cell, RefCell};
@@ -13,7 +13,7 @@ const MESSAGE_BYTES_MIN: usize = 64;
 const READ_BYTES_MAX: usize = 64 << 10;
 
 /// One actor's way to the kernel. Cheap to clone; it may be used from any callback on the loop's thread, and from inside every
-/// method of [`Actor`](super::Actor).
+/// method of [`Actor`](crate::daemon::actors::Actor).
 ///
 /// What an actor says after it was given up is recognised by its incarnation, and ignored.
 #[derive(Clone)]

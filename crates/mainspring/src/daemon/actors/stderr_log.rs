@@ -1,9 +1,9 @@
 //! What capabilities write to standard error: lines of the log, with their name, as many as a person can read. The kernel
 //! keeps the last of them, for the operator whose request a capability fails over.
 
-use super::super::lines::{Cut, LineCutter};
-use super::super::throttle::Throttle;
-use super::Port;
+use crate::daemon::actors::Port;
+use crate::daemon::operator::throttle::Throttle;
+use crate::daemon::transport::lines::{Cut, LineCutter};
 use mainspring_reactor::{Handle, Instant};
 use std::rc::Rc;
 

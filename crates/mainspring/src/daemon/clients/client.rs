@@ -1,9 +1,9 @@
 //! One client: its wire, the line it is in the middle of, and what waits to be written to it.
 
-use super::super::gate::Gate;
-use super::super::lines::LineCutter;
-use super::super::wire::Wire;
-use super::outgoing::Outgoing;
+use crate::daemon::clients::gate::Gate;
+use crate::daemon::clients::outgoing::Outgoing;
+use crate::daemon::transport::lines::LineCutter;
+use crate::daemon::transport::wire::Wire;
 use mainspring_kernel::ConnectionId;
 use mainspring_reactor::Interest;
 use rustix::io::Errno;

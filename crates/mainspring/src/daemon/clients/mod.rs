@@ -1,13 +1,15 @@
 //! The clients: bytes in, lines to the kernel, lines back, one write per client and turn of the loop.
 
 mod client;
+pub(super) mod gate;
 mod outgoing;
 mod reading;
+pub(super) mod refusal;
 
-use super::gate::Gate;
-use super::kernel_cell::KernelCell;
-use super::throttle::Throttle;
-use super::wire::Wire;
+use crate::daemon::clients::gate::Gate;
+use crate::daemon::kernel_cell::KernelCell;
+use crate::daemon::operator::throttle::Throttle;
+use crate::daemon::transport::wire::Wire;
 use client::{Client, Dirty};
 use mainspring_kernel::{CloseReason, ConnectionId};
 use mainspring_message::{Envelope, Failure, Kind};
@@ -223,7 +225,8 @@ impl Clients {
 
     fn say_it_is_crowded(&self, wire: &Wire) {
         let text = "too many clients have not sent their token yet; try again later";
-        let line = super::refusal::line(Failure::Overloaded, text, self.kernel_cell.now().unix_ms);
+        let line =
+            crate::daemon::clients::refusal::line(Failure::Overloaded, text, self.kernel_cell.now().unix_ms);
         // A socket that nothing was written to has room for that much; if not, it is closed all the same.
         let _ = wire.write(line.as_bytes());
     }

@@ -1,9 +1,9 @@
 //! From a client's bytes to the kernel's lines.
 
-use super::super::lines::{Cut, LineCutter};
-use super::client::Client;
-use super::{Clients, READ_BYTES, READ_IN_TURN_BYTES, State};
-use crate::short_message::completed;
+use crate::daemon::clients::client::Client;
+use crate::daemon::clients::{Clients, READ_BYTES, READ_IN_TURN_BYTES, State};
+use crate::daemon::transport::lines::{Cut, LineCutter};
+use crate::text::short_message::completed;
 use mainspring_kernel::{ConnectionId, Kernel, Now};
 use mainspring_message::Failure;
 use rustix::io::Errno;
@@ -124,7 +124,8 @@ impl Clients {
 
     /// Tells a client that the kernel does not know why it is closed.
     pub(super) fn refuse(&self, client: &mut Client, failure: Failure, text: &str) {
-        let line = self.kernel_cell.with(|_, now| super::super::refusal::line(failure, text, now.unix_ms));
+        let line =
+            self.kernel_cell.with(|_, now| crate::daemon::clients::refusal::line(failure, text, now.unix_ms));
         client.out.push_line(&line);
         client.closing = true;
         self.kernel_cell.feed(|kernel, now| kernel.connection_closed(client.id, now));

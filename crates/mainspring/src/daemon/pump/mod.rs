@@ -4,14 +4,14 @@
 mod fixed;
 mod reloading;
 
-use super::Options;
-use super::actors::{ActorFactory, Actors, ChildProcesses, GuestCompiler};
-use super::clients::Clients;
-use super::doors::Doors;
-use super::kernel_cell::KernelCell;
-use super::notify::Notifier;
-use super::reload;
-use super::report::{self, Teller};
+use crate::daemon::Options;
+use crate::daemon::actors::{ActorFactory, Actors, ChildProcesses, GuestCompiler};
+use crate::daemon::clients::Clients;
+use crate::daemon::kernel_cell::KernelCell;
+use crate::daemon::operator::notify::Notifier;
+use crate::daemon::operator::reload;
+use crate::daemon::operator::report::{self, Teller};
+use crate::daemon::transport::Doors;
 use crate::settings::Settings;
 use fixed::Fixed;
 use mainspring_kernel::{BootPlan, Effect, Kernel, Source, Turn};

@@ -1,8 +1,8 @@
 //! Reading the settings of a running daemon again.
 
-use super::super::reload::{self, Reader, Stamped};
-use super::Pump;
-use super::fixed::Fixed;
+use crate::daemon::operator::reload::{self, Reader, Stamped};
+use crate::daemon::pump::Pump;
+use crate::daemon::pump::fixed::Fixed;
 use std::cell::Cell;
 use std::rc::Rc;
 

@@ -3,9 +3,9 @@
 //! Files are looked at and read on one lane of threads, and compiled on another: a guest that takes long to compile does not hold up the
 //! restart of one that was compiled before. Each capability has one thread of either at most.
 
-use crate::code_cache::{Code, CodeCache};
+use crate::compiler::code_cache::{Code, CodeCache};
 use crate::settings::GuestProgram;
-use crate::units::show_bytes;
+use crate::text::units::show_bytes;
 use mainspring_host::{CompileLimits, Component, Error, GuestConfig, GuestHandle, Host, HostConfig};
 use mainspring_reactor::{BlockingLane, BlockingOwner, Handle};
 use std::cell::{OnceCell, RefCell};

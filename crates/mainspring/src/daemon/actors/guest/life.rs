@@ -1,10 +1,10 @@
 //! One life of a guest: its streams, its end, and how it is brought about.
 
-use super::super::Port;
-use super::super::stderr_log::StderrLog;
-use super::exit_reason;
-use super::guest_compiler::{Buffer, CompiledGuest, GuestCompiler, configuration};
-use crate::daemon::lines::LineCutter;
+use crate::daemon::actors::Port;
+use crate::daemon::actors::guest::exit_reason;
+use crate::daemon::actors::guest::guest_compiler::{Buffer, CompiledGuest, GuestCompiler, configuration};
+use crate::daemon::actors::stderr_log::StderrLog;
+use crate::daemon::transport::lines::LineCutter;
 use crate::settings::GuestProgram;
 use mainspring_host::{Exit, GuestHandle, PIPE_BYTES_DEFAULT, PipeReader, PipeWriter, Stdin, Stdout, pipe};
 use mainspring_kernel::ActorExit;

@@ -12,7 +12,7 @@ mod stats;
 pub(crate) use guest_compiler::GuestCompiler;
 pub(crate) use preflight::Preflight;
 
-use super::{Actor, Driver, Port};
+use crate::daemon::actors::{Actor, Driver, Port};
 use crate::settings::GuestProgram;
 use guest_compiler::CompiledGuest;
 use life::Life;

@@ -1,6 +1,6 @@
 //! Guests made ready as a daemon would, and never run.
 
-use super::GuestCompiler;
+use crate::daemon::actors::guest::GuestCompiler;
 use crate::settings::GuestProgram;
 use mainspring_reactor::Reactor;
 

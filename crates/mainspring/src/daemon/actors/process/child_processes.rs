@@ -3,9 +3,9 @@
 //! The daemon is the parent that orphans fall to (a "child subreaper"), so that nothing a capability started can outlive it: what leaves
 //! the process group, too, is found by the tag in its environment, or by the pipes that it was given.
 
-use super::super::Port;
-use super::launch::LIFE_VARIABLE;
-use super::sweep::{Finding, Sweep};
+use crate::daemon::actors::Port;
+use crate::daemon::actors::process::launch::LIFE_VARIABLE;
+use crate::daemon::actors::process::sweep::{Finding, Sweep};
 use mainspring_reactor::{Handle, Signal as ReactorSignal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal, WaitOptions};

@@ -1,9 +1,9 @@
 //! Starting a child process: its own group, its limits, pipes for its standard streams.
 
-use super::super::super::notify::NOTIFY_VARIABLE;
-use super::super::Port;
-use super::child_processes::ChildProcesses;
 use crate::client::TOKEN_VARIABLE;
+use crate::daemon::actors::Port;
+use crate::daemon::actors::process::child_processes::ChildProcesses;
+use crate::daemon::operator::notify::NOTIFY_VARIABLE;
 use crate::settings::{ProcessLimits, ProcessProgram};
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 use std::io;
@@ -132,7 +132,7 @@ fn prepare(command: &mut Command, limits: Vec<(Resource, Rlimit)>) {
             rustix::process::setrlimit(*resource, *limit)?;
         }
         // Whatever the thread that starts it blocks: a program that cannot be asked to end must be killed.
-        crate::signal_mask::unblock_all()
+        crate::system::signal_mask::unblock_all()
     };
     // SAFETY: between fork and exec this makes system calls and nothing else: it allocates nothing and takes no lock.
     unsafe { command.pre_exec(prepare) };

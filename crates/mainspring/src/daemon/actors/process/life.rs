@@ -1,12 +1,12 @@
 //! One life of a child process, from its start until it is reaped.
 
-use super::super::super::lines::LineCutter;
-use super::super::Port;
-use super::super::stderr_log::StderrLog;
-use super::child_processes::ChildProcesses;
-use super::launch::Child;
-use super::outcome::outcome;
-use super::stderr_budget::StderrBudget;
+use crate::daemon::actors::Port;
+use crate::daemon::actors::process::child_processes::ChildProcesses;
+use crate::daemon::actors::process::launch::Child;
+use crate::daemon::actors::process::outcome::outcome;
+use crate::daemon::actors::process::stderr_budget::StderrBudget;
+use crate::daemon::actors::stderr_log::StderrLog;
+use crate::daemon::transport::lines::LineCutter;
 use crate::settings::ProcessProgram;
 use mainspring_kernel::ActorExit;
 use mainspring_message::Envelope;

@@ -11,7 +11,7 @@ mod sweep;
 
 pub(crate) use child_processes::ChildProcesses;
 
-use super::{Actor, Driver, Port};
+use crate::daemon::actors::{Actor, Driver, Port};
 use crate::settings::ProcessProgram;
 use life::Life;
 use mainspring_message::Envelope;

@@ -1,0 +1,3 @@
+//! Commands that start and steer a daemon.
+
+pub(super) mod up;

@@ -1,0 +1,102 @@
+//! `mainspring describe`: what can be said to the daemon.
+
+use crate::cli::support::read_command::{ReadCommand, told};
+use crate::cli::support::text;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+Examples:
+  mainspring describe                      # everything, in a few lines
+  mainspring describe Memory.Set           # one type, with its schemas
+  mainspring describe --capability Memory  # one capability
+  mainspring describe --json | jq '.capabilities[].handles'
+
+Exit code: 0 it is shown, 1 there is no such type or capability, or the daemon refuses or does not answer, 2 the command line makes no sense, 3 no daemon.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(in crate::cli) struct Arguments {
+    /// A type, such as Memory.Set.
+    #[arg(value_name = "TYPE")]
+    type_name: Option<String>,
+    /// One capability.
+    #[arg(long, value_name = "ID", conflicts_with = "type_name")]
+    capability: Option<String>,
+    #[command(flatten)]
+    look: ReadCommand,
+}
+
+pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
+    let (question, view): (Value, fn(&Value) -> String) = match (&arguments.type_name, &arguments.capability)
+    {
+        (Some(name), _) => (json!({ "type": name }), one_type),
+        (None, Some(id)) => (json!({ "capability": id }), capability),
+        (None, None) => (json!({}), everything),
+    };
+    told(arguments.look.ask("Syscall.Describe", question, |data| Ok(view(data))))
+}
+
+fn words(value: &Value) -> String {
+    text::visible(value.as_str().unwrap_or_default()).into_owned()
+}
+
+fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+fn everything(data: &Value) -> String {
+    let mut page = String::new();
+    for it in list(&data["capabilities"]) {
+        page += &capability_head(it);
+        page.push('\n');
+    }
+    page.push_str("The loop itself:\n");
+    for builtin in list(&data["builtins"]) {
+        let kinds: Vec<String> = list(&builtin["kinds"]).map(words).collect();
+        let _ = writeln!(page, "  {:<15} {}", kinds.join(", "), words(&builtin["type"]));
+    }
+    page
+}
+
+/// Name, description and messages.
+fn capability_head(it: &Value) -> String {
+    let mut page = format!("{}: {}\n", words(&it["id"]), words(&it["description"]));
+    for handle in list(&it["handles"]) {
+        let _ = writeln!(page, "  {:<15} {}", words(&handle["kind"]), words(&handle["type"]));
+    }
+    for event in list(&it["subscribes"]) {
+        let _ = writeln!(page, "  {:<15} {}", "event", words(event));
+    }
+    page
+}
+
+fn capability(it: &Value) -> String {
+    let mut page = capability_head(it);
+    for (title, schema) in [("takes", &it["inbound"]), ("says", &it["outbound"])] {
+        if !schema.is_null() {
+            let _ = write!(page, "\n{title}:\n{}\n", text::pretty(&schema.to_string()));
+        }
+    }
+    page
+}
+
+fn one_type(data: &Value) -> String {
+    let mut page = String::new();
+    for handler in list(&data["handlers"]) {
+        let whose =
+            handler["capability"].as_str().map_or("the loop".into(), |id| text::visible(id).into_owned());
+        let _ = writeln!(page, "{} {} ({whose})", words(&handler["kind"]), words(&handler["name"]));
+        let _ = writeln!(page, "{}", words(&handler["description"]));
+        for (title, schema) in [("data", &handler["input"]), ("data of the reply", &handler["output"])] {
+            if !schema.is_null() {
+                let _ = write!(page, "\n{title}:\n{}\n", text::pretty(&schema.to_string()));
+            }
+        }
+        page.push('\n');
+    }
+    page.truncate(page.trim_end().len());
+    page.push('\n');
+    page
+}

@@ -1,0 +1,140 @@
+//! `mainspring check`: reads a configuration as `up` would, and says what is wrong with it.
+
+use crate::cli::support::text;
+use crate::config::{self, Checked, ConfigError, Overrides};
+use crate::protocol;
+use crate::settings::{Capability, Door, Program, Settings};
+use mainspring_kernel::schema::discover;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The file cannot be read at all.
+const EXIT_UNREADABLE: u8 = 2;
+
+const EXAMPLES: &str = "\
+Examples:
+  mainspring check
+  mainspring check deploy/mainspring.toml
+  mainspring check --reference | less
+  mainspring check --reference=protocol
+
+Nothing is run. Guests are compiled, as `up` would, and the code is kept for it.
+
+What is most likely not meant, such as a word in a schema that JSON Schema does not know, a script that is not there, or a token in a file that others \
+may read, is a warning on standard error: it does not change the exit code.
+
+Exit code: 0 it can be used, 1 something is wrong (every problem is shown with its place), 2 the file cannot be read.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(in crate::cli) struct Arguments {
+    /// The file to check [default: mainspring.toml in this folder; without one, the built-in defaults].
+    file: Option<PathBuf>,
+    /// Say nothing but what is wrong.
+    #[arg(short, long)]
+    quiet: bool,
+    /// Print a page of the documentation that is made from the code, as Markdown, and check nothing.
+    #[arg(
+        long, value_name = "PAGE", num_args = 0..=1, require_equals = true, default_missing_value = "configuration",
+        conflicts_with_all = ["file", "quiet"]
+    )]
+    reference: Option<Page>,
+}
+
+/// A page of the documentation.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Page {
+    Configuration,
+    Protocol,
+}
+
+pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
+    match arguments.reference {
+        Some(Page::Configuration) => return crate::cli::support::output::print(&config::reference()),
+        Some(Page::Protocol) => return crate::cli::support::output::print(&protocol::reference()),
+        None => {}
+    }
+    let file = config::file_to_load(arguments.file.as_deref());
+    match config::check(arguments.file.as_deref(), &Overrides::default()) {
+        Ok(Checked { settings, warnings }) => {
+            for warning in &warnings {
+                eprintln!("{warning}\n");
+            }
+            if arguments.quiet {
+                return ExitCode::SUCCESS;
+            }
+            let name = file.map_or("the built-in defaults".into(), |path| path.display().to_string());
+            crate::cli::support::output::print(&summary(&name, &settings, warnings.len()))
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            exit_code(&error)
+        }
+    }
+}
+
+fn exit_code(error: &ConfigError) -> ExitCode {
+    if error.unreadable { ExitCode::from(EXIT_UNREADABLE) } else { ExitCode::FAILURE }
+}
+
+/// What would be run, for people.
+fn summary(name: &str, settings: &Settings, warnings: usize) -> String {
+    let verdict = match warnings as u64 {
+        0 => "all is well".to_owned(),
+        count => format!("it can be used, with {}", text::count(count, "warning", "warnings")),
+    };
+    let mut text = format!("{name}: {verdict}\n\n");
+    for (at, door) in settings.doors.iter().enumerate() {
+        let heading = if at == 0 { "listens" } else { "" };
+        let _ = writeln!(text, "  {heading:<13} {}", describe_door(door));
+    }
+    let width = settings.capabilities.iter().map(|it| it.manifest.id.chars().count()).max().unwrap_or(0);
+    for (at, capability) in settings.capabilities.iter().enumerate() {
+        let heading = if at == 0 { "capabilities" } else { "" };
+        let id = &capability.manifest.id;
+        let _ = writeln!(text, "  {heading:<13} {id:<width$}  {}", describe_program(capability));
+        for line in describe_messages(capability) {
+            let _ = writeln!(text, "  {:<13} {:<width$}  {line}", "", "");
+        }
+    }
+    if settings.capabilities.is_empty() {
+        text.push_str("  capabilities  none\n");
+    }
+    text
+}
+
+fn describe_door(door: &Door) -> String {
+    match door {
+        Door::Unix { path } => format!("unix {}", path.display()),
+        Door::Tcp { address, tokens } => {
+            let names: Vec<&str> = tokens.iter().map(|(name, _)| name.as_str()).collect();
+            format!("tcp {address} for {}", names.join(", "))
+        }
+        Door::Stdio => "standard input and output".into(),
+    }
+}
+
+fn describe_program(capability: &Capability) -> String {
+    match &capability.program {
+        Program::Native(name) => format!("native {name}"),
+        Program::Process(process) => format!("process {}", process.command.join(" ")),
+        Program::Guest(guest) => format!("wasm {}", guest.module.display()),
+    }
+}
+
+/// What it takes, one line for each kind.
+fn describe_messages(capability: &Capability) -> Vec<String> {
+    let mut lines: Vec<(String, Vec<String>)> = Vec::new();
+    let mut add = |kind: &str, name: String| match lines.iter_mut().find(|(known, _)| known == kind) {
+        Some((_, names)) => names.push(name),
+        None => lines.push((kind.to_owned(), vec![name])),
+    };
+    for pair in discover(&capability.manifest.inbound).unwrap_or_default() {
+        add(pair.kind.as_str(), pair.type_name);
+    }
+    for name in &capability.manifest.subscribes {
+        add("event", name.clone());
+    }
+    lines.into_iter().map(|(kind, names)| format!("{kind:<8} {}", names.join(", "))).collect()
+}

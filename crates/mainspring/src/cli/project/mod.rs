@@ -1,0 +1,7 @@
+//! Commands that need no running daemon: for whoever writes a capability, a guest or a configuration.
+
+pub(super) mod bench;
+pub(super) mod check;
+pub(super) mod completions;
+pub(super) mod new;
+pub(super) mod run;

@@ -1,0 +1,183 @@
+//! `mainspring new capability`: a folder with a manifest and a program that works.
+
+mod listing;
+mod templates;
+
+use crate::cli::support::output;
+use crate::cli::support::target::Failure;
+use crate::config::CONFIG_FILE;
+use listing::Listing;
+use mainspring_message::check_type_name;
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use templates::Template;
+
+/// The manifest of a capability.
+const MANIFEST_FILE: &str = "capability.toml";
+
+/// The longest name.
+const NAME_BYTES_MAX: usize = 64;
+
+const EXAMPLES: &str = "\
+Examples:
+  mainspring new capability greeter --lang python
+  mainspring new capability resize-image --lang rust
+  mainspring new capability backup --lang shell --dir ops/capabilities
+
+It writes capabilities/NAME/ with a manifest, a program that answers one query and a test of it, and mainspring.toml if there is none. Nothing that is \
+there is changed: if mainspring.toml does not list the new manifest, it says which line would.
+
+Exit code: 0 it is written, 1 it cannot be written, 2 the command line makes no sense.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(in crate::cli) struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// A capability: a manifest and a program that works.
+    #[command(after_help = EXAMPLES)]
+    Capability(Capability),
+}
+
+#[derive(Debug, clap::Args)]
+struct Capability {
+    /// Its name: small letters, digits and dashes.
+    name: String,
+    /// The language of its program.
+    #[arg(long, value_name = "LANGUAGE")]
+    lang: Language,
+    /// The folder to make its folder in.
+    #[arg(long, value_name = "FOLDER", default_value = "capabilities")]
+    dir: PathBuf,
+}
+
+/// A language that there is a skeleton for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(in crate::cli) enum Language {
+    Python,
+    Javascript,
+    Rust,
+    C,
+    Shell,
+}
+
+pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
+    let What::Capability(capability) = &arguments.what;
+    match write_capability(capability) {
+        Ok(told) => output::print(&told),
+        Err(failure) => failure.report(),
+    }
+}
+
+fn write_capability(arguments: &Capability) -> Result<String, Failure> {
+    let type_prefix = type_prefix(&arguments.name).map_err(Failure::Usage)?;
+    let folder = arguments.dir.join(&arguments.name);
+    if folder.exists() {
+        return Err(Failure::Refused(format!("{} is there already, and stays as it is", folder.display())));
+    }
+    let template = Template::of(arguments.lang);
+    let failed = |path: &Path, error: &io::Error| {
+        Failure::Refused(format!("cannot write {}: {error}", path.display()))
+    };
+    for file in template.files {
+        let path = folder.join(file.name);
+        let text = file.text.replace("{{name}}", &arguments.name).replace("{{Type}}", &type_prefix);
+        let parent = path.parent().unwrap_or(&folder);
+        fs::create_dir_all(parent).map_err(|error| failed(parent, &error))?;
+        write_new(&path, &text, file.mode).map_err(|error| failed(&path, &error))?;
+    }
+    let mut told = format!("wrote {}\n", folder.display());
+    let config = Path::new(CONFIG_FILE);
+    let pattern = arguments.dir.join("*").join(MANIFEST_FILE).display().to_string();
+    let mut change = String::new();
+    if config.exists() {
+        change = needed_change(config, &folder.join(MANIFEST_FILE), &pattern);
+    } else {
+        let text = format!(
+            "# What `mainspring up` runs; `mainspring check` says whether it is right.\nmanifests = [{pattern:?}]\n"
+        );
+        write_new(config, &text, 0o644).map_err(|error| failed(config, &error))?;
+        told += &format!("wrote {CONFIG_FILE}\n");
+    }
+    told += "\nNext:\n";
+    for command in template.build.into_iter().chain([template.test]) {
+        told += &format!("  (cd {} && {command})\n", folder.display());
+    }
+    told += &change;
+    told += &format!(
+        "  mainspring check\n  mainspring up &\n  mainspring query {type_prefix}.Greet '{{\"name\": \"Ada\"}}'\n"
+    );
+    Ok(told)
+}
+
+/// What a person has to do so that the configuration lists a manifest; nothing if it does.
+fn needed_change(config: &Path, manifest: &Path, pattern: &str) -> String {
+    let folder = std::env::current_dir().unwrap_or_default();
+    let listing = match fs::read_to_string(config) {
+        Ok(text) => Listing::of(&text, &folder, manifest, pattern),
+        Err(_) => Listing::Unreadable,
+    };
+    match listing {
+        Listing::Named => String::new(),
+        Listing::Unnamed { line, is_there: true } => {
+            format!("  # in {CONFIG_FILE}, let `manifests` list it too:\n    {line}\n")
+        }
+        Listing::Unnamed { line, is_there: false } => {
+            format!("  # add to {CONFIG_FILE}, above its first [table]:\n    {line}\n")
+        }
+        Listing::Unreadable => {
+            format!(
+                "  # see to it that `manifests` of {CONFIG_FILE} lists {pattern:?}; it cannot be read now\n"
+            )
+        }
+    }
+}
+
+/// Writes a file that must not be there yet.
+fn write_new(path: &Path, text: &str, mode: u32) -> io::Result<()> {
+    fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?.write_all(text.as_bytes())
+}
+
+/// What the types of a capability begin with: `resize-image` has `ResizeImage`.
+fn type_prefix(name: &str) -> Result<String, String> {
+    let valid = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let begins = name.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase());
+    if !begins || name.len() > NAME_BYTES_MAX || !name.bytes().all(valid) {
+        return Err(format!(
+            "{name:?} cannot be a name: write small letters, digits and dashes, a letter first, at most {NAME_BYTES_MAX}"
+        ));
+    }
+    let mut prefix = String::new();
+    for word in name.split('-') {
+        let mut letters = word.chars();
+        prefix.extend(letters.next().map(|first| first.to_ascii_uppercase()));
+        prefix.push_str(letters.as_str());
+    }
+    if ["Sys", "Syscall", "Timer", "Kernel"].contains(&prefix.as_str()) {
+        return Err(format!("types that begin with {prefix} belong to the loop; choose another name"));
+    }
+    check_type_name(&format!("{prefix}.Greet"))
+        .map_err(|reason| format!("{name:?} cannot be a name: {reason}"))?;
+    Ok(prefix)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_types() {
+        assert_eq!(type_prefix("greeter").as_deref(), Ok("Greeter"));
+        assert_eq!(type_prefix("resize-image-2").as_deref(), Ok("ResizeImage2"));
+        for wrong in ["", "Greeter", "2nd", "-a", "a b", "a/b", "..", "é", "sys", "timer", &"x".repeat(65)] {
+            assert!(type_prefix(wrong).is_err(), "{wrong}");
+        }
+    }
+}

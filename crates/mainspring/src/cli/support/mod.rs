@@ -1,0 +1,9 @@
+//! What commands share: which daemon they talk to, what they read and print, and how messages look to people.
+//! A command uses these and never another command.
+
+pub(super) mod input;
+pub(super) mod output;
+pub(super) mod read_command;
+pub(super) mod target;
+pub(super) mod text;
+pub(super) mod warnings;

@@ -1,0 +1,260 @@
+//! How a daemon tells that it is up, or why it is not. Nobody may be there to read it, so nobody is waited for.
+
+use crate::config::Phase;
+use crate::daemon::transport::outlet::{Outlet, REPORT_WAITS};
+use crate::text::printable::one_line;
+use mainspring_kernel::Level;
+use mainspring_message::{Envelope, ErrorData, Failure, Kind, Parts, Started};
+use mainspring_reactor::{Handle, Interest, Watcher};
+use rustix::io::Errno;
+use serde::Deserialize;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::os::fd::{AsFd, AsRawFd};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How long whoever reads the report has for the rest of it when the daemon ends.
+const LAST_PATIENCE: Duration = Duration::from_millis(500);
+
+/// How the boot is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Report {
+    /// A summary for people, on standard output; a failure on standard error.
+    #[default]
+    Human,
+    /// The message `Sys.BootComplete` or `Sys.BootFailed`, on standard output; a failure on standard error as well.
+    Json,
+    /// Nothing but a failure, on standard error: standard output belongs to somebody else.
+    Quiet,
+}
+
+/// The least width of the first column.
+const COLUMN_MIN: usize = 12;
+
+#[derive(Deserialize)]
+struct Summary {
+    capabilities: Vec<Capability>,
+    subscriptions: BTreeMap<String, Vec<String>>,
+    adapters: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Capability {
+    id: String,
+    handles: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Told {
+    message: String,
+}
+
+/// Tells how the boot went, on the standard streams of this process.
+pub(crate) struct Teller {
+    report: Report,
+    reactor: Handle,
+    output: Rc<RefCell<Lane>>,
+    complaints: Rc<RefCell<Lane>>,
+}
+
+/// What is yet to be written to one stream.
+#[derive(Default)]
+struct Lane {
+    /// Says whether there is something, for those who come behind it.
+    waits: Option<&'static AtomicBool>,
+    outlet: Option<Outlet>,
+    text: Vec<u8>,
+    done: usize,
+    watcher: Option<Watcher>,
+}
+
+impl Teller {
+    pub(crate) fn new(report: Report, reactor: &Handle) -> Teller {
+        let output = Lane { waits: Some(&REPORT_WAITS), ..Lane::default() };
+        Teller {
+            report,
+            reactor: reactor.clone(),
+            output: Rc::new(RefCell::new(output)),
+            complaints: Rc::default(),
+        }
+    }
+
+    /// The daemon serves.
+    pub(crate) fn ready(&self, summary: &Envelope, took: Duration) {
+        match self.report {
+            Report::Quiet => {}
+            Report::Json => self.print(&format!("{}\n", summary.line())),
+            Report::Human => {
+                if let Ok(data) = summary.data_as() {
+                    self.print(&for_people(&data, took));
+                }
+            }
+        }
+    }
+
+    /// The daemon could not start.
+    pub(crate) fn failed(&self, failure: &Envelope) {
+        if self.report == Report::Json {
+            self.print(&format!("{}\n", failure.line()));
+        }
+        let text = failure.data_as().map_or_else(|_| failure.data().to_owned(), |data: Told| data.message);
+        self.write(&self.complaints, std::io::stderr().as_fd(), &format!("{}\n", failed_words(&text)));
+    }
+
+    fn print(&self, text: &str) {
+        self.write(&self.output, std::io::stdout().as_fd(), text);
+    }
+
+    /// Writes what can be written now; the loop says when there is room for the rest.
+    fn write(&self, lane: &Rc<RefCell<Lane>>, to: std::os::fd::BorrowedFd<'_>, text: &str) {
+        let mut this = lane.borrow_mut();
+        let Ok(outlet) = Outlet::to(to) else { return };
+        this.outlet = Some(outlet);
+        this.text.extend_from_slice(text.as_bytes());
+        this.write();
+        let (Some(outlet), false) = (&this.outlet, this.is_done()) else { return };
+        let later = Rc::clone(lane);
+        let watching = self.reactor.watch_raw(outlet.as_fd().as_raw_fd(), ()).label("report").start_with(
+            Interest::WRITE,
+            move |(), event| {
+                let mut lane = later.borrow_mut();
+                lane.write();
+                if let (true, Some(watcher)) = (lane.is_done(), lane.watcher.take()) {
+                    event.reactor().unwatch(watcher);
+                }
+            },
+        );
+        // What cannot be watched is written at the end.
+        this.watcher = watching.ok();
+    }
+
+    /// Writes the rest, and gives whoever reads it a little time for that.
+    pub(crate) fn end(&self) {
+        for lane in [&self.output, &self.complaints] {
+            let mut lane = lane.borrow_mut();
+            if let Some(watcher) = lane.watcher.take() {
+                self.reactor.unwatch(watcher);
+            }
+            lane.finish(LAST_PATIENCE);
+        }
+    }
+}
+
+impl Lane {
+    fn is_done(&self) -> bool {
+        self.done == self.text.len()
+    }
+
+    /// Writes what can be written. If there is nobody to read it any more, it is forgotten.
+    fn write(&mut self) {
+        while let (Some(outlet), false) = (&self.outlet, self.is_done()) {
+            match outlet.write(&self.text[self.done..]) {
+                Ok(count) => self.done += count,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Err(_) => self.done = self.text.len(),
+            }
+        }
+        if let Some(waits) = self.waits {
+            waits.store(!self.is_done(), Ordering::Relaxed);
+        }
+    }
+
+    fn finish(&mut self, patience: Duration) {
+        let deadline = std::time::Instant::now() + patience;
+        loop {
+            self.write();
+            let (Some(outlet), false) = (&self.outlet, self.is_done()) else { return };
+            if !outlet.wait_for_room(deadline) {
+                return;
+            }
+        }
+    }
+}
+
+/// Every line but the first is indented: none begins like one of the log.
+fn failed_words(text: &str) -> String {
+    let lines: Vec<_> = text.lines().map(one_line).collect();
+    format!("mainspring: the boot failed in {}", lines.join("\n  "))
+}
+
+/// Tells that the settings cannot be used, and which phase of the boot that fails.
+pub(crate) fn unreadable(report: Report, phase: Phase, problems: &str) {
+    let mut data = String::new();
+    let error = ErrorData {
+        failure: Failure::Boot,
+        message: &format!("{phase}: {problems}"),
+        original_id: None,
+        original_type: None,
+        started: Started::No,
+    };
+    error.write(&mut data);
+    let unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64);
+    let parts = Parts {
+        kind: Kind::Error,
+        type_name: Failure::Boot.type_name(),
+        data: &data,
+        id: "boot-failed",
+        timestamp_ms: unix_ms,
+        causation: Some("boot"),
+        correlation: None,
+        timeout_ms: None,
+        extra: "",
+    };
+    if report == Report::Json {
+        print(&format!("{}\n", parts.compose(&mut String::new()).line()));
+    }
+    complain(&format!("mainspring: the boot failed in {phase}:\n{problems}\n"));
+}
+
+/// Writes a line of the kernel's to the log; whatever is about a capability has its id as a field, as its own lines have.
+pub(crate) fn log(level: Level, capability: Option<&str>, text: &str) {
+    match level {
+        Level::Info => tracing::info!(capability, "{text}"),
+        Level::Warn => tracing::warn!(capability, "{text}"),
+        Level::Error => tracing::error!(capability, "{text}"),
+    }
+}
+
+/// Before there is a loop: whoever does not read it can still end the program.
+fn complain(text: &str) {
+    // Nobody may be there to read it.
+    let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
+}
+
+fn for_people(summary: &Summary, took: Duration) -> String {
+    let mut text = String::new();
+    let _ = writeln!(text, "mainspring {} is ready after {} ms", env!("CARGO_PKG_VERSION"), took.as_millis());
+    let ids = summary.capabilities.iter().map(|it| it.id.chars().count());
+    let width = ids.max().unwrap_or(0).max(COLUMN_MIN) + 2;
+    for adapter in &summary.adapters {
+        let (kind, address) = adapter.split_once(':').unwrap_or((adapter, ""));
+        let _ = writeln!(text, "  {kind:<width$}{}", one_line(address));
+    }
+    for capability in &summary.capabilities {
+        // What is taken as a command and as a query is one thing for whoever reads this.
+        let mut names: Vec<&str> = Vec::new();
+        for handle in &capability.handles {
+            let name = handle.split_once(':').map_or(&**handle, |(_, name)| name);
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let _ = writeln!(text, "  {:<width$}{}", one_line(&capability.id), one_line(&names.join(", ")));
+    }
+    for (event, subscribers) in &summary.subscriptions {
+        let _ = writeln!(text, "  {} goes to {}", one_line(event), one_line(&subscribers.join(", ")));
+    }
+    text
+}
+
+/// As [`complain`].
+fn print(text: &str) {
+    use std::io::Write;
+    let mut out = std::io::stdout().lock();
+    // Nobody may be there to read it.
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}

@@ -1,0 +1,175 @@
+//! A listening socket, and what to do when there is no room for whoever knocks.
+
+use crate::daemon::clients::Clients;
+use crate::daemon::clients::refusal;
+use crate::daemon::operator::limits::Allowance;
+use crate::daemon::operator::throttle::Throttle;
+use mainspring_message::Failure;
+use mainspring_reactor::{Handle, Instant, Interest, Watcher};
+use rustix::io::Errno;
+use rustix::net::{SendFlags, SocketFlags};
+use std::cell::Cell;
+use std::fs::File;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::rc::Rc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Connections accepted per turn of the loop.
+const ACCEPTS_PER_TURN_MAX: usize = 256;
+/// Lines of the log per second about clients that are turned away. Beyond: they are left out, and counted.
+pub(in crate::daemon::transport) const WARNINGS_PER_SECOND_MAX: u32 = 10;
+/// How long a door rests when not even a refusal is possible.
+const REST: Duration = Duration::from_millis(100);
+
+/// A listening socket that the loop watches.
+pub(in crate::daemon::transport) struct Listener {
+    reactor: Handle,
+    watcher: Option<Watcher>,
+}
+
+/// Who may come in as far as room goes.
+pub(in crate::daemon::transport) struct Room {
+    pub(in crate::daemon::transport) clients: Rc<Clients>,
+    pub(in crate::daemon::transport) allowance: Allowance,
+    /// Whether clients have to say who they are.
+    pub(in crate::daemon::transport) gated: bool,
+}
+
+impl Room {
+    /// Whether whoever knocks is to be let in now, and not after those who are inside already have been heard.
+    fn is_open(&self) -> bool {
+        !self.gated || self.clients.has_room_at_gates()
+    }
+
+    fn permits(&self, socket: &OwnedFd) -> bool {
+        self.allowance.permits(self.clients.counters().0, socket.as_raw_fd())
+    }
+}
+
+/// What a callback needs.
+struct Acceptor {
+    socket: OwnedFd,
+    name: &'static str,
+    room: Room,
+    /// A descriptor in reserve: given up for a moment to turn somebody away when there are no others.
+    reserve: Option<File>,
+    welcome: Box<dyn FnMut(OwnedFd)>,
+    resting: Rc<Cell<bool>>,
+    warnings: Throttle,
+}
+
+impl Listener {
+    /// Watches `socket` and hands every new connection that there is room for to `welcome`.
+    pub(in crate::daemon::transport) fn start(
+        reactor: &Handle,
+        name: &'static str,
+        socket: OwnedFd,
+        room: Room,
+        welcome: impl FnMut(OwnedFd) + 'static,
+    ) -> Result<Listener, String> {
+        let fd = socket.as_raw_fd();
+        let warnings = Throttle::new(reactor, WARNINGS_PER_SECOND_MAX, move |count| {
+            tracing::warn!("{name}: ({count} more clients turned away)");
+        });
+        let mut acceptor = Acceptor {
+            socket,
+            name,
+            room,
+            reserve: reserve(),
+            welcome: Box::new(welcome),
+            resting: Rc::default(),
+            warnings,
+        };
+        let watcher = reactor
+            .watch_raw(fd, ())
+            .label(name)
+            .start_with(Interest::READ, move |(), event| {
+                if acceptor.accept_all(event.reactor().now()).is_err() {
+                    acceptor.rest(event.reactor(), event.watcher());
+                }
+            })
+            .map_err(|error| error.to_string())?;
+        Ok(Listener { reactor: reactor.clone(), watcher: Some(watcher) })
+    }
+
+    /// Accepts no more: who knocks is refused. The callback owns the socket, so it is closed with it.
+    pub(in crate::daemon::transport) fn close(&mut self) {
+        if let Some(watcher) = self.watcher.take() {
+            self.reactor.unwatch(watcher);
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Acceptor {
+    /// Accepts whoever waits, up to a bound. Fails when nobody can be accepted for now.
+    fn accept_all(&mut self, now: Instant) -> Result<(), Errno> {
+        for _ in 0..ACCEPTS_PER_TURN_MAX {
+            if !self.room.is_open() {
+                return Ok(());
+            }
+            match rustix::net::accept_with(&self.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+                Ok(socket) if self.room.permits(&socket) => (self.welcome)(socket),
+                Ok(socket) => self.refuse(&socket, now),
+                Err(Errno::AGAIN) => return Ok(()),
+                // Whoever knocked has left again, or the network had something to say about it.
+                Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO | Errno::PERM) => {}
+                Err(Errno::MFILE | Errno::NFILE) => self.turn_away(now)?,
+                Err(error) => {
+                    tracing::error!("{}: cannot accept: {error}", self.name);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Accepts somebody with the descriptor in reserve, says why it cannot stay, and closes.
+    fn turn_away(&mut self, now: Instant) -> Result<(), Errno> {
+        self.reserve = None;
+        let outcome = rustix::net::accept_with(&self.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC);
+        if let Ok(socket) = &outcome {
+            self.refuse(socket, now);
+        }
+        drop(outcome);
+        self.reserve = reserve();
+        if self.reserve.is_none() { Err(Errno::MFILE) } else { Ok(()) }
+    }
+
+    /// Says why somebody cannot stay.
+    fn refuse(&mut self, socket: &OwnedFd, now: Instant) {
+        let unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis());
+        let text = "the daemon has no descriptors left; try again later";
+        let line = refusal::line(Failure::Overloaded, text, u64::try_from(unix_ms).unwrap_or(0));
+        let _ = rustix::net::send(socket, line.as_bytes(), SendFlags::NOSIGNAL);
+        let name = self.name;
+        self.warnings.line(now, || tracing::warn!("{name}: out of descriptors, a client was turned away"));
+    }
+
+    /// Does not listen for a while: a ready socket that cannot be accepted from would keep the loop spinning.
+    fn rest(&mut self, reactor: &Handle, watcher: Watcher) {
+        if self.resting.replace(true) {
+            return;
+        }
+        let resting = Rc::clone(&self.resting);
+        let woken = reactor.after(REST, move |reactor| {
+            resting.set(false);
+            let _ = reactor.modify(watcher, Interest::READ);
+        });
+        if woken.is_ok() {
+            let _ = reactor.modify(watcher, Interest::empty());
+        }
+        if self.reserve.is_none() {
+            self.reserve = reserve();
+        }
+    }
+}
+
+fn reserve() -> Option<File> {
+    File::open("/dev/null").ok()
+}

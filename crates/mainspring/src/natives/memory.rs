@@ -1,0 +1,231 @@
+//! The capability `Memory`: values by key, for as long as the daemon runs.
+
+use crate::daemon::{Native, Port};
+use mainspring_message::{Draft, Envelope, Json, ObjectWriter};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Bound;
+use std::rc::Rc;
+
+/// The name of the capability, as settings and messages know it.
+pub(crate) const NAME: &str = "Memory";
+/// Keys that there may be. Beyond: a new one is refused (507).
+pub(crate) const KEYS_MAX: usize = 1 << 20;
+/// Bytes of all keys and values, or a quarter of `limits.memory_bytes_max` if that is less. Beyond: a value that would grow
+/// it is refused (507).
+pub(crate) const BYTES_MAX: usize = 256 << 20;
+/// Keys that one `Memory.List` tells, and their bytes.
+pub(crate) const LIST_KEYS_MAX: usize = 1000;
+const LIST_BYTES_MAX: usize = 128 << 10;
+
+/// What the values take, as the rest of the daemon knows it.
+pub(crate) struct StoreAccount {
+    pub(crate) bytes: Cell<usize>,
+    pub(crate) bytes_max: Cell<usize>,
+}
+
+impl Default for StoreAccount {
+    fn default() -> StoreAccount {
+        StoreAccount { bytes: Cell::new(0), bytes_max: Cell::new(BYTES_MAX) }
+    }
+}
+
+/// The values.
+#[derive(Default)]
+pub(crate) struct Memory {
+    values: HashMap<Rc<str>, Box<RawValue>, foldhash::fast::RandomState>,
+    /// Its keys, for those who list them.
+    keys: BTreeSet<Rc<str>>,
+    bytes: usize,
+    account: Rc<StoreAccount>,
+    /// Where events are written.
+    scratch: String,
+    /// `true` and `false` as the answers to `Set` and `Delete`, which are the same every time.
+    answers: Option<Answers>,
+}
+
+struct Answers {
+    created: [Json; 2],
+    deleted: [Json; 2],
+}
+
+#[derive(Deserialize)]
+struct SetData<'a> {
+    #[serde(borrow)]
+    key: Cow<'a, str>,
+    #[serde(borrow)]
+    value: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct KeyData<'a> {
+    #[serde(borrow)]
+    key: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+struct ListData<'a> {
+    #[serde(borrow, default)]
+    prefix: Cow<'a, str>,
+    #[serde(borrow, default)]
+    after: Cow<'a, str>,
+    /// A whole number within its bounds, as the schema says. For a schema `1.0` is one, too.
+    #[serde(default = "list_keys_max")]
+    limit: f64,
+}
+
+fn list_keys_max() -> f64 {
+    LIST_KEYS_MAX as f64
+}
+
+#[derive(Serialize)]
+struct Found<'a> {
+    value: &'a RawValue,
+}
+
+#[derive(Serialize)]
+struct Listed<'a> {
+    keys: Vec<&'a str>,
+    more: bool,
+}
+
+/// What a request comes to: the data of its reply, or a code and a reason.
+type Outcome = Result<Json, (u16, String)>;
+
+impl Native for Memory {
+    fn handle(&mut self, message: &Envelope, port: &Port) {
+        let outcome = match message.type_name() {
+            "Memory.Set" => self.set(message, port),
+            "Memory.Delete" => self.delete(message, port),
+            "Memory.Get" => self.get(message),
+            "Memory.List" => self.list(message),
+            other => Err((404, format!("Memory does not know {other}"))),
+        };
+        port.message(match outcome {
+            Ok(data) => Draft::reply(message, data),
+            Err((code, reason)) => Draft::error(message, code, &reason),
+        });
+    }
+
+    fn stats(&self) -> Value {
+        json!({ "keys": self.values.len(), "bytes": self.bytes })
+    }
+}
+
+impl Memory {
+    pub(crate) fn new(account: Rc<StoreAccount>) -> Memory {
+        account.bytes.set(0);
+        Memory { account, ..Memory::default() }
+    }
+
+    fn full(&self) -> (u16, String) {
+        let bytes_max = self.account.bytes_max.get();
+        (507, format!("keys and values would take more than {bytes_max} bytes; delete some first"))
+    }
+
+    fn set(&mut self, message: &Envelope, port: &Port) -> Outcome {
+        let data: SetData<'_> = read(message)?;
+        let (key, text) = (&*data.key, data.value.get());
+        let before = match self.values.get_mut(key) {
+            Some(there) if there.get() == text => return Ok(self.answers().created[0].clone()),
+            Some(there) => {
+                let before = there.get().len();
+                let bytes = self.bytes - before + text.len();
+                if bytes > self.account.bytes_max.get() {
+                    return Err(self.full());
+                }
+                *there = data.value.to_owned();
+                Some(before)
+            }
+            None => {
+                if self.values.len() >= KEYS_MAX {
+                    return Err((507, format!("there are {KEYS_MAX} keys already; delete some first")));
+                }
+                if self.bytes + key.len() + text.len() > self.account.bytes_max.get() {
+                    return Err(self.full());
+                }
+                let key: Rc<str> = key.into();
+                self.keys.insert(key.clone());
+                self.values.insert(key, data.value.to_owned());
+                None
+            }
+        };
+        self.bytes = match before {
+            Some(before) => self.bytes - before + text.len(),
+            None => self.bytes + key.len() + text.len(),
+        };
+        self.account.bytes.set(self.bytes);
+        self.tell(message, port, key, "set");
+        Ok(self.answers().created[usize::from(before.is_none())].clone())
+    }
+
+    fn delete(&mut self, message: &Envelope, port: &Port) -> Outcome {
+        let data: KeyData<'_> = read(message)?;
+        let gone = self.values.remove(&*data.key);
+        if let Some(value) = &gone {
+            self.keys.remove(&*data.key);
+            self.bytes -= data.key.len() + value.get().len();
+            self.account.bytes.set(self.bytes);
+            self.tell(message, port, &data.key, "deleted");
+        }
+        Ok(self.answers().deleted[usize::from(gone.is_some())].clone())
+    }
+
+    fn get(&self, message: &Envelope) -> Outcome {
+        let data: KeyData<'_> = read(message)?;
+        match self.values.get(&*data.key) {
+            Some(value) => write(&Found { value }),
+            None => Err((404, format!("there is no key {:?}", data.key))),
+        }
+    }
+
+    fn list(&self, message: &Envelope) -> Outcome {
+        let data: ListData<'_> = read(message)?;
+        let (prefix, after, limit) = (&*data.prefix, &*data.after, data.limit as usize);
+        let start = if after >= prefix && !after.is_empty() {
+            Bound::Excluded(after)
+        } else {
+            Bound::Included(prefix)
+        };
+        let mut listed = Listed { keys: Vec::new(), more: false };
+        let mut bytes = 0;
+        for key in self.keys.range::<str, _>((start, Bound::Unbounded)) {
+            if !key.starts_with(prefix) {
+                break;
+            }
+            if listed.keys.len() >= limit || bytes > LIST_BYTES_MAX {
+                listed.more = true;
+                break;
+            }
+            bytes += key.len();
+            listed.keys.push(key);
+        }
+        write(&listed)
+    }
+
+    /// Tells that a key changed.
+    fn tell(&mut self, message: &Envelope, port: &Port, key: &str, change: &str) {
+        port.event(message, "Memory.Changed", || {
+            ObjectWriter::new(&mut self.scratch).string("key", key).string("change", change).finish()
+        });
+    }
+
+    fn answers(&mut self) -> &Answers {
+        self.answers.get_or_insert_with(|| {
+            let both = |name: &str| [false, true].map(|flag| Json::from(json!({ name: flag })));
+            Answers { created: both("created"), deleted: both("deleted") }
+        })
+    }
+}
+
+fn read<'a, T: Deserialize<'a>>(message: &'a Envelope) -> Result<T, (u16, String)> {
+    message.data_as().map_err(|error| (422, format!("data: {error}")))
+}
+
+fn write(data: &impl Serialize) -> Outcome {
+    Json::from_value(data).map_err(|error| (500, error.to_string()))
+}

@@ -1,0 +1,9 @@
+//! What the operating system gives and demands: files and what goes wrong with them, whose folders are, which
+//! signals a process lets through, where the socket is. Every room of this crate may use these; nothing here
+//! knows the daemon or its messages.
+
+pub(crate) mod files;
+pub(crate) mod preopen;
+pub(crate) mod signal_mask;
+pub mod socket_path;
+pub(crate) mod trust;
