@@ -2,6 +2,7 @@
 
 mod bench;
 mod command;
+mod documents;
 mod example;
 mod guests;
 mod install_c;
@@ -26,6 +27,8 @@ struct Arguments {
 enum Command {
     /// Set up what the tests need, then run every check and test; ends with a line that counts them.
     Test(test::Arguments),
+    /// Check the documents: clauses of the contracts against tests, links, and the width of prose.
+    Documents,
     /// Run a benchmark suite against its peers.
     ///
     /// Example: cargo xtask bench reactor --quick --json target/reactor.json
@@ -53,6 +56,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Test(arguments) => test::run(&arguments),
+        Command::Documents => documents::check(),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Guests(arguments) => guests::run(&arguments),

@@ -15,7 +15,7 @@
 //! - Each of its [limits](Limits) is enforced, and each refusal is counted.
 //! - Nothing that it writes, and no pointer or length that it passes, can crash the host, block it or grow a buffer without bound.
 //!
-//! The contract, clause by clause and with the test that proves each, is `docs/guests-semantics.md` in the repository.
+//! The contract, clause by clause and with the test that proves each, is `docs/contracts/guests.md` in the repository.
 //!
 //! # Extending it
 //! Implement [`Capability`] and [`Resource`] to give guests something else to open, and [`Watchable`] to let them wait for it;

@@ -5,7 +5,7 @@
 //! [`Input`] value), what is to be done comes out as [`Effect`]s, and the time is a parameter. The same inputs give the
 //! same effects, byte for byte, so a run can be logged, replayed and simulated.
 //!
-//! `docs/kernel-semantics.md` is the contract, clause by clause.
+//! `docs/contracts/kernel.md` is the contract, clause by clause.
 //!
 //! # Examples
 //!

@@ -2,7 +2,7 @@
  * mainspring_reactor.h - one event loop, from file descriptor to callback.
  *
  * Descriptors, timers, signals, child exits and calls from other threads, on one thread, with written and tested
- * semantics (docs/semantics-c.md). Link with -lmainspring_reactor, or ask pkg-config for mainspring_reactor.
+ * semantics (docs/contracts/reactor-c.md). Link with -lmainspring_reactor, or ask pkg-config for mainspring_reactor.
  *
  *     static void on_tick(ms_reactor *reactor, ms_reactor_timer timer, uint64_t missed, void *data)
  *     {

@@ -2,7 +2,7 @@
 //!
 //! There, `i32` is an unsigned 32-bit integer, `b32` and `integer` are `int`, and failure is `FALSUM` (0) or the highest
 //! `i32`. Programs compiled against that library's header link against this one unchanged; what they gain, and the few
-//! things that differ, are in `docs/semantics-c.md`. `include/reactor.h` declares the same names in plain C.
+//! things that differ, are in `docs/contracts/reactor-c.md`. `include/reactor.h` declares the same names in plain C.
 //!
 //! A reactor made here is the same as any other: the `ms_reactor_*` names may be used on it as well.
 

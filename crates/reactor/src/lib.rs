@@ -10,7 +10,7 @@
 //! - **Fairness.** Each part of a turn is bounded, so none starves another.
 //! - **Panics** in callbacks propagate, and the loop is usable afterwards; nothing fetched is lost.
 //!
-//! The whole contract, clause by clause and with the test that proves each, is `docs/semantics.md` in the repository.
+//! The whole contract, clause by clause and with the test that proves each, is `docs/contracts/reactor.md` in the repository.
 //!
 //! # Where to start
 //! [`Reactor`] owns a loop and runs it. It derefs to [`Handle`], which every callback is handed, and which watches

@@ -1,4 +1,4 @@
-//! Which callbacks an event runs, and in which order: clauses 2.1 to 2.3.
+//! Which callbacks an event runs, and in which order: clauses M1.2.1 to M1.2.3.
 
 mod support;
 

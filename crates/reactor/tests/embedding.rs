@@ -189,7 +189,7 @@ fn r12_the_descriptor_stays_valid_when_the_set_is_rebuilt() {
 }
 
 #[test]
-fn outside_22_a_loop_runs_inside_another_loop_of_its_own_kind() {
+fn o22_a_loop_runs_inside_another_loop_of_its_own_kind() {
     let (inner, fd) = embedded();
     let mut outer = Reactor::new().unwrap();
     let log = Log::new();

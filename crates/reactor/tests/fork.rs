@@ -689,7 +689,7 @@ fn h14_a_source_that_the_child_closes_stays_open_and_watched_in_the_parent() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn spec_gotcha_1_a_dropped_reactor_gives_back_every_descriptor() {
+fn g1_a_dropped_reactor_gives_back_every_descriptor() {
     /// How many descriptors this process has open.
     fn open_descriptors() -> usize {
         std::fs::read_dir("/proc/self/fd").unwrap().count()

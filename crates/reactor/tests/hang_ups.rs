@@ -1,4 +1,4 @@
-//! A peer that hangs up, closes, or closes its half: clause 2.4.
+//! A peer that hangs up, closes, or closes its half: clause M1.2.4.
 
 mod support;
 
@@ -92,7 +92,7 @@ on_each_backend! {
         assert_eq!(log.take(), ["end"; 3]);
     }
 
-    fn outside_29_a_closed_or_shut_down_peer_wakes_every_mode(backend: Backend) {
+    fn o29_a_closed_or_shut_down_peer_wakes_every_mode(backend: Backend) {
         for &mode in modes(backend) {
             for close in [true, false] {
                 let mut reactor = reactor(backend);

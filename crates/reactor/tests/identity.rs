@@ -1,4 +1,4 @@
-//! Which watcher an event belongs to: clauses 1.1 to 1.6, closed and reused numbers, duplicated descriptions.
+//! Which watcher an event belongs to: clauses M1.1.1 to M1.1.6, closed and reused numbers, duplicated descriptions.
 
 mod support;
 
@@ -526,7 +526,7 @@ fn r11_on_poll_a_raw_number_that_changed_hands_unseen_is_followed() {
 }
 
 #[test]
-fn spec_gotcha_7_a_number_that_names_no_watcher_or_timer_does_nothing() {
+fn g7_a_number_that_names_no_watcher_or_timer_does_nothing() {
     let reactor = Reactor::new().unwrap();
     let (left, _right) = sockets();
     let watcher = reactor.watch(left).on_read(|_, _| ()).start().unwrap();

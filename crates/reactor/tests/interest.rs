@@ -98,7 +98,7 @@ on_each_backend! {
         assert_eq!(log.take(), [Readiness::PRIORITY]);
     }
 
-    fn spec_adicere_without_any_callback_is_an_error(backend: Backend) {
+    fn s_adicere_without_any_callback_is_an_error(backend: Backend) {
         let reactor = reactor(backend);
         let (left, _right) = sockets();
         assert!(matches!(reactor.watch(left).start(), Err(Error::NoCallback)));

@@ -193,7 +193,7 @@ mod edge {
     }
 
     #[test]
-    fn outside_7_ten_thousand_rearms_of_an_edge_oneshot_lose_no_line() {
+    fn o7_ten_thousand_rearms_of_an_edge_oneshot_lose_no_line() {
         let mut reactor = reactor();
         let (left, mut right) = sockets();
         let count = Rc::new(Cell::new(0));

@@ -1,4 +1,4 @@
-//! Changing what is watched from inside callbacks: clauses 3.1 to 3.3.
+//! Changing what is watched from inside callbacks: clauses M1.3.1 to M1.3.3.
 
 mod support;
 
@@ -60,7 +60,7 @@ on_each_backend! {
     fn m1_3_1_a_write_step_whose_interest_the_read_step_took_away_still_belongs_to_the_event(
         backend: Backend,
     ) {
-        // Changes take effect for future events; only removal cancels what is left of this one (clause 3.2).
+        // Changes take effect for future events; only removal cancels what is left of this one (clause M1.3.2).
         let mut reactor = reactor(backend);
         let (left, _right) = readable_socket();
         let log = Log::new();
@@ -241,7 +241,7 @@ on_each_backend! {
         );
     }
 
-    fn outside_19_random_changes_of_interest_keep_a_duplex_stream_going(backend: Backend) {
+    fn o19_random_changes_of_interest_keep_a_duplex_stream_going(backend: Backend) {
         const BYTES: usize = 20_000;
         let mut reactor = reactor(backend);
         let (left, right) = sockets();

@@ -1,5 +1,5 @@
 //! Traps that other loops fell into. Each test is named after what went wrong there; the number is that of
-//! `docs/semantics.md`, "Traps".
+//! `docs/contracts/reactor.md`, "Traps".
 
 mod support;
 
@@ -386,7 +386,7 @@ on_each_backend! {
         assert_eq!(log.take(), ["after the last tick"]);
     }
 
-    fn outside_30_a_source_that_is_watched_anew_by_its_own_callback_starves_nobody(backend: Backend) {
+    fn o30_a_source_that_is_watched_anew_by_its_own_callback_starves_nobody(backend: Backend) {
         let mut reactor = reactor(backend);
         let (left, _right) = readable_socket();
         let (other, _peer) = readable_socket();
@@ -402,7 +402,7 @@ on_each_backend! {
         }
     }
 
-    fn outside_34_many_loops_in_one_process_do_not_meet(backend: Backend) {
+    fn o34_many_loops_in_one_process_do_not_meet(backend: Backend) {
         let mut loops: Vec<Reactor> = (0..4).map(|_| reactor(backend)).collect();
         let (left, _right) = readable_socket();
         let log = Log::new();

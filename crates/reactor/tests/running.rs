@@ -16,7 +16,7 @@ use support::processes::thread_cpu_time;
 use support::{Log, NOW, NoteOnDrop, PATIENCE, on_each_backend, panic_of, reactor, settle, virtual_reactor};
 
 on_each_backend! {
-    fn spec_creare_a_new_reactor_is_stopped_and_empty(backend: Backend) {
+    fn s_creare_a_new_reactor_is_stopped_and_empty(backend: Backend) {
         let mut reactor = reactor(backend);
         assert_eq!(reactor.backend(), backend);
         assert!(!reactor.is_running());
@@ -25,7 +25,7 @@ on_each_backend! {
         assert_eq!(reactor.poll(NOW).unwrap(), 0);
     }
 
-    fn spec_poll_returns_how_many_callbacks_ran(backend: Backend) {
+    fn s_poll_returns_how_many_callbacks_ran(backend: Backend) {
         let mut reactor = reactor(backend);
         let (left, _right) = readable_socket();
         let (both, _peer) = readable_socket();
@@ -38,7 +38,7 @@ on_each_backend! {
         assert_eq!(reactor.poll(NOW).unwrap(), 3, "the two watchers, three callbacks");
     }
 
-    fn spec_poll_with_a_timeout_waits_for_all_of_it_when_nothing_happens(backend: Backend) {
+    fn s_poll_with_a_timeout_waits_for_all_of_it_when_nothing_happens(backend: Backend) {
         let mut reactor = reactor(backend);
         for micros in [300, 1300, 5000] {
             let start = Instant::now();
@@ -48,7 +48,7 @@ on_each_backend! {
         assert!(reactor.stats().turns <= 6, "and sleeps meanwhile: {:?}", reactor.stats());
     }
 
-    fn spec_poll_with_a_zero_timeout_looks_and_returns(backend: Backend) {
+    fn s_poll_with_a_zero_timeout_looks_and_returns(backend: Backend) {
         let mut reactor = reactor(backend);
         let (left, right) = sockets();
         reactor.watch(left).on_read(|_, _| ()).start().unwrap();
@@ -58,7 +58,7 @@ on_each_backend! {
         assert_eq!(reactor.poll(NOW).unwrap(), 1);
     }
 
-    fn spec_poll_without_a_timeout_waits_until_something_happens(backend: Backend) {
+    fn s_poll_without_a_timeout_waits_until_something_happens(backend: Backend) {
         let mut reactor = reactor(backend);
         let (left, right) = sockets();
         reactor.watch(left).on_read(|_, _| ()).start().unwrap();
@@ -70,7 +70,7 @@ on_each_backend! {
         drop(writer.join().unwrap());
     }
 
-    fn spec_currere_runs_until_a_callback_stops_it(backend: Backend) {
+    fn s_currere_runs_until_a_callback_stops_it(backend: Backend) {
         let (mut reactor, clock) = virtual_reactor(backend);
         let ticks = Rc::new(Cell::new(0));
         let count = ticks.clone();
@@ -88,7 +88,7 @@ on_each_backend! {
         assert_eq!(clock.elapsed(), Duration::from_secs(3), "and does not wait for the next timer first");
     }
 
-    fn spec_sistere_lets_the_turn_in_progress_end(backend: Backend) {
+    fn s_sistere_lets_the_turn_in_progress_end(backend: Backend) {
         let mut reactor = reactor(backend);
         let log = Log::new();
         let (left, _right) = readable_socket();
@@ -108,7 +108,7 @@ on_each_backend! {
         assert_eq!(log.take(), ["read", "timer", "deferred"]);
     }
 
-    fn spec_sistere_works_from_another_thread(backend: Backend) {
+    fn s_sistere_works_from_another_thread(backend: Backend) {
         let mut reactor = reactor(backend);
         let remote = reactor.remote();
         let stopper = std::thread::spawn(move || remote.stop());
@@ -215,7 +215,7 @@ on_each_backend! {
         assert_eq!(reactor.timer_count(), 1);
     }
 
-    fn spec_numerus_counts_follow_every_change(backend: Backend) {
+    fn s_numerus_counts_follow_every_change(backend: Backend) {
         let (mut reactor, _clock) = virtual_reactor(backend);
         let (left, right) = sockets();
         let (left, right) = (Shared::new(left), Shared::new(right));
@@ -240,7 +240,7 @@ on_each_backend! {
         assert_eq!((reactor.watcher_count(), reactor.timer_count()), (0, 0));
     }
 
-    fn spec_limits_there_are_none_on_watchers_and_timers(backend: Backend) {
+    fn s_limits_there_are_none_on_watchers_and_timers(backend: Backend) {
         // The original stops at 1000 descriptors in a lifetime and 128 timers.
         let (mut reactor, _clock) = virtual_reactor(backend);
         let (left, _right) = readable_socket();
@@ -331,7 +331,7 @@ on_each_backend! {
         });
     }
 
-    fn spec_destruere_after_the_end_everything_that_would_start_something_is_refused(backend: Backend) {
+    fn s_destruere_after_the_end_everything_that_would_start_something_is_refused(backend: Backend) {
         let reactor = reactor(backend);
         let handle = reactor.handle();
         let remote = reactor.remote();
@@ -361,7 +361,7 @@ on_each_backend! {
         assert_eq!((handle.watcher_count(), handle.timer_count(), handle.task_count()), (0, 0, 0));
     }
 
-    fn spec_gotcha_2_a_long_callback_delays_others_but_loses_nothing(backend: Backend) {
+    fn g2_a_long_callback_delays_others_but_loses_nothing(backend: Backend) {
         let (mut reactor, clock) = virtual_reactor(backend);
         let log = Log::new();
         let (left, right) = sockets();
@@ -380,7 +380,7 @@ on_each_backend! {
         assert_eq!(log.take(), ["slow", "read", "late"]);
     }
 
-    fn spec_gotcha_9_a_stop_ends_an_idle_wait_at_once(backend: Backend) {
+    fn g9_a_stop_ends_an_idle_wait_at_once(backend: Backend) {
         // The original sleeps for up to a second before it looks.
         let mut reactor = reactor(backend);
         let remote = reactor.remote();

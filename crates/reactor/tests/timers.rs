@@ -1,4 +1,4 @@
-//! Timers: clauses 4.1 to 4.8, order, repetition, bounds, and the edges of time.
+//! Timers: clauses M1.4.1 to M1.4.8, order, repetition, bounds, and the edges of time.
 
 mod support;
 
@@ -496,7 +496,7 @@ on_each_backend! {
         assert!((49..=50).contains(&ticks.get()), "once per turn: {}", ticks.get());
     }
 
-    fn outside_8_a_zero_delay_fires_and_does_not_disarm_the_next(backend: Backend) {
+    fn o8_a_zero_delay_fires_and_does_not_disarm_the_next(backend: Backend) {
         let mut reactor = reactor(backend);
         let log = Log::new();
         reactor.after(Duration::ZERO, noting_call(&log, 1)).unwrap();
@@ -506,7 +506,7 @@ on_each_backend! {
         assert_eq!(log.take(), [1, 2, 3]);
     }
 
-    fn outside_17_one_turn_calls_a_late_repeating_timer_once(backend: Backend) {
+    fn o17_one_turn_calls_a_late_repeating_timer_once(backend: Backend) {
         let mut reactor = reactor(backend);
         let log = Log::new();
         let calls = log.clone();
@@ -546,14 +546,14 @@ on_each_backend! {
         assert_eq!(reactor.poll(PATIENCE).unwrap(), 1, "an alarm that has rung is set again");
     }
 
-    fn spec_gotcha_4_an_idle_wait_ends_when_the_next_timer_is_due(backend: Backend) {
+    fn g4_an_idle_wait_ends_when_the_next_timer_is_due(backend: Backend) {
         let mut reactor = reactor(backend);
         reactor.after(Duration::from_millis(20), |handle| handle.stop()).unwrap();
         reactor.run().unwrap();
         assert!(reactor.stats().turns <= 3, "one wait, as long as it must be: {:?}", reactor.stats());
     }
 
-    fn spec_gotcha_6_the_place_of_a_timer_is_free_again_when_it_is_done(backend: Backend) {
+    fn g6_the_place_of_a_timer_is_free_again_when_it_is_done(backend: Backend) {
         let (mut reactor, _clock) = virtual_reactor(backend);
         for _ in 0..5000 {
             let timer = reactor.after(SECOND, |_| ()).unwrap();
@@ -564,7 +564,7 @@ on_each_backend! {
         assert_eq!(reactor.timer_count(), 0);
     }
 
-    fn spec_gotcha_8_no_timer_looks_at_the_wall_clock(backend: Backend) {
+    fn g8_no_timer_looks_at_the_wall_clock(backend: Backend) {
         // The instant that timers compare with is the monotonic clock's, hours or years away from the wall clock's.
         let reactor = reactor(backend);
         let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();

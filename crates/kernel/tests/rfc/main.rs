@@ -1,6 +1,6 @@
 //! One test per clause of RFC 0032, sections 5 to 18, named after its section; then one per decision of the design.
 //!
-//! `docs/kernel-semantics.md` lists the clauses with the tests that prove them.
+//! `docs/contracts/kernel.md` lists the clauses with the tests that prove them.
 
 mod bounds;
 mod builtins;

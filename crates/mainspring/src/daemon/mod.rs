@@ -4,7 +4,7 @@
 //! - [`Actor`], [`Driver`] and [`Port`] are how a kind of actor is joined to the kernel; [`Native`] is a capability in Rust.
 //!
 //! Callbacks of the reactor say which clients are to be read. Once per turn of the loop the pump reads from some of them, cuts lines and feeds them
-//! to the kernel, runs the kernel, carries its effects out, and writes to each client once. `docs/daemon-semantics.md` is the contract, clause by clause.
+//! to the kernel, runs the kernel, carries its effects out, and writes to each client once. `docs/contracts/daemon.md` is the contract, clause by clause.
 
 mod actors;
 mod clients;

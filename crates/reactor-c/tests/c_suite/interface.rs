@@ -1,4 +1,4 @@
-//! What C programs see of the library: headers, exported names, the pkg-config file, and the document that explains them.
+//! What C programs see of the library: headers, exported names and the pkg-config file.
 
 use crate::compiler::compiler;
 use crate::headers::{declared_functions, header};
@@ -122,39 +122,6 @@ fn the_pkg_config_file_names_what_is_needed() {
     // Which libraries these are depends on the system: `cargo xtask install-c` asks the compiler, as these tests do.
     assert!(template.lines().any(|line| line == "Libs.private: @LIBS_PRIVATE@"));
     assert!(library().system_libraries.iter().all(|library| library.starts_with("-l")));
-}
-
-/// The functions of the C tests whose names carry a clause.
-fn clause_tests() -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
-    for file in fs::read_dir(crate_folder().join("tests/c")).expect("the folder of C tests") {
-        let path = file.expect("a file").path();
-        if path.extension().is_some_and(|ending| ending == "c") {
-            let text = fs::read_to_string(path).expect("a source file");
-            let runs = text.lines().filter_map(|line| line.trim().strip_prefix("RUN"));
-            let tests = runs.filter_map(|line| line.split(['(', ')']).nth(1));
-            names.extend(tests.map(String::from));
-        }
-    }
-    names
-}
-
-#[test]
-fn the_document_names_every_test_of_a_clause_and_no_other() {
-    let document = crate_folder().join("../../docs/semantics-c.md");
-    let text = fs::read_to_string(document).expect("docs/semantics-c.md");
-    let tests = clause_tests();
-    let quoted: BTreeSet<&str> = text.split('`').skip(1).step_by(2).collect();
-    for name in tests.iter().filter(|name| is_clause(name)) {
-        assert!(quoted.contains(name.as_str()), "docs/semantics-c.md does not name {name}");
-    }
-    for name in quoted.iter().filter(|name| is_clause(name)) {
-        assert!(tests.contains(*name), "docs/semantics-c.md names {name}, which is no test");
-    }
-}
-
-fn is_clause(name: &str) -> bool {
-    ["fn_", "limit_", "gotcha_", "fault_", "example_"].iter().any(|prefix| name.starts_with(prefix))
 }
 
 #[test]

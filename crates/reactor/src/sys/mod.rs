@@ -133,7 +133,7 @@ impl Poller {
         each!(self, poller => poller.modify(fd, tokens, interest, mode))
     }
 
-    /// Takes the descriptor out of the set. Failures mean that the kernel has forgotten it already (clause 3.3).
+    /// Takes the descriptor out of the set. Failures mean that the kernel has forgotten it already (clause M1.3.3).
     pub(crate) fn remove(&mut self, fd: RawFd) {
         each!(self, poller => poller.remove(fd));
     }

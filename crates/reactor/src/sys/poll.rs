@@ -5,7 +5,7 @@
 //! - It knows levels only. Oneshot is made by hand (the entry is masked once reported); edge is refused at registration.
 //! - A closed number is reported for ever (POLLNVAL). Such an entry is masked and never reported.
 //! - A number that was closed and reused is indistinguishable from the old one: only owned and shared sources are safe
-//!   from that here (`docs/semantics.md`, clause R11).
+//!   from that here (`docs/contracts/reactor.md`, clause R11).
 //! - On some systems (macOS) terminals and devices are refused; there they report an error.
 
 use super::event::{Event, event};

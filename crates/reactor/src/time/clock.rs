@@ -1,6 +1,6 @@
 //! The loop's clock: monotonic nanoseconds, real or virtual.
 //!
-//! The wall clock plays no part: setting it moves no timer (clause 4.1). A virtual clock stands still until a test, or
+//! The wall clock plays no part: setting it moves no timer (clause M1.4.1). A virtual clock stands still until a test, or
 //! an idle loop, moves it, so hours of timers run in milliseconds and always in the same order.
 
 use std::cell::Cell;

@@ -1,7 +1,7 @@
 //! The table of watched descriptors.
 //!
 //! A slot is the descriptor's number, so lookup is an index and there is never more than one watcher per descriptor
-//! (clauses 1.1 and 1.6). Two generations tell the past from the present: the kernel's token carries the one that
+//! (clauses M1.1.1 and M1.1.6). Two generations tell the past from the present: the kernel's token carries the one that
 //! changes with every registration, so an event of an earlier registration is recognised; a [`Watcher`] carries the one
 //! that changes with every watch, so an old name never reaches a new watcher.
 //!

@@ -61,7 +61,7 @@ impl<T, F: FnMut(&mut T, &Event<'_>) + 'static> Step<T> for Maybe<F> {
 }
 
 /// Separate callbacks, run by the rules of the M1 document: error, read, write, in that order; before each step the
-/// watcher must still be there (clauses 2.2 to 2.4 and 3.1).
+/// watcher must still be there (clauses M1.2.2 to M1.2.4 and M1.3.1).
 pub(crate) struct Separate<K, R, W, E> {
     pub(crate) keep: K,
     pub(crate) read: R,
@@ -108,7 +108,7 @@ fn step<K: Keep>(keep: &mut K, callback: &mut impl Step<K::Target>, event: &Even
     u32::from(ran)
 }
 
-/// Ends the watch of a source that is no longer the one it was: its number may be anybody's by now (clause 1.3).
+/// Ends the watch of a source that is no longer the one it was: its number may be anybody's by now (clause M1.1.3).
 #[inline]
 pub(crate) fn end_if_left<K: Keep>(keep: &K, event: &Event<'_>) {
     if keep.has_left(event.watcher().raw_fd()) {
