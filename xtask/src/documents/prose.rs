@@ -37,11 +37,16 @@ fn columns(line: &str) -> usize {
     first + rest.sum::<usize>()
 }
 
-/// Whether there is a place to break a line before it is too wide. A long name, such as that of a test, has none.
+/// Whether there is a place to break a line before it is too wide. A long name, such as that of a test, has none, nor has what
+/// stands in backticks.
 fn can_be_broken(line: &str) -> bool {
     let start = line.len() - line.trim_start_matches([' ', '-', '*', '>']).len();
-    let head: String = line[start..].chars().take(COLUMNS_MAX - start.min(COLUMNS_MAX)).collect();
-    head.contains(' ')
+    let mut quoted = false;
+    let mut head = line.chars().take(COLUMNS_MAX).skip(start);
+    head.any(|letter| {
+        quoted ^= letter == '`';
+        letter == ' ' && !quoted
+    })
 }
 
 #[cfg(test)]
@@ -67,6 +72,7 @@ mod tests {
             faults(&format!("  `{name}`,\n- `{name}`\nsee [here](https://{name}) and there")),
             [] as [usize; 0]
         );
+        assert_eq!(faults(&format!("  `{{\"a\": {name}}}`,")), [] as [usize; 0]);
         assert_eq!(faults(&format!("and `{name}`")), [1]);
     }
 }
