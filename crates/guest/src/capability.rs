@@ -35,9 +35,10 @@
 //! }
 //! ```
 
-use crate::line_buffer::LineBuffer;
-use crate::stdio::{LINE_BYTES_MAX, Stdin, Stdout, stdin, stdout};
-use crate::{block_on, executor, random_seed, system_time};
+use crate::io::line_buffer::LineBuffer;
+use crate::io::stdio::{LINE_BYTES_MAX, Stdin, Stdout, stdin, stdout};
+use crate::runtime::executor;
+use crate::{block_on, random_seed, system_time};
 pub use mainspring_message::{Draft, Envelope, Json, Kind};
 use std::cell::RefCell;
 use std::future::poll_fn;

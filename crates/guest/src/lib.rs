@@ -44,41 +44,28 @@
 //! The crate compiles for every target, so that a guest's logic can be tested natively. There is no host then, and every
 //! call is refused as unknown, unless a test installs a [`backend`].
 
-#[cfg(not(target_family = "wasm"))]
-pub mod backend;
+mod calls;
 #[cfg(feature = "capability")]
 pub mod capability;
-mod clock;
-mod driver;
 mod error;
-mod executor;
-#[cfg(feature = "futures-io")]
-mod futures_io;
-mod handle;
-#[cfg(target_family = "wasm")]
-mod imports;
-mod join;
-mod line_buffer;
-mod net;
-mod panic_hook;
-mod process;
-mod stdio;
-mod time;
-#[cfg(feature = "tokio")]
-mod tokio_io;
-pub mod zi;
+mod io;
+mod runtime;
+mod system;
 
-pub use clock::{random_seed, system_time};
+#[cfg(not(target_family = "wasm"))]
+pub use calls::backend;
+pub use calls::zi;
 pub use error::io_error;
-pub use executor::{RUNS_PER_POLL_MAX, block_on, spawn, yield_now};
-pub use handle::Handle;
-pub use join::{Aborted, JoinHandle};
-pub use net::{TcpListener, TcpStream};
-pub use process::{args, shutdown_requested, var, vars};
-pub use stdio::{LINE_BYTES_MAX, Lines, Stderr, Stdin, Stdout, stderr, stdin, stdout};
+pub use io::handle::Handle;
+pub use io::net::{TcpListener, TcpStream};
+pub use io::stdio::{LINE_BYTES_MAX, Lines, Stderr, Stdin, Stdout, stderr, stdin, stdout};
 #[doc(hidden)]
-pub use stdio::{print_to_stderr, print_to_stdout};
-pub use time::{Elapsed, Instant, Interval, Sleep, interval, sleep, sleep_until, timeout};
+pub use io::stdio::{print_to_stderr, print_to_stdout};
+pub use runtime::executor::{RUNS_PER_POLL_MAX, block_on, spawn, yield_now};
+pub use runtime::join::{Aborted, JoinHandle};
+pub use runtime::time::{Elapsed, Instant, Interval, Sleep, interval, sleep, sleep_until, timeout};
+pub use system::clock::{random_seed, system_time};
+pub use system::process::{args, shutdown_requested, var, vars};
 
 /// The examples of the page about guests.
 #[cfg(all(doctest, feature = "capability"))]

@@ -1,9 +1,9 @@
 //! Standard input, output and error.
 
 use crate::error::io_error;
-use crate::executor;
-use crate::handle::{Direction, Handle};
-use crate::line_buffer::LineBuffer;
+use crate::io::handle::{Direction, Handle};
+use crate::io::line_buffer::LineBuffer;
+use crate::runtime::executor;
 use crate::zi::{self, ErrorCode};
 use mainspring_zcl::abi::{STDERR, STDIN, STDOUT};
 use std::fmt;

@@ -1,8 +1,8 @@
 //! A handle of the host whose operations can be awaited.
 
-use crate::driver::WatchKey;
 use crate::error::io_error;
-use crate::executor::{try_with_driver, with_driver};
+use crate::runtime::driver::WatchKey;
+use crate::runtime::executor::{try_with_driver, with_driver};
 use crate::zi::{self, ErrorCode, RawHandle};
 use mainspring_zcl::sys_loop::Readiness;
 use std::cell::Cell;

@@ -4,8 +4,8 @@
 //! work. A task that keeps waking itself does not keep the others from their sockets and timers: after [`RUNS_PER_POLL_MAX`]
 //! runs there is a POLL that does not wait.
 
-use crate::driver::{Driver, Wait};
-use crate::join::{Join, JoinHandle};
+use crate::runtime::driver::{Driver, Wait};
+use crate::runtime::join::{Join, JoinHandle};
 use slab::Slab;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -140,7 +140,7 @@ pub(crate) fn try_with_driver(work: impl FnOnce(&mut Driver)) {
 ///
 /// Inside another `block_on`, or if the host has no `sys/loop@v1` when nothing can run.
 pub fn block_on<F: Future>(future: F) -> F::Output {
-    crate::panic_hook::install();
+    crate::runtime::panic_hook::install();
     let runtime = RUNTIME.with(Rc::clone);
     assert!(!runtime.running.replace(true), "block_on was called inside block_on: await the future instead");
     let _running = Running(&runtime);

@@ -1,7 +1,7 @@
 //! The guest's arguments and environment, through `proc/argv@v1` and `proc/env@v1`.
 
 use crate::error::io_error;
-use crate::executor;
+use crate::runtime::executor;
 use crate::zi::{self, ErrorCode};
 use mainspring_zcl::Reader;
 use std::future::Future;

@@ -6,10 +6,10 @@
 pub use mainspring_zcl::abi::ErrorCode;
 
 #[cfg(target_family = "wasm")]
-use crate::imports as calls;
+use super::imports as calls;
 
 #[cfg(not(target_family = "wasm"))]
-use crate::backend as calls;
+use super::backend as calls;
 
 /// A handle of the host: 0, 1 and 2 are the standard streams, others are opened.
 pub type RawHandle = i32;

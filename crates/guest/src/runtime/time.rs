@@ -1,8 +1,8 @@
 //! Time: the host's monotonic clock, and waiting by it.
 
-use crate::clock;
-use crate::driver::TimerKey;
-use crate::executor::{try_with_driver, with_driver};
+use crate::runtime::driver::TimerKey;
+use crate::runtime::executor::{try_with_driver, with_driver};
+use crate::system::clock;
 use std::future::Future;
 use std::ops::{Add, Sub};
 use std::pin::Pin;
@@ -117,7 +117,7 @@ pub async fn timeout<F: Future>(duration: Duration, future: F) -> Result<F::Outp
         if let Poll::Ready(output) = future.as_mut().poll(context) {
             return Poll::Ready(Ok(output));
         }
-        let sleep = sleep.get_or_insert_with(|| crate::time::sleep(duration));
+        let sleep = sleep.get_or_insert_with(|| crate::runtime::time::sleep(duration));
         Pin::new(sleep).poll(context).map(|()| Err(Elapsed))
     })
     .await

@@ -1,6 +1,6 @@
 //! The result of a spawned task.
 
-use crate::executor::{self, TaskKey};
+use crate::runtime::executor::{self, TaskKey};
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;

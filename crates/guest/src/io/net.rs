@@ -1,7 +1,7 @@
 //! TCP through `net/tcp@v1`, as far as the host's allow-list goes.
 
 use crate::error::io_error;
-use crate::handle::Handle;
+use crate::io::handle::Handle;
 use crate::zi::{self, ErrorCode};
 use mainspring_zcl::cap::{AcceptRecord, TcpOpen, tcp_flags};
 use mainspring_zcl::ctl::{HANDLE_OP_SHUT_WR, HandleOp};
