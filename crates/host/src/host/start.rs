@@ -1,0 +1,138 @@
+//! Starting a guest: a place among the others, what every guest has, and its task on the reactor.
+
+use super::{Host, Shared};
+use crate::guest::context::GuestContext;
+use crate::guest::run::Run;
+use crate::guest::state::Extras;
+use crate::guest::stats::Counters;
+use crate::guest::{ExitSlot, GuestConfig, GuestHandle};
+use crate::handles::table::{Entry, Table};
+use crate::limits::bandwidth;
+use crate::{Error, Result};
+use mainspring_reactor::{BlockingOwner, Handle};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Host {
+    /// Admits a guest, makes what every guest has, and puts its task on the loop.
+    pub(crate) fn start(
+        &self,
+        reactor: &Handle,
+        mut config: GuestConfig,
+        run: impl FnOnce(&Rc<GuestContext>, Wanted, &Rc<ExitSlot>) -> Result<Run>,
+    ) -> Result<GuestHandle> {
+        let admission = Admission::new(&self.shared)?;
+        config.limits.memory_bytes = config.limits.memory_bytes.min(self.shared.memory_bytes_max);
+        let wanted = Wanted::take(&mut config);
+        let context = Rc::new(self.context(reactor, config)?);
+        let exit = Rc::new(ExitSlot::default());
+        let run = run(&context, wanted, &exit)?;
+        // From here on the guest takes itself off the count.
+        admission.keep();
+        self.shared.counters.started.fetch_add(1, Ordering::Relaxed);
+        reactor.spawn(run)?;
+        Ok(GuestHandle { context, exit })
+    }
+
+    fn context(&self, reactor: &Handle, config: GuestConfig) -> Result<GuestContext> {
+        let mut table = Table::new(config.limits.handles);
+        let streams = [
+            config.stdin.open(reactor),
+            config.stdout.open(reactor, false),
+            config.stderr.open(reactor, true),
+        ];
+        for (number, stream) in streams.into_iter().enumerate() {
+            table.place(number, Entry::Resource(stream.map_err(Error::Stdio)?));
+        }
+        let counters = Counters::default();
+        counters.handles.set(table.open_count() as u64);
+        Ok(GuestContext {
+            handle: reactor.clone(),
+            counters,
+            table: RefCell::new(table),
+            control: Arc::default(),
+            capabilities: self.shared.capabilities.clone(),
+            bandwidth: config.limits.bandwidth_bytes_per_s.map(bandwidth::Bandwidth::new),
+            lookups: Arc::default(),
+            resolver: self.shared.resolver.clone(),
+            owner: BlockingOwner::new(),
+            arguments: config.arguments,
+            environment: config.environment,
+            telemetry: config.telemetry,
+            stretch: Cell::new(None),
+            limits: config.limits,
+            network: config.network,
+            host_counters: self.shared.counters.clone(),
+            descriptors_max: self.shared.descriptors_max,
+        })
+    }
+}
+
+/// What of a guest's configuration goes into its store.
+pub(crate) struct Wanted {
+    extras: Extras,
+    #[cfg(feature = "wasi")]
+    wasi: crate::wasi::WasiConfig,
+}
+
+impl Wanted {
+    fn take(config: &mut GuestConfig) -> Wanted {
+        Wanted {
+            extras: Extras {
+                extension: config.extension.take(),
+                #[cfg(feature = "wasi")]
+                wasi: None,
+                #[cfg(feature = "wasi")]
+                sockets: None,
+            },
+            #[cfg(feature = "wasi")]
+            wasi: std::mem::take(&mut config.wasi),
+        }
+    }
+
+    pub(crate) fn into_inner(self) -> Extras {
+        self.extras
+    }
+
+    /// Opens what WASI needs, if the guest imports it.
+    #[cfg(feature = "wasi")]
+    pub(crate) fn with_wasi(mut self, imports_wasi: bool, context: &Rc<GuestContext>) -> Result<Wanted> {
+        if imports_wasi {
+            if self.wasi.sockets && context.bandwidth.is_some() {
+                return Err(Error::BandwidthOfWasiSockets);
+            }
+            self.extras.wasi = Some(Box::new(crate::wasi::WasiState::new(context, &self.wasi)?));
+        }
+        Ok(self)
+    }
+}
+
+/// A place among the guests, given back unless it is kept.
+struct Admission<'a>(Option<&'a Shared>);
+
+impl Admission<'_> {
+    fn new(shared: &Shared) -> Result<Admission<'_>> {
+        let limit = shared.guests_max;
+        let admitted = shared.counters.guests.fetch_add(1, Ordering::AcqRel) < u64::from(limit);
+        let admission = Admission(Some(shared));
+        if admitted {
+            return Ok(admission);
+        }
+        shared.counters.not_admitted.fetch_add(1, Ordering::Relaxed);
+        Err(Error::TooManyGuests { limit })
+    }
+
+    fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Admission<'_> {
+    fn drop(&mut self) {
+        if let Some(shared) = self.0 {
+            shared.counters.guests.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
