@@ -159,7 +159,7 @@ fn realtime_ns() -> u64 {
 }
 
 fn time_now(guest: &GuestContext) -> TimeNow {
-    let monotonic_ns = guest.handle.now().as_nanos().max(0).cast_unsigned();
+    let monotonic_ns = guest.reactor.now().as_nanos().max(0).cast_unsigned();
     TimeNow { realtime_ns: realtime_ns(), monotonic_ns }
 }
 

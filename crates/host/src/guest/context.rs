@@ -25,7 +25,7 @@ pub(crate) type Telemetry = Box<dyn Fn(&[u8], &[u8])>;
 
 /// A guest as its resources and capabilities see it: its loop, its limits, its handles.
 pub struct GuestContext {
-    pub(crate) handle: Handle,
+    pub(crate) reactor: Handle,
     pub(crate) counters: Counters,
     pub(crate) table: RefCell<Table>,
     pub(crate) control: Arc<Control>,
@@ -52,7 +52,7 @@ pub struct GuestContext {
 impl GuestContext {
     /// The loop that the guest lives on.
     pub fn reactor(&self) -> &Handle {
-        &self.handle
+        &self.reactor
     }
 
     /// What the guest may use.
@@ -158,7 +158,7 @@ impl GuestContext {
     /// Waits for the loop's next turn, so that its neighbours come first.
     pub(crate) async fn make_way(&self) {
         self.counters.makes_way.set(true);
-        next_turn(&self.handle).await;
+        next_turn(&self.reactor).await;
     }
 
     /// It has used up its slice: its neighbours come first.
@@ -210,7 +210,7 @@ impl GuestContext {
     /// [`ErrorCode::Again`] if none; `signal` is then held back until some may.
     pub fn take_bandwidth(&self, signal: &Rc<Signal>, wanted: usize) -> Result<usize, ErrorCode> {
         let Some(bandwidth) = &self.bandwidth else { return Ok(wanted) };
-        bandwidth.available(&self.handle, signal, wanted).ok_or_else(|| {
+        bandwidth.available(&self.reactor, signal, wanted).ok_or_else(|| {
             self.refuse(Limit::Bandwidth);
             ErrorCode::Again
         })

@@ -33,11 +33,11 @@ enum Stop {
     CpuTotal,
 }
 
-pub(crate) type Life = Pin<Box<dyn Future<Output = wasmtime::Result<i32>>>>;
+pub(crate) type ProgramFuture = Pin<Box<dyn Future<Output = wasmtime::Result<i32>>>>;
 
 /// The task. It wraps the guest's own future to measure it, and to end it from outside in whatever state it is.
 pub(crate) struct Run {
-    life: Option<Life>,
+    program: Option<ProgramFuture>,
     context: Rc<GuestContext>,
     host: Arc<Shared>,
     exit: Rc<ExitSlot>,
@@ -51,27 +51,27 @@ impl Run {
         extras: Extras,
         exit: &Rc<ExitSlot>,
     ) -> Run {
-        let life = live(program.clone(), context.clone(), extras);
+        let run = execute(program.clone(), context.clone(), extras);
         #[cfg(feature = "wasi")]
         if program.imports_wasi() {
-            return Run::with_life(host, context, exit, Box::pin(crate::wasi::WithTokio::new(life)));
+            return Run::with_program(host, context, exit, Box::pin(crate::wasi::WithTokio::new(run)));
         }
-        Run::with_life(host, context, exit, Box::pin(life))
+        Run::with_program(host, context, exit, Box::pin(run))
     }
 
-    /// A guest whose life is lived elsewhere.
-    pub(crate) fn with_life(
+    /// A guest whose program is any future.
+    pub(crate) fn with_program(
         host: &Arc<Shared>,
         context: &Rc<GuestContext>,
         exit: &Rc<ExitSlot>,
-        life: Life,
+        program: ProgramFuture,
     ) -> Run {
-        Run { life: Some(life), context: context.clone(), host: host.clone(), exit: exit.clone() }
+        Run { program: Some(program), context: context.clone(), host: host.clone(), exit: exit.clone() }
     }
 
     /// Runs the guest until it waits, is preempted or ends.
     fn resume(&mut self, task: &mut Context<'_>) -> Poll<wasmtime::Result<i32>> {
-        let Some(life) = &mut self.life else { return Poll::Pending };
+        let Some(program) = &mut self.program else { return Poll::Pending };
         let _running = self.host.ticker.enter();
         let counters = &self.context.counters;
         if counters.phase.replace(GuestPhase::Running) == GuestPhase::Waiting {
@@ -80,7 +80,7 @@ impl Run {
         counters.makes_way.set(false);
         let stretch = Stretch::begin();
         self.context.stretch.set(Some(stretch));
-        let outcome = life.as_mut().poll(task);
+        let outcome = program.as_mut().poll(task);
         self.context.stretch.set(None);
         counters.cpu_time.set(counters.cpu_time.get() + stretch.cpu_time());
         if outcome.is_pending() && !counters.makes_way.get() {
@@ -95,7 +95,7 @@ impl Run {
     }
 
     fn finish(&mut self, exit: Exit) {
-        if self.life.take().is_none() {
+        if self.program.take().is_none() {
             return;
         }
         self.context.close_all();
@@ -181,7 +181,7 @@ pub(crate) fn store(engine: &Engine, context: Rc<GuestContext>, extras: Extras) 
 }
 
 /// Runs a program from its first instruction to its last.
-async fn live(program: Program, context: Rc<GuestContext>, extras: Extras) -> wasmtime::Result<i32> {
+async fn execute(program: Program, context: Rc<GuestContext>, extras: Extras) -> wasmtime::Result<i32> {
     let mut store = store(program.module().engine(), context, extras);
     let instance = program.instance_pre().instantiate_async(&mut store).await?;
     if program.has_initialize() {

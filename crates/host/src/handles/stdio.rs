@@ -45,20 +45,20 @@ pub enum Stdout {
 }
 
 impl Stdin {
-    pub(crate) fn open(self, handle: &Handle) -> io::Result<Rc<dyn Resource>> {
+    pub(crate) fn open(self, reactor: &Handle) -> io::Result<Rc<dyn Resource>> {
         Ok(match self {
             Stdin::Null => Null::open(handle_flags::READABLE),
             Stdin::Inherit => {
-                FdStream::open(handle, io::stdin().as_fd().try_clone_to_owned()?, handle_flags::READABLE)
+                FdStream::open(reactor, io::stdin().as_fd().try_clone_to_owned()?, handle_flags::READABLE)
             }
-            Stdin::Fd(fd) => FdStream::open(handle, fd, handle_flags::READABLE),
+            Stdin::Fd(fd) => FdStream::open(reactor, fd, handle_flags::READABLE),
             Stdin::Pipe(pipe) => pipe.into_resource(),
         })
     }
 }
 
 impl Stdout {
-    pub(crate) fn open(self, handle: &Handle, error: bool) -> io::Result<Rc<dyn Resource>> {
+    pub(crate) fn open(self, reactor: &Handle, error: bool) -> io::Result<Rc<dyn Resource>> {
         let inherited = || {
             if error {
                 io::stderr().as_fd().try_clone_to_owned()
@@ -68,8 +68,8 @@ impl Stdout {
         };
         Ok(match self {
             Stdout::Null => Null::open(handle_flags::WRITABLE),
-            Stdout::Inherit => FdStream::open(handle, inherited()?, handle_flags::WRITABLE),
-            Stdout::Fd(fd) => FdStream::open(handle, fd, handle_flags::WRITABLE),
+            Stdout::Inherit => FdStream::open(reactor, inherited()?, handle_flags::WRITABLE),
+            Stdout::Fd(fd) => FdStream::open(reactor, fd, handle_flags::WRITABLE),
             Stdout::Pipe(pipe) => pipe.into_resource(),
         })
     }
@@ -131,9 +131,9 @@ struct FdStream {
 }
 
 impl FdStream {
-    fn open(handle: &Handle, fd: OwnedFd, flags: u32) -> Rc<dyn Resource> {
+    fn open(reactor: &Handle, fd: OwnedFd, flags: u32) -> Rc<dyn Resource> {
         let signal = Signal::new();
-        let registration = Registration::new(handle, &signal);
+        let registration = Registration::new(reactor, &signal);
         Rc::new(FdStream { signal, registration, fd, flags: flags | handle_flags::ENDABLE })
     }
 

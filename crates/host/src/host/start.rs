@@ -49,7 +49,7 @@ impl Host {
         let counters = Counters::default();
         counters.handles.set(table.open_count() as u64);
         Ok(GuestContext {
-            handle: reactor.clone(),
+            reactor: reactor.clone(),
             counters,
             table: RefCell::new(table),
             control: Arc::default(),

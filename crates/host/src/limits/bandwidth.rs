@@ -37,14 +37,14 @@ impl Bandwidth {
     }
 
     /// How many of `wanted` bytes may pass now. If none, `signal` is not ready until some may.
-    pub(crate) fn available(&self, handle: &Handle, signal: &Rc<Signal>, wanted: usize) -> Option<usize> {
+    pub(crate) fn available(&self, reactor: &Handle, signal: &Rc<Signal>, wanted: usize) -> Option<usize> {
         let bucket = &self.0;
-        bucket.fill(handle.now());
+        bucket.fill(reactor.now());
         let level = bucket.level.get();
         if level > 0 && bucket.held.borrow().is_empty() {
             return Some(usize::try_from(level).unwrap_or(usize::MAX).min(wanted));
         }
-        bucket.hold(handle, signal);
+        bucket.hold(reactor, signal);
         None
     }
 
@@ -70,7 +70,7 @@ impl Bucket {
         self.level.set(self.level.get().saturating_add(gained).min(full));
     }
 
-    fn hold(self: &Rc<Bucket>, handle: &Handle, signal: &Rc<Signal>) {
+    fn hold(self: &Rc<Bucket>, reactor: &Handle, signal: &Rc<Signal>) {
         if signal.is_held() {
             return;
         }
@@ -84,13 +84,13 @@ impl Bucket {
         }
         let whole_byte = Duration::from_nanos(1_000_000_000u64.div_ceil(self.bytes_per_s));
         let bucket = Rc::downgrade(self);
-        let release = move |handle: &Handle| {
+        let release = move |reactor: &Handle| {
             if let Some(bucket) = bucket.upgrade() {
-                bucket.fill(handle.now());
+                bucket.fill(reactor.now());
                 bucket.release();
             }
         };
-        if handle.after(REFILL.max(whole_byte), release).is_err() {
+        if reactor.after(REFILL.max(whole_byte), release).is_err() {
             self.release();
         }
     }

@@ -18,7 +18,7 @@ const TRANSFER_BYTES_MAX: usize = 256 * 1024;
 
 /// A descriptor's registration. Drop it before the descriptor.
 pub(crate) struct Registration {
-    handle: Handle,
+    reactor: Handle,
     signal: Rc<Signal>,
     watcher: Cell<Option<Watcher>>,
     /// What the kernel has been asked for.
@@ -56,13 +56,13 @@ fn bits_of(reported: Reported) -> Readiness {
 }
 
 impl Registration {
-    pub(crate) fn new(handle: &Handle, signal: &Rc<Signal>) -> Registration {
+    pub(crate) fn new(reactor: &Handle, signal: &Rc<Signal>) -> Registration {
         Registration {
-            handle: handle.clone(),
+            reactor: reactor.clone(),
             signal: signal.clone(),
             watcher: Cell::new(None),
             armed: Rc::new(Cell::new(Interest::empty())),
-            edge: handle.backend() == Backend::Epoll,
+            edge: reactor.backend() == Backend::Epoll,
         }
     }
 
@@ -73,7 +73,7 @@ impl Registration {
             return Ok(());
         }
         let changed = match self.watcher.get() {
-            Some(watcher) => self.handle.modify(watcher, wanted),
+            Some(watcher) => self.reactor.modify(watcher, wanted),
             None => self.start(source, wanted).map(|watcher| self.watcher.set(Some(watcher))),
         };
         changed.map_err(|_| ErrorCode::Io)?;
@@ -94,7 +94,7 @@ impl Registration {
         let (signal, armed, edge) = (self.signal.clone(), self.armed.clone(), self.edge);
         let mode = if edge { Mode::Edge } else { Mode::Level };
         let fd = source.as_fd().as_raw_fd();
-        self.handle.watch_raw(fd, ()).mode(mode).start_with(interest, move |(), event| {
+        self.reactor.watch_raw(fd, ()).mode(mode).start_with(interest, move |(), event| {
             let bits = bits_of(event.readiness());
             signal.raise(bits);
             // Nobody watches any more, or levels would be reported again: be quiet until asked.
@@ -157,7 +157,7 @@ impl Registration {
 impl Drop for Registration {
     fn drop(&mut self) {
         if let Some(watcher) = self.watcher.get() {
-            self.handle.unwatch(watcher);
+            self.reactor.unwatch(watcher);
         }
     }
 }

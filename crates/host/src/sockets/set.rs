@@ -97,11 +97,11 @@ impl Sockets {
 
     /// Tries addresses in turn.
     async fn first_to_answer(&self, addresses: Vec<SocketAddr>) -> Result<OwnedFd, PluginError> {
-        let handle = &self.guest.handle;
+        let reactor = &self.guest.reactor;
         let mut failed = error::connect_failed(&"the name has no address");
         for address in addresses {
-            let attempt = connect::attempt(handle, address, tcp_flags::NODELAY);
-            match handle.timeout(CONNECT_TIMEOUT, attempt).await {
+            let attempt = connect::attempt(reactor, address, tcp_flags::NODELAY);
+            match reactor.timeout(CONNECT_TIMEOUT, attempt).await {
                 Ok(Ok(fd)) => return Ok(fd),
                 Ok(Err(errno)) => {
                     failed = error::connect_failed(&format_args!("{address}: {}", reason(errno)))
@@ -185,7 +185,8 @@ impl Sockets {
         count(&self.guest.counters.polls, 1);
         // A deadline beyond the clock's range never comes.
         let timeout = Duration::from_millis(timeout_ms.into());
-        let deadline = self.guest.handle.now().checked_add(timeout).filter(|_| timeout_ms != TIMEOUT_FOREVER);
+        let deadline =
+            self.guest.reactor.now().checked_add(timeout).filter(|_| timeout_ms != TIMEOUT_FOREVER);
         let ready = self.wait(&socket, direction, deadline).await == News::Here;
         if !ready {
             count(&self.guest.counters.empty_polls, 1);
@@ -223,7 +224,7 @@ impl Sockets {
             let _ = socket.watch(direction);
             return first;
         };
-        let deadline = self.guest.handle.now().checked_add(wait);
+        let deadline = self.guest.reactor.now().checked_add(wait);
         match self.wait(socket, direction, deadline).await {
             News::Here => attempt(),
             News::Elsewhere => first,
@@ -271,7 +272,7 @@ impl Sockets {
 
     async fn until_news(&self, deadline: Option<Instant>) {
         let guest = &self.guest;
-        let mut alarm = pin!(deadline.map(|deadline| guest.handle.sleep_until(deadline)));
+        let mut alarm = pin!(deadline.map(|deadline| guest.reactor.sleep_until(deadline)));
         poll_fn(|context| {
             if self.has_news() {
                 return Poll::Ready(());
@@ -339,8 +340,8 @@ mod tests {
         let mut sockets = None;
         let started = host.start(reactor, GuestConfig::new(), |context, _, exit| {
             sockets = Some(Sockets::new(context, wait));
-            let life = Box::pin(std::future::pending());
-            Ok(Run::with_life(&host.shared, context, exit, life))
+            let never = Box::pin(std::future::pending());
+            Ok(Run::with_program(&host.shared, context, exit, never))
         });
         started.unwrap();
         let sockets = sockets.unwrap();

@@ -36,7 +36,7 @@ impl Socket {
     /// Takes over a connection and watches it for data.
     pub(super) fn new(guest: &GuestContext, fd: OwnedFd) -> Result<Socket, ErrorCode> {
         let signal = Signal::new();
-        let registration = Registration::new(&guest.handle, &signal);
+        let registration = Registration::new(&guest.reactor, &signal);
         let socket = Socket {
             signal,
             registration,

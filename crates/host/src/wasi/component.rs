@@ -132,14 +132,14 @@ impl Host {
         self.start(reactor, config, |context, wanted, exit| {
             let mut extras = wanted.with_wasi(true, context)?.into_inner();
             extras.sockets = Some(Confined::new(Sockets::new(context, self.shared.socket_wait)));
-            let life = live(component.clone(), context.clone(), extras);
-            Ok(Run::with_life(&self.shared, context, exit, Box::pin(WithTokio::new(life))))
+            let run = execute(component.clone(), context.clone(), extras);
+            Ok(Run::with_program(&self.shared, context, exit, Box::pin(WithTokio::new(run))))
         })
     }
 }
 
 /// Runs a component from its first instruction to its last.
-async fn live(component: Component, context: Rc<GuestContext>, extras: Extras) -> wasmtime::Result<i32> {
+async fn execute(component: Component, context: Rc<GuestContext>, extras: Extras) -> wasmtime::Result<i32> {
     let engine = component.command.engine().clone();
     let mut store = store(&engine, context, extras);
     let command = component.command.instantiate_async(&mut store).await?;

@@ -85,7 +85,7 @@ pub(super) async fn establish(
 ) -> Result<OwnedFd, ErrorCode> {
     let mut outcome = Err(ErrorCode::NoEntry);
     for address in target.addresses(&guest).await? {
-        outcome = attempt(&guest.handle, address, flags).await.map_err(code_for);
+        outcome = attempt(&guest.reactor, address, flags).await.map_err(code_for);
         if outcome.is_ok() {
             break;
         }
@@ -104,7 +104,7 @@ async fn look_up(
         let _lookup = lookup;
         resolver(&name, port)
     };
-    let found = guest.handle.blocking_on(&LOOKUPS, guest.owner, call).map_err(|_| ErrorCode::Io)?.await;
+    let found = guest.reactor.blocking_on(&LOOKUPS, guest.owner, call).map_err(|_| ErrorCode::Io)?.await;
     match found {
         Ok(mut addresses) if !addresses.is_empty() => {
             addresses.truncate(ADDRESSES_MAX);
@@ -115,7 +115,11 @@ async fn look_up(
 }
 
 /// Connects to one address.
-pub(crate) async fn attempt(handle: &Handle, address: SocketAddr, flags: u32) -> rustix::io::Result<OwnedFd> {
+pub(crate) async fn attempt(
+    reactor: &Handle,
+    address: SocketAddr,
+    flags: u32,
+) -> rustix::io::Result<OwnedFd> {
     let socket = Rc::new(socket_for(address)?);
     set_stream_options(&socket, flags)?;
     let pending = loop {
@@ -127,7 +131,7 @@ pub(crate) async fn attempt(handle: &Handle, address: SocketAddr, flags: u32) ->
         }
     };
     if pending {
-        let watched = Async::new(handle, socket.clone()).map_err(|_| Errno::IO)?;
+        let watched = Async::new(reactor, socket.clone()).map_err(|_| Errno::IO)?;
         watched.writable().await.map_err(|_| Errno::IO)?;
         drop(watched);
         sockopt::socket_error(&*socket)??;

@@ -34,7 +34,7 @@ impl TcpListener {
     ) -> Result<TcpListener, ErrorCode> {
         let (fd, local_port) = bind(address, flags, backlog).map_err(code_for)?;
         let signal = Signal::new();
-        let registration = Registration::new(&guest.handle, &signal);
+        let registration = Registration::new(&guest.reactor, &signal);
         Ok(TcpListener { signal, registration, fd, local_port, flags })
     }
 

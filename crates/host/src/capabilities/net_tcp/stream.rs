@@ -34,8 +34,8 @@ struct Socket {
 }
 
 impl Socket {
-    fn new(handle: &Handle, signal: &Rc<Signal>, fd: OwnedFd) -> Socket {
-        Socket { registration: Registration::new(handle, signal), fd }
+    fn new(reactor: &Handle, signal: &Rc<Signal>, fd: OwnedFd) -> Socket {
+        Socket { registration: Registration::new(reactor, signal), fd }
     }
 }
 
@@ -50,7 +50,7 @@ impl TcpStream {
         let state = RefCell::new(State::Connecting(None));
         let stream = Rc::new(TcpStream { signal: Signal::new(), state });
         let (weak, theirs) = (Rc::downgrade(&stream), guest.clone());
-        let task = guest.handle.spawn(async move {
+        let task = guest.reactor.spawn(async move {
             let outcome = establish(theirs.clone(), target, flags).await;
             if let Some(stream) = Weak::upgrade(&weak) {
                 stream.connected(&theirs, outcome);
@@ -64,13 +64,13 @@ impl TcpStream {
     /// Takes over an accepted connection.
     pub(super) fn accepted(guest: &GuestContext, fd: OwnedFd) -> TcpStream {
         let signal = Signal::new();
-        let socket = Socket::new(&guest.handle, &signal, fd);
+        let socket = Socket::new(&guest.reactor, &signal, fd);
         TcpStream { signal, state: RefCell::new(State::Open(socket)) }
     }
 
     fn connected(&self, guest: &GuestContext, outcome: Result<OwnedFd, ErrorCode>) {
         let outcome = outcome.and_then(|fd| {
-            let socket = Socket::new(&guest.handle, &self.signal, fd);
+            let socket = Socket::new(&guest.reactor, &self.signal, fd);
             let interest = self.signal.interest();
             if !interest.is_empty() {
                 socket.registration.arm(&socket.fd, interest)?;

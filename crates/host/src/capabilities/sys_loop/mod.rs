@@ -178,7 +178,7 @@ impl Loop {
             guest.refuse(Limit::Timers);
             return Err("too many timers");
         }
-        match self.timers.borrow_mut().arm(arm, guest.handle.now()) {
+        match self.timers.borrow_mut().arm(arm, guest.reactor.now()) {
             Ok(()) => {
                 count(&guest.counters.timers, 1);
                 Ok(())
@@ -221,7 +221,7 @@ impl Loop {
 
     /// Writes the response to a poll: events of both kinds in turn, as long as there are any, and whether there are more.
     fn respond(&self, guest: &GuestContext, rid: u32, poll: Poll) {
-        let now = guest.handle.now();
+        let now = guest.reactor.now();
         let mut outbox = self.outbox.borrow_mut();
         let room = outbox.room(guest).unwrap_or(0);
         let events_room = room.saturating_sub(PollResponse::frame_bytes(0)) / Event::BYTES;

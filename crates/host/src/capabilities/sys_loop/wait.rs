@@ -19,7 +19,7 @@ const IMMEDIATE_POLLS_MAX: u32 = 8;
 /// Carries out a poll. When this is ready, its response can be read.
 pub(crate) async fn poll(target: Rc<Loop>, guest: &GuestContext, rid: u32, poll: Poll) {
     count(&guest.counters.polls, 1);
-    let now = guest.handle.now();
+    let now = guest.reactor.now();
     if poll.timeout_ms == 0 {
         count(&guest.counters.zero_timeout_polls, 1);
         target.turn(guest).await;
@@ -59,7 +59,7 @@ impl Loop {
             (Some(timer), Some(deadline)) => Some(timer.min(deadline)),
             (timer, deadline) => timer.or(deadline),
         };
-        let mut alarm = pin!(until.map(|until| guest.handle.sleep_until(until)));
+        let mut alarm = pin!(until.map(|until| guest.reactor.sleep_until(until)));
         poll_fn(|context| {
             if guest.control.is_interrupted() || self.watches.borrow_mut().has_ready() {
                 return task::Poll::Ready(());
@@ -79,7 +79,7 @@ impl Loop {
 
 /// Ready on the loop's next turn, after descriptors and timers. Merely waking a task would run it again in the same turn, before
 /// the kernel was asked for anything.
-pub(crate) async fn next_turn(handle: &Handle) {
+pub(crate) async fn next_turn(reactor: &Handle) {
     enum State {
         New,
         Deferred(Waker),
@@ -93,7 +93,7 @@ pub(crate) async fn next_turn(handle: &Handle) {
             State::New => {
                 state.set(State::Deferred(context.waker().clone()));
                 let theirs = state.clone();
-                let deferred = handle.defer(move |_| {
+                let deferred = reactor.defer(move |_| {
                     if let State::Deferred(waker) = theirs.replace(State::Done) {
                         waker.wake();
                     }
