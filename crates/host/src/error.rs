@@ -1,5 +1,6 @@
 //! What can go wrong for whoever embeds the host.
 
+use crate::capabilities::CapabilityId;
 use crate::limits::policy::BadRule;
 
 /// Why the host could not do something.
@@ -82,6 +83,22 @@ pub enum Error {
     TooManyGuests {
         /// The most there may be.
         limit: u32,
+    },
+    /// A guest is configured for a capability that the host does not have.
+    #[error(
+        "the guest is configured for {id}, which this host does not have: add it with `HostConfig::capability`"
+    )]
+    NoCapability {
+        /// Which one.
+        id: CapabilityId,
+    },
+    /// A capability does not accept what a guest is configured for.
+    #[error("the guest's configuration of {id} is refused: {reason}")]
+    CapabilityConfig {
+        /// Which one.
+        id: CapabilityId,
+        /// Why.
+        reason: String,
     },
     /// A rule of the network's allow-list cannot be understood.
     #[error(transparent)]

@@ -131,7 +131,7 @@ impl Handle {
     ///
     /// Why it failed.
     pub(crate) async fn established(&self) -> io::Result<()> {
-        let interest = Interest::new(self.raw, Readiness::WRITABLE | Readiness::ERROR);
+        let interest = InterestGuard::new(self.raw, Readiness::WRITABLE | Readiness::ERROR);
         let seen = std::future::poll_fn(|context| interest.poll_seen(context)).await.map_err(io_error)?;
         if !seen.contains(Readiness::ERROR) {
             return Ok(());
@@ -172,11 +172,11 @@ impl Drop for Handle {
 }
 
 /// A watch of its own, beside those for reading and writing.
-struct Interest(WatchKey);
+struct InterestGuard(WatchKey);
 
-impl Interest {
-    fn new(handle: RawHandle, events: Readiness) -> Interest {
-        Interest(with_driver(|driver| driver.add_interest(handle, events)))
+impl InterestGuard {
+    fn new(handle: RawHandle, events: Readiness) -> InterestGuard {
+        InterestGuard(with_driver(|driver| driver.add_interest(handle, events)))
     }
 
     fn poll_seen(&self, context: &mut Context<'_>) -> Poll<Result<Readiness, ErrorCode>> {
@@ -193,7 +193,7 @@ impl Interest {
     }
 }
 
-impl Drop for Interest {
+impl Drop for InterestGuard {
     fn drop(&mut self) {
         try_with_driver(|driver| driver.remove_interest(self.0, false));
     }

@@ -1,6 +1,7 @@
 //! `zi_ctl`: requests that are answered at once, in the guest's own buffer.
 
 use crate::abi::memory::GuestMemory;
+use crate::capabilities::CapabilityId;
 use crate::guest::context::GuestContext;
 use mainspring_zcl::abi::ErrorCode;
 use mainspring_zcl::ctl::{HANDLE_OP_SHUT_WR, HandleOp, OP_CAPS_LIST, OP_HANDLE_OP, trace};
@@ -81,9 +82,9 @@ fn carry_out(guest: &GuestContext, frame: &Frame<'_>) -> Result<Vec<u8>, Failure
 fn list(guest: &GuestContext) -> Vec<u8> {
     let mut payload = Vec::new();
     payload.extend_from_slice(&1u32.to_le_bytes());
-    payload.extend_from_slice(&(guest.capabilities.len() as u32).to_le_bytes());
-    for capability in guest.capabilities.iter() {
-        payload.extend_from_slice(&record(capability.kind(), capability.name(), capability.flags()));
+    payload.extend_from_slice(&(guest.host.capabilities.len() as u32).to_le_bytes());
+    for capability in &guest.host.capabilities {
+        payload.extend_from_slice(&record(capability.id(), capability.flags()));
         // No metadata.
         payload.extend_from_slice(&0u32.to_le_bytes());
     }
@@ -91,7 +92,8 @@ fn list(guest: &GuestContext) -> Vec<u8> {
 }
 
 /// A capability as listings show it.
-pub(crate) fn record(kind: &str, name: &str, flags: u32) -> Vec<u8> {
+pub(crate) fn record(id: CapabilityId, flags: u32) -> Vec<u8> {
+    let (kind, name) = (id.kind(), id.name());
     let mut bytes = Vec::with_capacity(12 + kind.len() + name.len());
     for text in [kind, name] {
         bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());

@@ -6,13 +6,13 @@
 use crate::abi::ctl::{self, Answer};
 use crate::abi::heap::Found;
 use crate::abi::memory::GuestMemory;
-use crate::capabilities::Params;
 use crate::capabilities::sys_loop::{self, Loop, Written};
+use crate::capabilities::{CAP_NAME_BYTES_MAX, Opening, Params};
 use crate::guest::confined::Confined;
 use crate::guest::context::GuestContext;
 use crate::guest::state::GuestState;
 use crate::guest::stats::count;
-use crate::handles::table::Entry;
+use crate::handles::table::HandleEntry;
 use crate::limits::Limit;
 use mainspring_zcl::abi::{ABI_VERSION, ErrorCode, IMPORT_MODULE, cap_flags};
 use mainspring_zcl::cap::CapOpen;
@@ -20,8 +20,6 @@ use mainspring_zcl::sys_loop::Poll;
 use std::rc::Rc;
 use wasmtime::{Caller, Extern, Linker, Memory};
 
-/// The longest kind or name of a capability.
-const CAP_NAME_BYTES_MAX: u32 = 256;
 /// The longest topic of a telemetry message.
 const TELEMETRY_TOPIC_BYTES_MAX: u32 = 256;
 /// The longest telemetry message.
@@ -50,7 +48,7 @@ pub(crate) fn add_to(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     })?;
     linker.func_wrap(module, "zi_telemetry", telemetry)?;
     linker.func_wrap(module, "zi_cap_count", |caller: Caller<'_, GuestState>| {
-        caller.data().context.capabilities.len() as i32
+        caller.data().context.host.capabilities.len() as i32
     })?;
     linker.func_wrap(module, "zi_cap_get_size", |caller: Caller<'_, GuestState>, index: i32| {
         raw(cap_record(&caller.data().context, index).map(|record| record.len()))
@@ -131,8 +129,8 @@ async fn write(mut caller: Caller<'_, GuestState>, handle: i32, source: i64, len
             return Ok(Rest::Nothing(0));
         }
         let outcome = match &entry {
-            Entry::Resource(resource) => resource.write(guest, bytes).map(Rest::Nothing),
-            Entry::Loop(target) => match target.write(guest, bytes) {
+            HandleEntry::Resource(resource) => resource.write(guest, bytes).map(Rest::Nothing),
+            HandleEntry::Loop(target) => match target.write(guest, bytes) {
                 Written::Done(outcome) => outcome.map(Rest::Nothing),
                 Written::Poll { taken, rid, poll } => {
                     Ok(Rest::Poll { target: target.clone(), taken, rid, poll })
@@ -219,8 +217,8 @@ fn telemetry(
 
 fn cap_record(guest: &GuestContext, index: i32) -> Result<Vec<u8>, ErrorCode> {
     let index = usize::try_from(index).map_err(|_| ErrorCode::NoEntry)?;
-    let capability = guest.capabilities.get(index).ok_or(ErrorCode::NoEntry)?;
-    Ok(ctl::record(capability.kind(), capability.name(), capability.flags()))
+    let capability = guest.host.capabilities.get(index).ok_or(ErrorCode::NoEntry)?;
+    Ok(ctl::record(capability.id(), capability.flags()))
 }
 
 fn cap_get(mut caller: Caller<'_, GuestState>, index: i32, target: i64, capacity: i32) -> i32 {
@@ -242,20 +240,21 @@ fn cap_open(mut caller: Caller<'_, GuestState>, request: i64) -> i32 {
         if open.mode != 0
             || kind.is_empty()
             || name.is_empty()
-            || open.kind_len > CAP_NAME_BYTES_MAX
-            || open.name_len > CAP_NAME_BYTES_MAX
+            || kind.len() > CAP_NAME_BYTES_MAX
+            || name.len() > CAP_NAME_BYTES_MAX
         {
             return Err(ErrorCode::Invalid);
         }
-        let is_it = |capability: &&std::sync::Arc<dyn crate::Capability>| {
-            capability.kind().as_bytes() == kind && capability.name().as_bytes() == name
-        };
-        let capability = guest.capabilities.iter().find(is_it).ok_or(ErrorCode::NoEntry)?;
+        let found = guest.host.capabilities.iter().find(|capability| {
+            let id = capability.id();
+            id.kind().as_bytes() == kind && id.name().as_bytes() == name
+        });
+        let capability = found.ok_or(ErrorCode::NoEntry)?;
         if capability.flags() & cap_flags::CAN_OPEN == 0 {
             return Err(ErrorCode::Denied);
         }
         let params = Params { offset: open.params_ptr, len: open.params_len };
-        let opened = capability.open(guest, memory, params)?;
+        let opened = capability.open(Opening { guest, memory, params })?;
         guest.insert(opened.0).map(|handle| handle as usize)
     });
     raw(outcome)

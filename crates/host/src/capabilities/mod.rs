@@ -1,63 +1,23 @@
-//! Capabilities: what guests can open by name. Each has a folder or file of its own and is in the list of the host; they see a
-//! guest only through its context.
+//! Capabilities: what guests can open by name. Each has a folder or a file of its own, with its
+//! configuration, its state and its messages; it is built like one of another crate, and sees a guest
+//! only through its context. The list below is all that the rest of the host knows of them.
 
+pub(crate) mod capability;
 pub(crate) mod net_tcp;
-pub(crate) mod process;
-pub(crate) mod sys_info;
+mod process;
+mod sys_info;
 pub(crate) mod sys_loop;
 
-use crate::abi::memory::GuestMemory;
-use crate::guest::context::GuestContext;
-use crate::handles::resource::Resource;
-use crate::handles::table::Entry;
-use mainspring_zcl::abi::ErrorCode;
-use std::rc::Rc;
+pub(crate) use capability::{AnyCapability, CAP_NAME_BYTES_MAX, CapabilityConfig, CapabilityData};
+pub use capability::{Capability, CapabilityId, Opened, Opening, Params, PerGuest};
 
-/// Where a guest's parameters are: already checked to lie within its memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Params {
-    /// Where they start.
-    pub offset: u64,
-    /// How long they are.
-    pub len: u32,
-}
-
-/// Something that guests can open by kind and name, such as `net` and `tcp`.
-pub trait Capability: Send + Sync + 'static {
-    /// The first half of its name.
-    fn kind(&self) -> &str;
-
-    /// The second half of its name.
-    fn name(&self) -> &str;
-
-    /// What listings say about it: bits of [`cap_flags`](mainspring_zcl::abi::cap_flags).
-    fn flags(&self) -> u32 {
-        mainspring_zcl::abi::cap_flags::CAN_OPEN
-    }
-
-    /// Opens it. Must not block.
-    ///
-    /// # Errors
-    /// The code that the guest is given.
-    fn open(
-        &self,
-        guest: &Rc<GuestContext>,
-        memory: &mut GuestMemory<'_>,
-        params: Params,
-    ) -> Result<Opened, ErrorCode>;
-}
-
-/// What a capability opened.
-pub struct Opened(pub(crate) Entry);
-
-impl Opened {
-    /// A new resource for the guest.
-    pub fn new(resource: Rc<dyn Resource>) -> Opened {
-        Opened(Entry::Resource(resource))
-    }
-}
-
-/// Refuses parameters where there are none to give.
-pub(crate) fn no_params(params: Params) -> Result<(), ErrorCode> {
-    if params.len == 0 { Ok(()) } else { Err(ErrorCode::Invalid) }
+/// The capabilities of every host. Adding one is a module above and a line here.
+pub(crate) fn built_in() -> Vec<Box<dyn AnyCapability>> {
+    vec![
+        Box::new(net_tcp::NetTcp),
+        Box::new(process::Arguments),
+        Box::new(process::Environment),
+        Box::new(sys_info::SysInfo),
+        Box::new(sys_loop::SysLoop),
+    ]
 }

@@ -1,17 +1,13 @@
 //! `sys/info@v1`: the machine, its load, the time, and randomness. A guest learns neither the machine's name nor its model.
 
-use crate::abi::frames::{Inbox, Input, Outbox};
-use crate::abi::memory::GuestMemory;
-use crate::capabilities::{Capability, Opened, Params, no_params};
+use crate::capabilities::{Capability, CapabilityId, Opened, Opening};
+use crate::framing::{Framed, Reply, Service};
 use crate::guest::context::GuestContext;
-use crate::handles::resource::Resource;
-use mainspring_zcl::Header;
-use mainspring_zcl::abi::{ErrorCode, cap_flags, handle_flags};
+use mainspring_zcl::abi::{ErrorCode, cap_flags};
 use mainspring_zcl::info::{OP_INFO, OP_RANDOM_SEED, OP_STATS, OP_TIME_NOW, RandomSeed, TRACE, TimeNow};
+use mainspring_zcl::{Frame, Header};
 use rustix::rand::GetRandomFlags;
 use rustix::time::ClockId;
-use std::cell::RefCell;
-use std::rc::Rc;
 
 /// Bits of an INFO answer: which fields are filled in.
 const INFO_HAS_OS: u32 = 1;
@@ -26,89 +22,40 @@ const VERSION: u32 = 1;
 pub(crate) struct SysInfo;
 
 impl Capability for SysInfo {
-    fn kind(&self) -> &str {
-        "sys"
-    }
+    const ID: CapabilityId = CapabilityId::new("sys", "info", 1);
+    const FLAGS: u32 = cap_flags::CAN_OPEN | cap_flags::PURE;
+    type Config = ();
+    type State = ();
 
-    fn name(&self) -> &str {
-        "info"
-    }
-
-    fn flags(&self) -> u32 {
-        cap_flags::CAN_OPEN | cap_flags::PURE
-    }
-
-    fn open(
-        &self,
-        _guest: &Rc<GuestContext>,
-        _memory: &mut GuestMemory<'_>,
-        params: Params,
-    ) -> Result<Opened, ErrorCode> {
-        no_params(params)?;
-        Ok(Opened::new(Rc::new(Info { inbox: RefCell::new(Inbox::new(check)), outbox: RefCell::default() })))
+    fn open(&self, opening: Opening<'_, '_>) -> Result<Opened, ErrorCode> {
+        opening.no_params()?;
+        Ok(Framed::open(opening.guest, |_| Info))
     }
 }
 
-struct Info {
-    inbox: RefCell<Inbox>,
-    outbox: RefCell<Outbox>,
-}
+/// Answers questions, at once.
+struct Info;
 
-fn check(header: &Header) -> Result<(), &'static str> {
-    match header {
-        Header { status: 1.., .. } => Err("status must be 0"),
-        Header { op: OP_INFO..=OP_RANDOM_SEED, payload_len: 0, .. } => Ok(()),
-        Header { op: OP_INFO..=OP_RANDOM_SEED, .. } => Err("payload must be empty"),
-        _ => Err("unknown op"),
+impl Service for Info {
+    const TRACE: &'static str = TRACE;
+    const REQUEST_BYTES_MAX: usize = 0;
+
+    fn check(header: &Header) -> Result<(), &'static str> {
+        match header {
+            Header { status: 1.., .. } => Err("status must be 0"),
+            Header { op: OP_INFO..=OP_RANDOM_SEED, payload_len: 0, .. } => Ok(()),
+            Header { op: OP_INFO..=OP_RANDOM_SEED, .. } => Err("payload must be empty"),
+            _ => Err("unknown op"),
+        }
     }
-}
 
-impl Info {
-    fn answer(&self, guest: &GuestContext, op: u16, rid: u32) {
-        let payload = match op {
+    fn call(&self, guest: &GuestContext, request: &Frame<'_>) -> Reply {
+        match request.op {
             OP_INFO => Ok(info()),
             OP_STATS => Ok(stats()),
             OP_TIME_NOW => Ok(time_now(guest).encode().to_vec()),
-            _ => random_seed().map(|seed| seed.encode().to_vec()),
-        };
-        let mut outbox = self.outbox.borrow_mut();
-        match payload {
-            Ok(payload) => outbox.push_ok(guest, op, rid, &payload),
-            Err(message) => outbox.push_error(guest, op, rid, TRACE, message),
+            _ => random_seed().map(|seed| seed.encode().to_vec()).map_err(Into::into),
         }
-    }
-}
-
-impl Resource for Info {
-    fn flags(&self) -> u32 {
-        handle_flags::READABLE | handle_flags::WRITABLE | handle_flags::ENDABLE
-    }
-
-    fn read(&self, guest: &GuestContext, buffer: &mut [u8]) -> Result<usize, ErrorCode> {
-        self.outbox.borrow_mut().read(guest, buffer)
-    }
-
-    fn write(&self, guest: &GuestContext, bytes: &[u8]) -> Result<usize, ErrorCode> {
-        let mut taken = 0;
-        while taken < bytes.len() {
-            if let Err(code) = self.outbox.borrow().room(guest) {
-                return if taken > 0 { Ok(taken) } else { Err(code) };
-            }
-            let (count, input) = self.inbox.borrow_mut().take(&bytes[taken..]);
-            taken += count;
-            match input {
-                Input::Incomplete => {}
-                Input::Malformed { op, rid, message } => {
-                    self.outbox.borrow_mut().push_error(guest, op, rid, TRACE, message);
-                }
-                Input::Request(request) => self.answer(guest, request.op, request.rid),
-            }
-        }
-        Ok(taken)
-    }
-
-    fn close(&self, guest: &GuestContext) {
-        self.outbox.borrow_mut().close(guest);
     }
 }
 

@@ -1,42 +1,38 @@
 //! A guest as the host's calls and capabilities see it.
 
-use crate::capabilities::Capability;
 use crate::capabilities::sys_loop::next_turn;
+use crate::capabilities::{Capability, CapabilityData, PerGuest};
 use crate::guest::control::Control;
-use crate::guest::stats::{Counters, HostCounters, count, uncount};
+use crate::guest::stats::{Counters, count, uncount};
 use crate::handles::resource::Resource;
-use crate::handles::table::{Entry, Table};
-use crate::host::Resolver;
+use crate::handles::table::{HandleEntry, Table};
+use crate::host::HostShared;
 use crate::limits::bandwidth::Bandwidth;
 use crate::limits::meter::Stretch;
 use crate::limits::policy::NetworkPolicy;
 use crate::limits::{Limit, Limits};
 use crate::readiness::signal::Signal;
-use mainspring_reactor::{BlockingOwner, Handle};
+use mainspring_reactor::Handle;
 use mainspring_zcl::abi::ErrorCode;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Called with a topic and a message of the guest's.
 pub(crate) type Telemetry = Box<dyn Fn(&[u8], &[u8])>;
 
-/// A guest as its resources and capabilities see it: its loop, its limits, its handles.
+/// A guest as its resources and capabilities see it: its reactor, its limits, its handles.
 pub struct GuestContext {
     pub(crate) reactor: Handle,
     pub(crate) counters: Counters,
     pub(crate) table: RefCell<Table>,
     pub(crate) control: Arc<Control>,
-    pub(crate) capabilities: Arc<[Arc<dyn Capability>]>,
+    /// What its host has for all guests.
+    pub(crate) host: Arc<HostShared>,
+    pub(crate) capability_data: RefCell<CapabilityData>,
     pub(crate) bandwidth: Option<Bandwidth>,
-    /// Names being looked up. The lookups themselves count, on other threads, so that a guest cannot queue more by closing handles.
-    pub(crate) lookups: Arc<AtomicUsize>,
-    /// How names are looked up.
-    pub(crate) resolver: Resolver,
-    /// On whose account its blocking calls are made.
-    pub(crate) owner: BlockingOwner,
     pub(crate) arguments: Vec<String>,
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) telemetry: Option<Telemetry>,
@@ -44,13 +40,10 @@ pub struct GuestContext {
     pub(crate) stretch: Cell<Option<Stretch>>,
     pub(crate) limits: Limits,
     pub(crate) network: NetworkPolicy,
-    pub(crate) host_counters: Arc<HostCounters>,
-    /// How many descriptors all guests of the host together may hold.
-    pub(crate) descriptors_max: u64,
 }
 
 impl GuestContext {
-    /// The loop that the guest lives on.
+    /// The reactor that the guest runs on.
     pub fn reactor(&self) -> &Handle {
         &self.reactor
     }
@@ -65,16 +58,39 @@ impl GuestContext {
         &self.network
     }
 
+    /// The guest's arguments.
+    pub fn arguments(&self) -> &[String] {
+        &self.arguments
+    }
+
+    /// The guest's environment.
+    pub fn environment(&self) -> &[(String, String)] {
+        &self.environment
+    }
+
+    /// What a capability has for this guest: its configuration, and what it keeps. Made, by
+    /// [`Capability::prepare`], when it is first asked for.
+    pub fn own<C: Capability>(&self, capability: &C) -> Rc<PerGuest<C>> {
+        if let Some(own) = self.capability_data.borrow().get() {
+            return own;
+        }
+        let config = self.capability_data.borrow_mut().take_config::<C>();
+        let state = capability.prepare(self, &config);
+        let own = Rc::new(PerGuest { config, state });
+        self.capability_data.borrow_mut().put(own.clone());
+        own
+    }
+
     /// Counts a refusal, for the guest and for the host.
     pub fn refuse(&self, limit: Limit) {
         count(&self.counters.refused[limit as usize], 1);
-        self.host_counters.refused.fetch_add(1, Ordering::Relaxed);
+        self.host.counters.refused.fetch_add(1, Ordering::Relaxed);
     }
 
     /// What counts refusals on behalf of code that cannot reach the guest.
     #[cfg(feature = "wasi")]
     pub(crate) fn shared_refusals(&self) -> crate::guest::stats::SharedRefusals {
-        crate::guest::stats::SharedRefusals::new(&self.counters, &self.host_counters)
+        crate::guest::stats::SharedRefusals::new(&self.counters, &self.host.counters)
     }
 
     /// Gives the guest another handle.
@@ -82,10 +98,10 @@ impl GuestContext {
     /// # Errors
     /// [`ErrorCode::OutOfMemory`] if it has as many as it may have.
     pub fn open(&self, resource: Rc<dyn Resource>) -> Result<u32, ErrorCode> {
-        self.insert(Entry::Resource(resource))
+        self.insert(HandleEntry::Resource(resource))
     }
 
-    pub(crate) fn insert(&self, entry: Entry) -> Result<u32, ErrorCode> {
+    pub(crate) fn insert(&self, entry: HandleEntry) -> Result<u32, ErrorCode> {
         let holds_descriptor = entry.resource().holds_descriptor();
         if holds_descriptor {
             self.check_descriptors()?;
@@ -93,7 +109,7 @@ impl GuestContext {
         let inserted = self.table.borrow_mut().insert(entry);
         self.count_handles();
         if holds_descriptor && inserted.is_some() {
-            self.host_counters.descriptors.fetch_add(1, Ordering::Relaxed);
+            self.host.counters.descriptors.fetch_add(1, Ordering::Relaxed);
         }
         inserted.ok_or_else(|| {
             self.refuse(Limit::Handles);
@@ -103,7 +119,7 @@ impl GuestContext {
 
     /// Whether guests may hold another descriptor; a refusal is counted.
     fn check_descriptors(&self) -> Result<(), ErrorCode> {
-        if self.host_counters.descriptors.load(Ordering::Relaxed) < self.descriptors_max {
+        if self.host.counters.descriptors.load(Ordering::Relaxed) < self.host.descriptors_max {
             return Ok(());
         }
         self.refuse(Limit::Handles);
@@ -119,7 +135,7 @@ impl GuestContext {
         Err(ErrorCode::OutOfMemory)
     }
 
-    pub(crate) fn entry(&self, number: i32) -> Result<Entry, ErrorCode> {
+    pub(crate) fn entry(&self, number: i32) -> Result<HandleEntry, ErrorCode> {
         self.table.borrow().get(number)
     }
 
@@ -131,9 +147,9 @@ impl GuestContext {
         Ok(())
     }
 
-    fn end(&self, entry: &Entry) {
+    fn end(&self, entry: &HandleEntry) {
         if entry.resource().holds_descriptor() {
-            self.host_counters.descriptors.fetch_sub(1, Ordering::Relaxed);
+            self.host.counters.descriptors.fetch_sub(1, Ordering::Relaxed);
         }
         entry.resource().close(self);
         if let Some(watchable) = entry.resource().watchable() {

@@ -8,6 +8,7 @@ pub(crate) mod run;
 pub(crate) mod state;
 pub(crate) mod stats;
 
+use crate::capabilities::{Capability, CapabilityConfig};
 use crate::guest::context::GuestContext;
 use crate::guest::control::GuestControl;
 use crate::guest::stats::GuestStats;
@@ -55,6 +56,7 @@ pub struct GuestConfig {
     pub wasi: crate::wasi::WasiConfig,
     pub(crate) telemetry: Option<crate::guest::context::Telemetry>,
     pub(crate) extension: Option<Box<dyn Any + Send>>,
+    pub(crate) capabilities: Vec<CapabilityConfig>,
 }
 
 impl GuestConfig {
@@ -66,6 +68,17 @@ impl GuestConfig {
     /// Calls `callback` with topic and message of each `zi_telemetry`. It runs inside the guest's call: keep it short.
     pub fn on_telemetry(&mut self, callback: impl Fn(&[u8], &[u8]) + 'static) -> &mut GuestConfig {
         self.telemetry = Some(Box::new(callback));
+        self
+    }
+
+    /// Gives the guest its configuration of a capability. A second one replaces the first.
+    ///
+    /// The host must have the capability, and the capability must accept the configuration: otherwise
+    /// the guest is not started.
+    pub fn configure<C: Capability>(&mut self, config: C::Config) -> &mut GuestConfig {
+        let config = CapabilityConfig::new::<C>(config);
+        self.capabilities.retain(|known| known.key != config.key);
+        self.capabilities.push(config);
         self
     }
 

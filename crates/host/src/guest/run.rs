@@ -5,7 +5,6 @@ use crate::guest::context::GuestContext;
 use crate::guest::state::{Extras, GuestState};
 use crate::guest::stats::{GuestPhase, HostCounters, count};
 use crate::guest::{Exit, ExitSlot, TrapReport};
-use crate::host::Shared;
 use crate::limits::Limit;
 use crate::limits::meter::Stretch;
 use crate::limits::ticker::ticks_in;
@@ -14,7 +13,6 @@ use mainspring_zcl::abi::{STDIN, STDOUT};
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use wasmtime::{Engine, Store, StoreContextMut, UpdateDeadline, WasmBacktrace};
@@ -39,13 +37,11 @@ pub(crate) type ProgramFuture = Pin<Box<dyn Future<Output = wasmtime::Result<i32
 pub(crate) struct Run {
     program: Option<ProgramFuture>,
     context: Rc<GuestContext>,
-    host: Arc<Shared>,
     exit: Rc<ExitSlot>,
 }
 
 impl Run {
     pub(crate) fn new(
-        host: &Arc<Shared>,
         program: &Program,
         context: &Rc<GuestContext>,
         extras: Extras,
@@ -54,25 +50,24 @@ impl Run {
         let run = execute(program.clone(), context.clone(), extras);
         #[cfg(feature = "wasi")]
         if program.imports_wasi() {
-            return Run::with_program(host, context, exit, Box::pin(crate::wasi::WithTokio::new(run)));
+            return Run::with_program(context, exit, Box::pin(crate::wasi::WithTokio::new(run)));
         }
-        Run::with_program(host, context, exit, Box::pin(run))
+        Run::with_program(context, exit, Box::pin(run))
     }
 
     /// A guest whose program is any future.
     pub(crate) fn with_program(
-        host: &Arc<Shared>,
         context: &Rc<GuestContext>,
         exit: &Rc<ExitSlot>,
         program: ProgramFuture,
     ) -> Run {
-        Run { program: Some(program), context: context.clone(), host: host.clone(), exit: exit.clone() }
+        Run { program: Some(program), context: context.clone(), exit: exit.clone() }
     }
 
     /// Runs the guest until it waits, is preempted or ends.
     fn resume(&mut self, task: &mut Context<'_>) -> Poll<wasmtime::Result<i32>> {
         let Some(program) = &mut self.program else { return Poll::Pending };
-        let _running = self.host.ticker.enter();
+        let _running = self.context.host.ticker.enter();
         let counters = &self.context.counters;
         if counters.phase.replace(GuestPhase::Running) == GuestPhase::Waiting {
             count(&counters.wakeups, 1);
@@ -101,8 +96,8 @@ impl Run {
         self.context.close_all();
         self.context.control.end();
         self.context.counters.phase.set(GuestPhase::Ended);
-        self.host.counters.guests.fetch_sub(1, Ordering::AcqRel);
-        counter_for(&self.host.counters, &exit).fetch_add(1, Ordering::Relaxed);
+        self.context.host.counters.guests.fetch_sub(1, Ordering::AcqRel);
+        counter_for(&self.context.host.counters, &exit).fetch_add(1, Ordering::Relaxed);
         self.exit.set(exit);
     }
 }
@@ -149,7 +144,7 @@ impl Run {
             }
             None => {}
         }
-        if let Some(code) = self.host.exit_code.and_then(|exit_code| exit_code(error)) {
+        if let Some(code) = self.context.host.exit_code.and_then(|exit_code| exit_code(error)) {
             return Exit::Returned(code);
         }
         let backtrace = error.downcast_ref::<WasmBacktrace>().map(ToString::to_string);

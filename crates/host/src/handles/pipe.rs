@@ -31,7 +31,7 @@ pub const PIPE_BYTES_DEFAULT: usize = 64 * 1024;
 /// assert_eq!(reader.try_read(&mut buffer), Some(0)); // the end
 /// ```
 pub fn pipe(capacity: usize) -> (PipeWriter, PipeReader) {
-    let shared = Rc::new(Shared {
+    let shared = Rc::new(PipeState {
         bytes: RefCell::default(),
         capacity: capacity.max(1),
         readable: Signal::new(),
@@ -44,7 +44,7 @@ pub fn pipe(capacity: usize) -> (PipeWriter, PipeReader) {
     (PipeWriter(shared.clone()), PipeReader(shared))
 }
 
-struct Shared {
+struct PipeState {
     bytes: RefCell<VecDeque<u8>>,
     capacity: usize,
     /// For a guest that reads.
@@ -65,7 +65,7 @@ fn wake(slot: &Cell<Option<Waker>>) {
     }
 }
 
-impl Shared {
+impl PipeState {
     /// Takes what fits; `None` if nothing does. 0 if the reader is gone.
     fn write(&self, source: &[u8]) -> Option<usize> {
         if self.reader_gone.get() || source.is_empty() {
@@ -130,10 +130,10 @@ impl Shared {
 const PIPE_BYTES_IDLE: usize = 4 * 1024;
 
 /// The end of a pipe that is written to. Dropping it ends the stream.
-pub struct PipeWriter(Rc<Shared>);
+pub struct PipeWriter(Rc<PipeState>);
 
 /// The end of a pipe that is read from. Dropping it makes writes fail.
-pub struct PipeReader(Rc<Shared>);
+pub struct PipeReader(Rc<PipeState>);
 
 impl PipeWriter {
     /// Writes what fits and says how much; `None` if the pipe is full; 0 if the reader is gone.

@@ -4,7 +4,7 @@ use crate::abi::errno::code_for;
 use crate::guest::context::GuestContext;
 use crate::handles::pipe::{PipeReader, PipeWriter};
 use crate::handles::resource::{Resource, Watchable};
-use crate::readiness::registration::Registration;
+use crate::readiness::descriptor::WatchedDescriptor;
 use crate::readiness::signal::Signal;
 use mainspring_reactor::Handle;
 use mainspring_zcl::abi::{ErrorCode, handle_flags};
@@ -123,18 +123,14 @@ const READ_BYTES_MAX: usize = 64 * 1024;
 /// It may be shared with other processes, so it is not switched to non-blocking: that would switch it for them as well. The
 /// kernel is asked before each operation instead, and writes are short enough not to block.
 struct FdStream {
-    signal: Rc<Signal>,
-    // Ends before the descriptor does.
-    registration: Registration,
-    fd: OwnedFd,
+    descriptor: WatchedDescriptor,
     flags: u32,
 }
 
 impl FdStream {
     fn open(reactor: &Handle, fd: OwnedFd, flags: u32) -> Rc<dyn Resource> {
-        let signal = Signal::new();
-        let registration = Registration::new(reactor, &signal);
-        Rc::new(FdStream { signal, registration, fd, flags: flags | handle_flags::ENDABLE })
+        let descriptor = WatchedDescriptor::new(reactor, &Signal::new(), fd);
+        Rc::new(FdStream { descriptor, flags: flags | handle_flags::ENDABLE })
     }
 
     /// Does `call` if the kernel says that it would not have to wait.
@@ -146,16 +142,16 @@ impl FdStream {
         let wanted = if direction == Readiness::READABLE { PollFlags::IN } else { PollFlags::OUT };
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         loop {
-            let mut fds = [PollFd::new(&self.fd, wanted)];
+            let mut fds = [PollFd::new(self.descriptor.fd(), wanted)];
             let outcome = match rustix::event::poll(&mut fds, Some(&at_once)) {
                 Ok(0) => Err(Errno::AGAIN),
-                Ok(_) => call(&self.fd),
+                Ok(_) => call(self.descriptor.fd()),
                 Err(errno) => Err(errno),
             };
             match outcome {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => {
-                    self.registration.would_block(&self.fd, direction);
+                    self.descriptor.would_block(direction);
                     return Err(ErrorCode::Again);
                 }
                 outcome => return outcome.map_err(code_for),
@@ -186,16 +182,6 @@ impl Resource for FdStream {
     }
 
     fn watchable(&self) -> Option<&dyn Watchable> {
-        Some(self)
-    }
-}
-
-impl Watchable for FdStream {
-    fn signal(&self) -> &Rc<Signal> {
-        &self.signal
-    }
-
-    fn arm(&self, _guest: &GuestContext, interest: Readiness) -> Result<(), ErrorCode> {
-        self.registration.arm(&self.fd, interest)
+        Some(&self.descriptor)
     }
 }

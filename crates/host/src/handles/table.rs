@@ -8,16 +8,16 @@ use std::rc::Rc;
 
 /// What a handle stands for. Only the loop can suspend its guest, so only the loop is told apart.
 #[derive(Clone)]
-pub(crate) enum Entry {
+pub(crate) enum HandleEntry {
     Loop(Rc<Loop>),
     Resource(Rc<dyn Resource>),
 }
 
-impl Entry {
+impl HandleEntry {
     pub(crate) fn resource(&self) -> &dyn Resource {
         match self {
-            Entry::Loop(entry) => &**entry,
-            Entry::Resource(entry) => &**entry,
+            HandleEntry::Loop(entry) => &**entry,
+            HandleEntry::Resource(entry) => &**entry,
         }
     }
 }
@@ -25,7 +25,7 @@ impl Entry {
 /// Open handles by number. Closed numbers are used again, the one that has been closed longest first, so a guest that uses a
 /// stale number is most likely told so.
 pub(crate) struct Table {
-    entries: Vec<Option<Entry>>,
+    entries: Vec<Option<HandleEntry>>,
     free: VecDeque<u32>,
     open: usize,
     handles_max: usize,
@@ -52,14 +52,14 @@ impl Table {
     }
 
     /// Puts something at one of the standard numbers.
-    pub(crate) fn place(&mut self, number: usize, entry: Entry) {
+    pub(crate) fn place(&mut self, number: usize, entry: HandleEntry) {
         if self.entries[number].replace(entry).is_none() {
             self.open += 1;
         }
     }
 
     /// Opens a handle; `None` if the limit is reached.
-    pub(crate) fn insert(&mut self, entry: Entry) -> Option<u32> {
+    pub(crate) fn insert(&mut self, entry: HandleEntry) -> Option<u32> {
         if !self.has_room() {
             return None;
         }
@@ -76,7 +76,7 @@ impl Table {
     ///
     /// # Errors
     /// [`ErrorCode::NoSys`] if it is not open.
-    pub(crate) fn get(&self, number: i32) -> Result<Entry, ErrorCode> {
+    pub(crate) fn get(&self, number: i32) -> Result<HandleEntry, ErrorCode> {
         let slot = usize::try_from(number).ok().and_then(|number| self.entries.get(number));
         slot.and_then(Clone::clone).ok_or(ErrorCode::NoSys)
     }
@@ -85,7 +85,7 @@ impl Table {
     ///
     /// # Errors
     /// [`ErrorCode::Closed`] if it was closed before; [`ErrorCode::NoSys`] if it was never open.
-    pub(crate) fn remove(&mut self, number: i32) -> Result<Entry, ErrorCode> {
+    pub(crate) fn remove(&mut self, number: i32) -> Result<HandleEntry, ErrorCode> {
         let index = usize::try_from(number).map_err(|_| ErrorCode::NoSys)?;
         let slot = self.entries.get_mut(index).ok_or(ErrorCode::NoSys)?;
         let entry = slot.take().ok_or(ErrorCode::Closed)?;
@@ -97,7 +97,7 @@ impl Table {
     }
 
     /// Closes everything.
-    pub(crate) fn clear(&mut self) -> Vec<Option<Entry>> {
+    pub(crate) fn clear(&mut self) -> Vec<Option<HandleEntry>> {
         self.open = 0;
         self.free.clear();
         std::mem::take(&mut self.entries)

@@ -1,10 +1,9 @@
 //! How a host is made.
 
 use super::engine::{check_map_count, engine_config};
-use super::{Host, Shared};
+use super::{Host, HostShared};
 use crate::abi::imports;
-use crate::capabilities::Capability;
-use crate::capabilities::{net_tcp, process, sys_info, sys_loop};
+use crate::capabilities::{self, AnyCapability, Capability, CapabilityId};
 use crate::guest::state::GuestState;
 use crate::limits::ticker::Ticker;
 use crate::{Error, Result};
@@ -49,7 +48,7 @@ pub struct HostConfig {
     /// [`SocketWait::from_environment`](crate::SocketWait::from_environment) says.
     #[cfg(feature = "wasi")]
     pub socket_wait: crate::SocketWait,
-    capabilities: Vec<Arc<dyn Capability>>,
+    capabilities: Vec<Box<dyn AnyCapability>>,
     links: Vec<Link>,
     #[cfg(feature = "wasi")]
     component_links: Vec<ComponentLink>,
@@ -77,13 +76,7 @@ impl Default for HostConfig {
             pooling: true,
             #[cfg(feature = "wasi")]
             socket_wait: crate::SocketWait::from_environment(),
-            capabilities: vec![
-                Arc::new(net_tcp::NetTcp),
-                Arc::new(process::Arguments),
-                Arc::new(process::Environment),
-                Arc::new(sys_info::SysInfo),
-                Arc::new(sys_loop::SysLoop),
-            ],
+            capabilities: capabilities::built_in(),
             links: Vec::new(),
             #[cfg(feature = "wasi")]
             component_links: Vec::new(),
@@ -103,10 +96,10 @@ impl HostConfig {
     }
 
     /// Adds a capability. One of the same kind and name is replaced.
-    pub fn capability(&mut self, capability: impl Capability) -> &mut HostConfig {
-        self.capabilities
-            .retain(|known| (known.kind(), known.name()) != (capability.kind(), capability.name()));
-        self.capabilities.push(Arc::new(capability));
+    pub fn capability<C: Capability>(&mut self, capability: C) -> &mut HostConfig {
+        let place = |id: CapabilityId| (id.kind(), id.name());
+        self.capabilities.retain(|known| place(known.id()) != place(C::ID));
+        self.capabilities.push(Box::new(capability));
         self
     }
 
@@ -161,17 +154,20 @@ impl HostConfig {
         imports::add_to(&mut linker).map_err(Error::Link)?;
         #[cfg(feature = "wasi")]
         crate::wasi::add_to_linker(&mut linker).map_err(Error::Link)?;
+        for capability in &self.capabilities {
+            capability.link(&mut linker).map_err(Error::Link)?;
+        }
         for link in self.links {
             link(&mut linker).map_err(Error::Link)?;
         }
-        self.capabilities.sort_by(|a, b| (a.kind(), a.name()).cmp(&(b.kind(), b.name())));
+        self.capabilities.sort_by_key(|capability| (capability.id().kind(), capability.id().name()));
         Ok(Host {
             linker: Arc::new(linker),
-            shared: Arc::new(Shared {
+            shared: Arc::new(HostShared {
                 engine,
                 ticker,
                 counters: Arc::default(),
-                capabilities: self.capabilities.into(),
+                capabilities: self.capabilities,
                 exit_code: self.exit_code,
                 #[cfg(feature = "wasi")]
                 socket_wait: self.socket_wait,

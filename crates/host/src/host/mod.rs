@@ -5,7 +5,7 @@ mod config;
 mod engine;
 mod start;
 
-use crate::capabilities::Capability;
+use crate::capabilities::AnyCapability;
 use crate::compile::CompileLimits;
 use crate::guest::run::Run;
 use crate::guest::state::GuestState;
@@ -18,7 +18,7 @@ use crate::{Error, Result};
 use config::ComponentLink;
 use config::ExitCode;
 pub use config::HostConfig;
-pub(crate) use config::Resolver;
+use config::Resolver;
 pub(crate) use engine::guarded;
 use mainspring_reactor::Handle;
 use std::fmt;
@@ -28,11 +28,11 @@ use std::sync::OnceLock;
 use wasmtime::{Engine, Linker, Module};
 
 /// What a host and its guests share.
-pub(crate) struct Shared {
+pub(crate) struct HostShared {
     pub(crate) engine: Engine,
     pub(crate) ticker: Ticker,
     pub(crate) counters: Arc<HostCounters>,
-    pub(crate) capabilities: Arc<[Arc<dyn Capability>]>,
+    pub(crate) capabilities: Vec<Box<dyn AnyCapability>>,
     pub(crate) exit_code: Option<ExitCode>,
     #[cfg(feature = "wasi")]
     pub(crate) socket_wait: crate::SocketWait,
@@ -44,7 +44,7 @@ pub(crate) struct Shared {
     pub(crate) resolver: Resolver,
     guests_max: u32,
     memory_bytes_max: usize,
-    descriptors_max: u64,
+    pub(crate) descriptors_max: u64,
 }
 
 /// Compiles guests and starts them on loops. Cheap to clone, and may be shared between threads that each have a loop.
@@ -66,7 +66,7 @@ pub(crate) struct Shared {
 #[derive(Clone)]
 pub struct Host {
     linker: Arc<Linker<GuestState>>,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<HostShared>,
 }
 
 impl Host {
@@ -140,7 +140,7 @@ impl Host {
         self.start(reactor, config, |context, extras, exit| {
             #[cfg(feature = "wasi")]
             let extras = extras.with_wasi(program.imports_wasi(), context)?;
-            Ok(Run::new(&self.shared, program, context, extras.into_inner(), exit))
+            Ok(Run::new(program, context, extras.into_inner(), exit))
         })
     }
 

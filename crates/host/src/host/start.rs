@@ -1,15 +1,16 @@
 //! Starting a guest: a place among the others, what every guest has, and its task on the reactor.
 
-use super::{Host, Shared};
+use super::{Host, HostShared};
+use crate::capabilities::{CapabilityConfig, CapabilityData};
 use crate::guest::context::GuestContext;
 use crate::guest::run::Run;
 use crate::guest::state::Extras;
 use crate::guest::stats::Counters;
 use crate::guest::{ExitSlot, GuestConfig, GuestHandle};
-use crate::handles::table::{Entry, Table};
-use crate::limits::bandwidth;
+use crate::handles::table::{HandleEntry, Table};
+use crate::limits::{Limits, bandwidth};
 use crate::{Error, Result};
-use mainspring_reactor::{BlockingOwner, Handle};
+use mainspring_reactor::Handle;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -25,6 +26,9 @@ impl Host {
     ) -> Result<GuestHandle> {
         let admission = Admission::new(&self.shared)?;
         config.limits.memory_bytes = config.limits.memory_bytes.min(self.shared.memory_bytes_max);
+        for capability in &config.capabilities {
+            self.check_capability(capability, &config.limits)?;
+        }
         let wanted = Wanted::take(&mut config);
         let context = Rc::new(self.context(reactor, config)?);
         let exit = Rc::new(ExitSlot::default());
@@ -36,6 +40,16 @@ impl Host {
         Ok(GuestHandle { context, exit })
     }
 
+    /// Whether the host has a capability that a guest is configured for, and that accepts it.
+    fn check_capability(&self, config: &CapabilityConfig, limits: &Limits) -> Result<()> {
+        let id = config.id;
+        let mut capabilities = self.shared.capabilities.iter();
+        let capability = capabilities.find(|capability| capability.key() == config.key);
+        let capability = capability.ok_or(Error::NoCapability { id })?;
+        let configured = capability.configure(&*config.config, limits);
+        configured.map_err(|reason| Error::CapabilityConfig { id, reason })
+    }
+
     fn context(&self, reactor: &Handle, config: GuestConfig) -> Result<GuestContext> {
         let mut table = Table::new(config.limits.handles);
         let streams = [
@@ -44,7 +58,7 @@ impl Host {
             config.stderr.open(reactor, true),
         ];
         for (number, stream) in streams.into_iter().enumerate() {
-            table.place(number, Entry::Resource(stream.map_err(Error::Stdio)?));
+            table.place(number, HandleEntry::Resource(stream.map_err(Error::Stdio)?));
         }
         let counters = Counters::default();
         counters.handles.set(table.open_count() as u64);
@@ -53,19 +67,15 @@ impl Host {
             counters,
             table: RefCell::new(table),
             control: Arc::default(),
-            capabilities: self.shared.capabilities.clone(),
+            host: self.shared.clone(),
+            capability_data: RefCell::new(CapabilityData::new(config.capabilities)),
             bandwidth: config.limits.bandwidth_bytes_per_s.map(bandwidth::Bandwidth::new),
-            lookups: Arc::default(),
-            resolver: self.shared.resolver.clone(),
-            owner: BlockingOwner::new(),
             arguments: config.arguments,
             environment: config.environment,
             telemetry: config.telemetry,
             stretch: Cell::new(None),
             limits: config.limits,
             network: config.network,
-            host_counters: self.shared.counters.clone(),
-            descriptors_max: self.shared.descriptors_max,
         })
     }
 }
@@ -110,10 +120,10 @@ impl Wanted {
 }
 
 /// A place among the guests, given back unless it is kept.
-struct Admission<'a>(Option<&'a Shared>);
+struct Admission<'a>(Option<&'a HostShared>);
 
 impl Admission<'_> {
-    fn new(shared: &Shared) -> Result<Admission<'_>> {
+    fn new(shared: &HostShared) -> Result<Admission<'_>> {
         let limit = shared.guests_max;
         let admitted = shared.counters.guests.fetch_add(1, Ordering::AcqRel) < u64::from(limit);
         let admission = Admission(Some(shared));

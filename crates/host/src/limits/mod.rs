@@ -89,11 +89,13 @@ pub enum Limit {
     Allocations,
     /// The network's allow-list.
     Network,
+    /// A limit of a capability's own.
+    Capability,
 }
 
 impl Limit {
     /// Every limit there is.
-    pub const ALL: [Limit; 10] = [
+    pub const ALL: [Limit; 11] = [
         Limit::Memory,
         Limit::CpuTotal,
         Limit::Handles,
@@ -104,6 +106,7 @@ impl Limit {
         Limit::Lookups,
         Limit::Allocations,
         Limit::Network,
+        Limit::Capability,
     ];
 
     /// Its name, for logs and metrics.
@@ -119,6 +122,7 @@ impl Limit {
             Limit::Lookups => "lookups",
             Limit::Allocations => "allocations",
             Limit::Network => "network",
+            Limit::Capability => "capability",
         }
     }
 }

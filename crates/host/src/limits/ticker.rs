@@ -17,17 +17,17 @@ pub(crate) fn ticks_in(time: Duration) -> u64 {
     u64::try_from(time.as_nanos().div_ceil(TICK.as_nanos())).unwrap_or(u64::MAX).clamp(1, 1 << 32)
 }
 
-/// One guest running, in [`Shared::state`].
+/// One guest running, in [`TickerState::state`].
 const RUNNING_ONE: u64 = 1;
-/// One resumption, in [`Shared::state`].
+/// One resumption, in [`TickerState::state`].
 const ENTERED_ONE: u64 = 1 << 32;
 
 pub(crate) struct Ticker {
-    shared: Arc<Shared>,
+    shared: Arc<TickerState>,
     thread: Thread,
 }
 
-struct Shared {
+struct TickerState {
     /// Low half: how many guests run now. High half: how many were ever resumed, wrapping.
     state: AtomicU64,
     parked: AtomicBool,
@@ -38,7 +38,7 @@ struct Shared {
 
 impl Ticker {
     pub(crate) fn start(engine: &Engine) -> std::io::Result<Ticker> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(TickerState {
             state: AtomicU64::new(0),
             parked: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
@@ -81,7 +81,7 @@ impl Drop for Ticker {
 }
 
 /// A guest that runs.
-pub(crate) struct Running<'a>(&'a Shared);
+pub(crate) struct Running<'a>(&'a TickerState);
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
@@ -89,7 +89,7 @@ impl Drop for Running<'_> {
     }
 }
 
-impl Shared {
+impl TickerState {
     fn tick(&self, engine: &EngineWeak) {
         let mut seen = self.state.load(Ordering::SeqCst);
         while !self.stopped.load(Ordering::SeqCst) {

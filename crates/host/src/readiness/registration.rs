@@ -3,18 +3,13 @@
 //! One registration serves all watches of a handle. It is edge-triggered where the backend has edges. Elsewhere (`poll(2)`) it
 //! asks only for what is not known to be ready, which comes to the same: nothing is reported twice.
 
-use crate::guest::context::GuestContext;
 use crate::readiness::signal::Signal;
 use mainspring_reactor::{Backend, Handle, Interest, Mode, Readiness as Reported, Watcher};
 use mainspring_zcl::abi::ErrorCode;
 use mainspring_zcl::sys_loop::Readiness;
-use rustix::io::{Errno, retry_on_intr};
 use std::cell::Cell;
 use std::os::fd::{AsFd, AsRawFd};
 use std::rc::Rc;
-
-/// Most bytes that one call moves: more in one call is hardly faster, and nobody else runs meanwhile.
-const TRANSFER_BYTES_MAX: usize = 256 * 1024;
 
 /// A descriptor's registration. Drop it before the descriptor.
 pub(crate) struct Registration {
@@ -117,31 +112,6 @@ impl Registration {
                 armed.set(keep);
             }
         })
-    }
-
-    /// Moves bytes by `call`, which is told how many it may, as far as the guest's bandwidth goes; and keeps true what is known of the
-    /// source's readiness.
-    pub(crate) fn transfer<F: AsFd>(
-        &self,
-        guest: &GuestContext,
-        source: &F,
-        direction: Readiness,
-        wanted: usize,
-        mut call: impl FnMut(&F, usize) -> Result<usize, Errno>,
-    ) -> Result<usize, Errno> {
-        let wanted = wanted.min(TRANSFER_BYTES_MAX);
-        let Ok(allowed) = guest.take_bandwidth(&self.signal, wanted) else { return Err(Errno::AGAIN) };
-        let outcome = retry_on_intr(|| call(source, allowed));
-        if let Ok(count) = outcome {
-            guest.spend_bandwidth(count);
-        }
-        // Less than asked for means that there is no more, unless the end or an error is next.
-        let ending = self.signal.readiness().intersects(Readiness::HANGUP | Readiness::ERROR);
-        let is_last = matches!(outcome, Ok(count @ 1..) if count < allowed) && !ending;
-        if is_last || outcome == Err(Errno::AGAIN) {
-            self.would_block(source, direction);
-        }
-        outcome
     }
 
     /// An operation would have had to wait: forget the bits, and have them reported when they come back.

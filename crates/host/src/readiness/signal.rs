@@ -5,6 +5,7 @@
 
 use crate::capabilities::sys_loop::Loop;
 use mainspring_zcl::sys_loop::Readiness;
+use slab::Slab;
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 use std::task::Waker;
@@ -17,12 +18,23 @@ const HELD_BITS: Readiness = Readiness::READABLE.union(Readiness::WRITABLE);
 pub struct Signal {
     ready: Cell<Readiness>,
     held: Cell<bool>,
-    /// The union of what all watches ask for.
+    /// The union of what all watches ask for, and of what is demanded.
     interest: Cell<Readiness>,
-    watches: RefCell<Vec<Subscription>>,
+    /// What somebody who is no watch asks for.
+    demanded: Cell<Readiness>,
+    /// How many watches ask for each bit, so that one that ends costs the same however many there are.
+    watchers: Cell<[u32; BITS.len()]>,
+    watches: RefCell<Slab<Subscription>>,
     /// Futures that wait for whatever comes next, each until it has been woken once.
     waiting: RefCell<Vec<Waker>>,
 }
+
+/// Each bit that can be asked for.
+const BITS: [Readiness; 4] = [Readiness::READABLE, Readiness::WRITABLE, Readiness::HANGUP, Readiness::ERROR];
+
+/// How a signal knows one of its watches.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct SubscriptionKey(usize);
 
 struct Subscription {
     target: Weak<Loop>,
@@ -97,40 +109,58 @@ impl Signal {
 
     fn mark(&self, bits: Readiness) {
         self.wake_waiting();
-        for watch in self.watches.borrow().iter().filter(|watch| watch.events.intersects(bits)) {
+        for (_, watch) in self.watches.borrow().iter().filter(|(_, watch)| watch.events.intersects(bits)) {
             if let Some(target) = watch.target.upgrade() {
                 target.mark(watch.key);
             }
         }
     }
 
-    pub(crate) fn subscribe(&self, target: &Rc<Loop>, key: usize, events: Readiness) {
-        self.watches.borrow_mut().push(Subscription { target: Rc::downgrade(target), key, events });
-        self.interest.set(self.interest.get().union(events));
+    pub(crate) fn subscribe(&self, target: &Rc<Loop>, key: usize, events: Readiness) -> SubscriptionKey {
+        let subscription = Subscription { target: Rc::downgrade(target), key, events };
+        let slot = self.watches.borrow_mut().insert(subscription);
+        self.count(events, |count| count + 1);
+        SubscriptionKey(slot)
+    }
+
+    /// Counts a watch in or out, and brings the interest up to date.
+    fn count(&self, events: Readiness, change: impl Fn(u32) -> u32) {
+        let mut watchers = self.watchers.get();
+        let mut interest = self.demanded.get();
+        for (bit, count) in BITS.into_iter().zip(&mut watchers) {
+            if events.contains(bit) {
+                *count = change(*count);
+            }
+            if *count > 0 {
+                interest |= bit;
+            }
+        }
+        self.watchers.set(watchers);
+        self.interest.set(interest);
     }
 
     /// Somebody who is no watch wants to hear of `bits`, for as long as the handle is open.
     #[cfg(feature = "wasi")]
     pub(crate) fn demand(&self, bits: Readiness) {
+        self.demanded.set(self.demanded.get().union(bits));
         self.interest.set(self.interest.get().union(bits));
     }
 
-    pub(crate) fn unsubscribe(&self, target: &Loop, key: usize) {
-        let mut watches = self.watches.borrow_mut();
-        if let Some(index) =
-            watches.iter().position(|watch| watch.key == key && std::ptr::eq(watch.target.as_ptr(), target))
-        {
-            watches.swap_remove(index);
+    /// Ends a watch; one that ended with its handle is gone already.
+    pub(crate) fn unsubscribe(&self, key: SubscriptionKey) {
+        let ended = self.watches.borrow_mut().try_remove(key.0);
+        if let Some(watch) = ended {
+            self.count(watch.events, |count| count.saturating_sub(1));
         }
-        let interest = watches.iter().fold(Readiness::NONE, |union, watch| union.union(watch.events));
-        self.interest.set(interest);
     }
 
     /// The handle was closed: its watches end. Says how many there were.
     pub(crate) fn close(&self) -> usize {
         let watches = std::mem::take(&mut *self.watches.borrow_mut());
+        self.watchers.set([0; BITS.len()]);
+        self.demanded.set(Readiness::NONE);
         self.interest.set(Readiness::NONE);
-        for watch in &watches {
+        for (_, watch) in &watches {
             if let Some(target) = watch.target.upgrade() {
                 target.end_watch(watch.key);
             }

@@ -7,7 +7,7 @@ use super::socket::Socket;
 use crate::capabilities::net_tcp::connect::{self, Target};
 use crate::guest::context::GuestContext;
 use crate::guest::stats::count;
-use crate::handles::table::Entry;
+use crate::handles::table::HandleEntry;
 use crate::limits::meter::thread_cpu_time;
 use mainspring_reactor::Instant;
 use mainspring_zcl::abi::ErrorCode;
@@ -34,7 +34,7 @@ const TIMEOUT_FOREVER: u32 = u32::MAX;
 /// The sockets of one guest.
 pub(crate) struct Sockets {
     guest: Rc<GuestContext>,
-    open: RefCell<BTreeMap<u64, Opened>>,
+    open: RefCell<BTreeMap<u64, OpenSocket>>,
     /// Numbers are never used again: a guest that uses a closed one is told so.
     last: Cell<u64>,
     pace: Pace,
@@ -42,7 +42,7 @@ pub(crate) struct Sockets {
     told_of_failure: Cell<bool>,
 }
 
-struct Opened {
+struct OpenSocket {
     socket: Rc<Socket>,
     /// Its place among the guest's handles.
     number: i32,
@@ -116,10 +116,10 @@ impl Sockets {
     }
 
     fn insert(&self, socket: Rc<Socket>) -> Result<u64, ErrorCode> {
-        let number = self.guest.insert(Entry::Resource(socket.clone()))?;
+        let number = self.guest.insert(HandleEntry::Resource(socket.clone()))?;
         let handle = self.last.get() + 1;
         self.last.set(handle);
-        self.open.borrow_mut().insert(handle, Opened { socket, number: number as i32 });
+        self.open.borrow_mut().insert(handle, OpenSocket { socket, number: number as i32 });
         Ok(handle)
     }
 
@@ -341,7 +341,7 @@ mod tests {
         let started = host.start(reactor, GuestConfig::new(), |context, _, exit| {
             sockets = Some(Sockets::new(context, wait));
             let never = Box::pin(std::future::pending());
-            Ok(Run::with_program(&host.shared, context, exit, never))
+            Ok(Run::with_program(context, exit, never))
         });
         started.unwrap();
         let sockets = sockets.unwrap();

@@ -3,13 +3,13 @@
 use super::pace::Streak;
 use crate::guest::context::GuestContext;
 use crate::handles::resource::Resource;
-use crate::readiness::registration::Registration;
+use crate::readiness::descriptor::WatchedDescriptor;
 use crate::readiness::signal::Signal;
 use mainspring_zcl::abi::{ErrorCode, handle_flags};
 use mainspring_zcl::sys_loop::Readiness;
 use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::RecvFlags;
 use std::cell::Cell;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -18,9 +18,7 @@ use std::task::Waker;
 /// A connection.
 pub(super) struct Socket {
     signal: Rc<Signal>,
-    // Ends before the descriptor does.
-    registration: Registration,
-    fd: OwnedFd,
+    descriptor: WatchedDescriptor,
     /// The directions in which the guest was told that it would block, or waits itself.
     blocked: Cell<Readiness>,
     /// The readiness that the guest was sent to look at, and has not looked at yet.
@@ -36,11 +34,10 @@ impl Socket {
     /// Takes over a connection and watches it for data.
     pub(super) fn new(guest: &GuestContext, fd: OwnedFd) -> Result<Socket, ErrorCode> {
         let signal = Signal::new();
-        let registration = Registration::new(&guest.reactor, &signal);
+        let descriptor = WatchedDescriptor::new(&guest.reactor, &signal, fd);
         let socket = Socket {
             signal,
-            registration,
-            fd,
+            descriptor,
             blocked: Cell::new(Readiness::NONE),
             sent: Cell::new(Readiness::NONE),
             ended: Cell::new(false),
@@ -58,7 +55,7 @@ impl Socket {
     pub(super) fn watch(&self, direction: Readiness) -> Result<(), ErrorCode> {
         self.blocked.set(self.blocked.get() | direction);
         self.signal.demand(direction);
-        self.registration.arm(&self.fd, self.signal.interest())
+        self.descriptor.arm(self.signal.interest())
     }
 
     /// What the guest should look at: data that it was not sent to look at before, and whatever it was told to wait for.
@@ -93,10 +90,11 @@ impl Socket {
     /// Reads up to `length` bytes; an empty answer is the end.
     pub(super) fn receive(&self, guest: &GuestContext, length: usize) -> Result<Vec<u8>, Errno> {
         let mut bytes = Vec::new();
-        let received = self.transfer(guest, Readiness::READABLE, length, |fd, allowed| {
+        let received = self.descriptor.transfer(guest, Readiness::READABLE, length, |fd, allowed| {
             bytes.reserve_exact(allowed);
             rustix::net::recv(fd, spare_capacity(&mut bytes), RecvFlags::empty()).map(|(_, count)| count)
         });
+        self.looked_at(Readiness::READABLE, &received);
         if !matches!(received, Ok(1..) | Err(Errno::AGAIN)) {
             self.ended.set(true);
         }
@@ -105,24 +103,17 @@ impl Socket {
 
     /// Writes some of the front of `bytes`.
     pub(super) fn send(&self, guest: &GuestContext, bytes: &[u8]) -> Result<usize, Errno> {
-        self.transfer(guest, Readiness::WRITABLE, bytes.len(), |fd, allowed| {
-            rustix::net::send(fd, &bytes[..allowed], SendFlags::NOSIGNAL)
-        })
+        let sent = self.descriptor.send(guest, bytes);
+        self.looked_at(Readiness::WRITABLE, &sent);
+        sent
     }
 
-    fn transfer(
-        &self,
-        guest: &GuestContext,
-        direction: Readiness,
-        wanted: usize,
-        call: impl FnMut(&OwnedFd, usize) -> Result<usize, Errno>,
-    ) -> Result<usize, Errno> {
+    /// The guest has tried to move bytes in a direction.
+    fn looked_at(&self, direction: Readiness, outcome: &Result<usize, Errno>) {
         self.sent.set(self.sent.get().difference(direction));
-        let outcome = self.registration.transfer(guest, &self.fd, direction, wanted, call);
-        if outcome != Err(Errno::AGAIN) {
+        if *outcome != Err(Errno::AGAIN) {
             self.blocked.set(self.blocked.get().difference(direction));
         }
-        outcome
     }
 }
 

@@ -51,6 +51,9 @@ impl Component {
         add_to_component_linker(&mut linker).map_err(Error::Link)?;
         sockets::add_to_linker(&mut linker).map_err(Error::Link)?;
         linker.allow_shadowing(true);
+        for capability in &host.shared.capabilities {
+            capability.link_component(&mut linker).map_err(Error::Link)?;
+        }
         for link in &host.shared.component_links {
             link(&mut linker).map_err(Error::Link)?;
         }
@@ -133,7 +136,7 @@ impl Host {
             let mut extras = wanted.with_wasi(true, context)?.into_inner();
             extras.sockets = Some(Confined::new(Sockets::new(context, self.shared.socket_wait)));
             let run = execute(component.clone(), context.clone(), extras);
-            Ok(Run::with_program(&self.shared, context, exit, Box::pin(WithTokio::new(run))))
+            Ok(Run::with_program(context, exit, Box::pin(WithTokio::new(run))))
         })
     }
 }

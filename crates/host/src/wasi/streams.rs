@@ -31,8 +31,8 @@ impl Standard {
         Standard { guest: Confined::new(guest.clone()), number }
     }
 
-    fn stream(&self) -> Stream {
-        Stream {
+    fn stream(&self) -> StandardStream {
+        StandardStream {
             guest: Confined::new((*self.guest).clone()),
             number: self.number,
             pending: BytesMut::new(),
@@ -69,7 +69,7 @@ impl StdoutStream for Standard {
 }
 
 /// A handle as a stream.
-struct Stream {
+struct StandardStream {
     guest: Confined<Rc<GuestContext>>,
     number: i32,
     /// Written by the guest and not taken by the handle.
@@ -84,7 +84,7 @@ fn failure(code: ErrorCode) -> StreamError {
     }
 }
 
-impl Stream {
+impl StandardStream {
     /// Ready when an operation in this direction would make progress, or fail at once.
     fn poll_ready(&self, context: &mut Context<'_>, direction: Readiness) -> Poll<()> {
         let Ok(entry) = self.guest.entry(self.number) else { return Poll::Ready(()) };
@@ -136,7 +136,7 @@ impl Stream {
     }
 }
 
-struct Input(Stream);
+struct Input(StandardStream);
 
 #[async_trait::async_trait]
 impl Pollable for Input {
@@ -162,7 +162,7 @@ impl InputStream for Input {
     }
 }
 
-struct Output(Stream);
+struct Output(StandardStream);
 
 #[async_trait::async_trait]
 impl Pollable for Output {

@@ -1,5 +1,6 @@
 //! Connecting: names are looked up off the loop's thread, then every address is checked and tried in turn.
 
+use super::NetTcp;
 use crate::abi::errno::code_for;
 use crate::guest::context::GuestContext;
 use crate::limits::Limit;
@@ -32,12 +33,13 @@ pub(crate) struct Lookup(Arc<AtomicUsize>);
 
 impl Lookup {
     fn begin(guest: &GuestContext) -> Result<Lookup, ErrorCode> {
-        if guest.lookups.load(Ordering::Acquire) >= guest.limits().lookups {
+        let lookups = guest.own(&NetTcp).state.lookups.clone();
+        if lookups.load(Ordering::Acquire) >= guest.limits().lookups {
             guest.refuse(Limit::Lookups);
             return Err(ErrorCode::OutOfMemory);
         }
-        guest.lookups.fetch_add(1, Ordering::AcqRel);
-        Ok(Lookup(guest.lookups.clone()))
+        lookups.fetch_add(1, Ordering::AcqRel);
+        Ok(Lookup(lookups))
     }
 }
 
@@ -99,12 +101,16 @@ async fn look_up(
     port: u16,
     lookup: Lookup,
 ) -> Result<Vec<SocketAddr>, ErrorCode> {
-    let resolver = guest.resolver.clone();
+    let resolver = guest.host.resolver.clone();
     let call = move || {
         let _lookup = lookup;
         resolver(&name, port)
     };
-    let found = guest.reactor.blocking_on(&LOOKUPS, guest.owner, call).map_err(|_| ErrorCode::Io)?.await;
+    let found = guest
+        .reactor
+        .blocking_on(&LOOKUPS, guest.own(&NetTcp).state.owner, call)
+        .map_err(|_| ErrorCode::Io)?
+        .await;
     match found {
         Ok(mut addresses) if !addresses.is_empty() => {
             addresses.truncate(ADDRESSES_MAX);

@@ -5,7 +5,7 @@ use super::stream::TcpStream;
 use crate::abi::errno::code_for;
 use crate::guest::context::GuestContext;
 use crate::handles::resource::{Resource, Watchable};
-use crate::readiness::registration::Registration;
+use crate::readiness::descriptor::WatchedDescriptor;
 use crate::readiness::signal::Signal;
 use mainspring_zcl::abi::{ErrorCode, handle_flags};
 use mainspring_zcl::cap::{AcceptRecord, tcp_flags};
@@ -16,11 +16,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
+/// Most connections that one read accepts: some hundred microseconds' worth.
+const ACCEPTS_PER_READ_MAX: usize = 64;
+
 pub(super) struct TcpListener {
-    signal: Rc<Signal>,
-    // Ends before the descriptor does.
-    registration: Registration,
-    fd: OwnedFd,
+    descriptor: WatchedDescriptor,
     local_port: u16,
     flags: u32,
 }
@@ -33,9 +33,8 @@ impl TcpListener {
         backlog: u32,
     ) -> Result<TcpListener, ErrorCode> {
         let (fd, local_port) = bind(address, flags, backlog).map_err(code_for)?;
-        let signal = Signal::new();
-        let registration = Registration::new(&guest.reactor, &signal);
-        Ok(TcpListener { signal, registration, fd, local_port, flags })
+        let descriptor = WatchedDescriptor::new(&guest.reactor, &Signal::new(), fd);
+        Ok(TcpListener { descriptor, local_port, flags })
     }
 
     pub(super) fn local_port(&self) -> u16 {
@@ -48,12 +47,12 @@ impl TcpListener {
         guest.check_handle_room()?;
         let (fd, peer) = loop {
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-            match rustix::net::acceptfrom_with(&self.fd, flags) {
+            match rustix::net::acceptfrom_with(self.descriptor.fd(), flags) {
                 Ok(accepted) => break accepted,
                 // The peer gave up before it was its turn; there may be others.
                 Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO) => {}
                 Err(Errno::AGAIN) => {
-                    self.registration.would_block(&self.fd, Readiness::READABLE);
+                    self.descriptor.would_block(Readiness::READABLE);
                     return Err(ErrorCode::Again);
                 }
                 Err(errno) => return Err(code_for(errno)),
@@ -108,7 +107,7 @@ impl Resource for TcpListener {
             return Err(ErrorCode::Bounds);
         }
         let mut accepted = 0;
-        for record in records {
+        for record in records.iter_mut().take(ACCEPTS_PER_READ_MAX) {
             match self.accept(guest) {
                 Ok(connection) => *record = connection.encode(),
                 Err(code) if accepted == 0 => return Err(code),
@@ -124,16 +123,6 @@ impl Resource for TcpListener {
     }
 
     fn watchable(&self) -> Option<&dyn Watchable> {
-        Some(self)
-    }
-}
-
-impl Watchable for TcpListener {
-    fn signal(&self) -> &Rc<Signal> {
-        &self.signal
-    }
-
-    fn arm(&self, _guest: &GuestContext, interest: Readiness) -> Result<(), ErrorCode> {
-        self.registration.arm(&self.fd, interest)
+        Some(&self.descriptor)
     }
 }

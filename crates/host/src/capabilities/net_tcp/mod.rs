@@ -5,15 +5,18 @@ mod listener;
 mod stream;
 
 use crate::abi::memory::GuestMemory;
-use crate::capabilities::{Capability, Opened, Params};
+use crate::capabilities::{Capability, CapabilityId, Opened, Opening};
 use crate::guest::context::GuestContext;
 use crate::limits::Limit;
 use connect::Target;
 use listener::TcpListener;
+use mainspring_reactor::BlockingOwner;
 use mainspring_zcl::abi::ErrorCode;
 use mainspring_zcl::cap::{TcpOpen, tcp_flags};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use stream::TcpStream;
 
 /// Connections that wait to be accepted, unless told otherwise.
@@ -24,33 +27,39 @@ const BACKLOG_MAX: u32 = 4096;
 /// The capability.
 pub(crate) struct NetTcp;
 
+/// What it keeps for one guest.
+pub(crate) struct TcpState {
+    /// Names being looked up. The lookups themselves count, on other threads, so that a guest cannot
+    /// queue more by closing handles.
+    lookups: Arc<AtomicUsize>,
+    /// On whose account lookups are made.
+    owner: BlockingOwner,
+}
+
+impl Default for TcpState {
+    fn default() -> TcpState {
+        TcpState { lookups: Arc::default(), owner: BlockingOwner::new() }
+    }
+}
+
 impl Capability for NetTcp {
-    fn kind(&self) -> &str {
-        "net"
-    }
+    const ID: CapabilityId = CapabilityId::new("net", "tcp", 1);
+    type Config = ();
+    type State = TcpState;
 
-    fn name(&self) -> &str {
-        "tcp"
-    }
-
-    fn open(
-        &self,
-        guest: &Rc<GuestContext>,
-        memory: &mut GuestMemory<'_>,
-        params: Params,
-    ) -> Result<Opened, ErrorCode> {
-        let open = TcpOpen::decode(memory.get(params.offset, params.len)?).map_err(|_| ErrorCode::Invalid)?;
+    fn open(&self, opening: Opening<'_, '_>) -> Result<Opened, ErrorCode> {
+        let open = TcpOpen::decode(opening.params()?).map_err(|_| ErrorCode::Invalid)?;
         if open.host_len == 0 || open.host_len > TcpOpen::HOST_BYTES_MAX || open.flags & !tcp_flags::ALL != 0
         {
             return Err(ErrorCode::Invalid);
         }
         let port = u16::try_from(open.port).map_err(|_| ErrorCode::Invalid)?;
-        let host = memory.get(open.host_ptr, open.host_len)?;
+        let host = opening.memory.get(open.host_ptr, open.host_len)?;
         let host = std::str::from_utf8(host).map_err(|_| ErrorCode::Invalid)?.to_owned();
         if open.flags & tcp_flags::LISTEN != 0 {
-            listen(guest, memory, &open, &host, port)
+            listen(opening.guest, opening.memory, &open, &host, port)
         } else {
-            connect(guest, &open, host, port)
+            connect(opening.guest, &open, host, port)
         }
     }
 }

@@ -4,39 +4,26 @@ use super::connect::{Target, establish};
 use crate::abi::errno::code_for;
 use crate::guest::context::GuestContext;
 use crate::handles::resource::{Resource, Watchable};
-use crate::readiness::registration::Registration;
+use crate::readiness::descriptor::WatchedDescriptor;
 use crate::readiness::signal::Signal;
-use mainspring_reactor::{Handle, JoinHandle};
+use mainspring_reactor::JoinHandle;
 use mainspring_zcl::abi::{ErrorCode, handle_flags};
 use mainspring_zcl::sys_loop::Readiness;
-use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, Shutdown};
+use rustix::net::Shutdown;
 use std::cell::RefCell;
 use std::os::fd::OwnedFd;
 use std::rc::{Rc, Weak};
 
 pub(super) struct TcpStream {
     signal: Rc<Signal>,
-    state: RefCell<State>,
+    state: RefCell<Connection>,
 }
 
-enum State {
+enum Connection {
     /// The name is being looked up or the peer has not answered.
-    Connecting(Option<JoinHandle<()>>),
-    Open(Socket),
+    Pending(Option<JoinHandle<()>>),
+    Open(WatchedDescriptor),
     Failed(ErrorCode),
-}
-
-struct Socket {
-    // Ends before the descriptor does.
-    registration: Registration,
-    fd: OwnedFd,
-}
-
-impl Socket {
-    fn new(reactor: &Handle, signal: &Rc<Signal>, fd: OwnedFd) -> Socket {
-        Socket { registration: Registration::new(reactor, signal), fd }
-    }
 }
 
 impl TcpStream {
@@ -47,7 +34,7 @@ impl TcpStream {
         flags: u32,
     ) -> Result<Rc<TcpStream>, ErrorCode> {
         guest.check_handle_room()?;
-        let state = RefCell::new(State::Connecting(None));
+        let state = RefCell::new(Connection::Pending(None));
         let stream = Rc::new(TcpStream { signal: Signal::new(), state });
         let (weak, theirs) = (Rc::downgrade(&stream), guest.clone());
         let task = guest.reactor.spawn(async move {
@@ -57,29 +44,29 @@ impl TcpStream {
             }
         });
         let task = task.map_err(|_| ErrorCode::Io)?;
-        *stream.state.borrow_mut() = State::Connecting(Some(task));
+        *stream.state.borrow_mut() = Connection::Pending(Some(task));
         Ok(stream)
     }
 
     /// Takes over an accepted connection.
     pub(super) fn accepted(guest: &GuestContext, fd: OwnedFd) -> TcpStream {
         let signal = Signal::new();
-        let socket = Socket::new(&guest.reactor, &signal, fd);
-        TcpStream { signal, state: RefCell::new(State::Open(socket)) }
+        let descriptor = WatchedDescriptor::new(&guest.reactor, &signal, fd);
+        TcpStream { signal, state: RefCell::new(Connection::Open(descriptor)) }
     }
 
     fn connected(&self, guest: &GuestContext, outcome: Result<OwnedFd, ErrorCode>) {
         let outcome = outcome.and_then(|fd| {
-            let socket = Socket::new(&guest.reactor, &self.signal, fd);
+            let descriptor = WatchedDescriptor::new(&guest.reactor, &self.signal, fd);
             let interest = self.signal.interest();
             if !interest.is_empty() {
-                socket.registration.arm(&socket.fd, interest)?;
+                descriptor.arm(interest)?;
             }
-            Ok(socket)
+            Ok(descriptor)
         });
         let (state, news) = match outcome {
-            Ok(socket) => (State::Open(socket), Readiness::WRITABLE),
-            Err(code) => (State::Failed(code), Readiness::ALL),
+            Ok(descriptor) => (Connection::Open(descriptor), Readiness::WRITABLE),
+            Err(code) => (Connection::Failed(code), Readiness::ALL),
         };
         let previous = self.state.replace(state);
         // Its task is the one that runs this, and must not be aborted.
@@ -87,20 +74,16 @@ impl TcpStream {
         self.signal.raise(news);
     }
 
-    fn transfer(
+    /// Does something with the connection, once there is one.
+    fn with_open<T>(
         &self,
-        guest: &GuestContext,
-        direction: Readiness,
-        wanted: usize,
-        call: impl FnMut(&OwnedFd, usize) -> Result<usize, Errno>,
-    ) -> Result<usize, ErrorCode> {
-        let state = self.state.borrow();
-        let socket = match &*state {
-            State::Connecting(_) => return Err(ErrorCode::Again),
-            State::Failed(code) => return Err(*code),
-            State::Open(socket) => socket,
-        };
-        socket.registration.transfer(guest, &socket.fd, direction, wanted, call).map_err(code_for)
+        call: impl FnOnce(&WatchedDescriptor) -> rustix::io::Result<T>,
+    ) -> Result<T, ErrorCode> {
+        match &*self.state.borrow() {
+            Connection::Pending(_) => Err(ErrorCode::Again),
+            Connection::Failed(code) => Err(*code),
+            Connection::Open(descriptor) => call(descriptor).map_err(code_for),
+        }
     }
 }
 
@@ -110,23 +93,15 @@ impl Resource for TcpStream {
     }
 
     fn read(&self, guest: &GuestContext, buffer: &mut [u8]) -> Result<usize, ErrorCode> {
-        self.transfer(guest, Readiness::READABLE, buffer.len(), |fd, allowed| {
-            rustix::net::recv(fd, &mut buffer[..allowed], RecvFlags::empty()).map(|(_, count)| count)
-        })
+        self.with_open(|descriptor| descriptor.receive(guest, buffer))
     }
 
     fn write(&self, guest: &GuestContext, bytes: &[u8]) -> Result<usize, ErrorCode> {
-        self.transfer(guest, Readiness::WRITABLE, bytes.len(), |fd, allowed| {
-            rustix::net::send(fd, &bytes[..allowed], SendFlags::NOSIGNAL)
-        })
+        self.with_open(|descriptor| descriptor.send(guest, bytes))
     }
 
     fn shut_write(&self, _guest: &GuestContext) -> Result<(), ErrorCode> {
-        match &*self.state.borrow() {
-            State::Connecting(_) => Err(ErrorCode::Again),
-            State::Failed(code) => Err(*code),
-            State::Open(socket) => rustix::net::shutdown(&socket.fd, Shutdown::Write).map_err(code_for),
-        }
+        self.with_open(|descriptor| rustix::net::shutdown(descriptor.fd(), Shutdown::Write))
     }
 
     fn holds_descriptor(&self) -> bool {
@@ -145,16 +120,16 @@ impl Watchable for TcpStream {
 
     fn arm(&self, _guest: &GuestContext, interest: Readiness) -> Result<(), ErrorCode> {
         match &*self.state.borrow() {
-            State::Open(socket) => socket.registration.arm(&socket.fd, interest),
+            Connection::Open(descriptor) => descriptor.arm(interest),
             // Armed once there is something to arm.
-            State::Connecting(_) | State::Failed(_) => Ok(()),
+            Connection::Pending(_) | Connection::Failed(_) => Ok(()),
         }
     }
 }
 
 impl Drop for TcpStream {
     fn drop(&mut self) {
-        if let State::Connecting(Some(task)) = self.state.replace(State::Failed(ErrorCode::Closed)) {
+        if let Connection::Pending(Some(task)) = self.state.replace(Connection::Failed(ErrorCode::Closed)) {
             task.abort();
         }
     }

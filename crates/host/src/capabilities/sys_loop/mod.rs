@@ -9,15 +9,16 @@ mod watches;
 
 pub(crate) use wait::{next_turn, poll};
 
-use crate::abi::frames::{Inbox, Input, Outbox, Request};
-use crate::abi::memory::GuestMemory;
-use crate::capabilities::{Capability, Opened, Params, no_params};
+use crate::capabilities::{Capability, CapabilityId, Opened, Opening};
+use crate::framing::requests::{Inbox, Input};
+use crate::framing::responses::{Outbox, RESPONSE_BYTES_DEFAULT};
 use crate::guest::context::GuestContext;
 use crate::guest::stats::{count, uncount};
 use crate::handles::resource::Resource;
-use crate::handles::table::Entry;
+use crate::handles::table::HandleEntry;
 use crate::limits::Limit;
 use mainspring_reactor::Instant;
+use mainspring_zcl::Frame;
 use mainspring_zcl::abi::{ErrorCode, cap_flags, handle_flags};
 use mainspring_zcl::sys_loop::{self as wire, Event, Poll, PollResponse, TimerArm, Watch};
 use std::cell::{Cell, RefCell};
@@ -33,26 +34,14 @@ pub const EVENTS_PER_POLL_MAX: usize = 1024;
 pub(crate) struct SysLoop;
 
 impl Capability for SysLoop {
-    fn kind(&self) -> &str {
-        "sys"
-    }
+    const ID: CapabilityId = CapabilityId::new("sys", "loop", 1);
+    const FLAGS: u32 = cap_flags::CAN_OPEN | cap_flags::MAY_BLOCK;
+    type Config = ();
+    type State = ();
 
-    fn name(&self) -> &str {
-        "loop"
-    }
-
-    fn flags(&self) -> u32 {
-        cap_flags::CAN_OPEN | cap_flags::MAY_BLOCK
-    }
-
-    fn open(
-        &self,
-        _guest: &Rc<GuestContext>,
-        _memory: &mut GuestMemory<'_>,
-        params: Params,
-    ) -> Result<Opened, ErrorCode> {
-        no_params(params)?;
-        Ok(Opened(Entry::Loop(Loop::new())))
+    fn open(&self, opening: Opening<'_, '_>) -> Result<Opened, ErrorCode> {
+        opening.no_params()?;
+        Ok(Opened(HandleEntry::Loop(Loop::new())))
     }
 }
 
@@ -83,7 +72,7 @@ pub(crate) enum Written {
 impl Loop {
     fn new() -> Rc<Loop> {
         Rc::new(Loop {
-            inbox: RefCell::new(Inbox::new(|header| {
+            inbox: RefCell::new(Inbox::new(wire::REQUEST_PAYLOAD_BYTES_MAX, |header| {
                 wire::Request::check_header(header).map_err(wire::BadRequest::message)
             })),
             outbox: RefCell::default(),
@@ -98,29 +87,32 @@ impl Loop {
 
     /// Carries out the requests in `bytes`, up to the first poll or until the responses fill up.
     pub(crate) fn write(self: &Rc<Loop>, guest: &GuestContext, bytes: &[u8]) -> Written {
+        let mut inbox = self.inbox.borrow_mut();
         let mut taken = 0;
         while taken < bytes.len() {
-            if let Err(code) = self.outbox.borrow().room(guest) {
-                return Written::Done(if taken > 0 { Ok(taken) } else { Err(code) });
+            let refused = |code| Written::Done(if taken > 0 { Ok(taken) } else { Err(code) });
+            if let Err(code) = self.outbox.borrow().room(guest, RESPONSE_BYTES_DEFAULT) {
+                return refused(code);
             }
-            let (count, input) = self.inbox.borrow_mut().take(&bytes[taken..]);
-            taken += count;
+            let (count, input) = inbox.take(guest, &bytes[taken..]);
             match input {
                 Input::Incomplete => {}
+                Input::NoRoom => return refused(ErrorCode::OutOfMemory),
                 Input::Malformed { op, rid, message } => self.fail(guest, op, rid, message),
                 Input::Request(request) => {
                     if let Some((rid, poll)) = self.carry_out(guest, &request) {
-                        return Written::Poll { taken, rid, poll };
+                        return Written::Poll { taken: taken + count, rid, poll };
                     }
                 }
             }
+            taken += count;
         }
         Written::Done(Ok(taken))
     }
 
     /// Carries out a request, unless it is a poll, which is returned.
-    fn carry_out(self: &Rc<Loop>, guest: &GuestContext, request: &Request) -> Option<(u32, Poll)> {
-        let outcome = match wire::Request::decode(&request.frame()) {
+    fn carry_out(self: &Rc<Loop>, guest: &GuestContext, request: &Frame<'_>) -> Option<(u32, Poll)> {
+        let outcome = match wire::Request::decode(request) {
             Ok(wire::Request::Poll(poll)) => return Some((request.rid, poll)),
             Ok(wire::Request::Watch(watch)) => self.watch(guest, watch),
             Ok(wire::Request::Unwatch(unwatch)) => self.unwatch(guest, unwatch.watch_id),
@@ -152,7 +144,8 @@ impl Loop {
         let watchable = entry.resource().watchable().ok_or("handle is not watchable")?;
         let signal = watchable.signal();
         let key = self.watches.borrow_mut().insert(watch, signal.clone());
-        signal.subscribe(self, key, watch.events);
+        let subscription = signal.subscribe(self, key, watch.events);
+        self.watches.borrow_mut().subscribed(key, subscription);
         count(&guest.counters.watches, 1);
         if watchable.arm(guest, signal.interest()).is_err() {
             // The watch never was.
@@ -167,8 +160,8 @@ impl Loop {
     }
 
     fn unwatch(&self, guest: &GuestContext, watch_id: u64) -> Result<(), &'static str> {
-        let (key, signal) = self.watches.borrow_mut().remove(watch_id).ok_or("unknown watch_id")?;
-        signal.unsubscribe(self, key);
+        let watch = self.watches.borrow_mut().remove(watch_id).ok_or("unknown watch_id")?;
+        watch.signal.unsubscribe(watch.subscription);
         uncount(&guest.counters.watches, 1);
         Ok(())
     }
@@ -223,7 +216,7 @@ impl Loop {
     fn respond(&self, guest: &GuestContext, rid: u32, poll: Poll) {
         let now = guest.reactor.now();
         let mut outbox = self.outbox.borrow_mut();
-        let room = outbox.room(guest).unwrap_or(0);
+        let room = outbox.room(guest, RESPONSE_BYTES_DEFAULT).unwrap_or(0);
         let events_room = room.saturating_sub(PollResponse::frame_bytes(0)) / Event::BYTES;
         let events_max = (poll.max_events as usize).min(EVENTS_PER_POLL_MAX).min(events_room.max(1));
         let (mut watches, mut timers) = (self.watches.borrow_mut(), self.timers.borrow_mut());
@@ -264,10 +257,11 @@ impl Resource for Loop {
     fn close(&self, guest: &GuestContext) {
         let ended = self.watches.borrow_mut().clear();
         uncount(&guest.counters.watches, ended.len() as u64);
-        for (key, signal) in ended {
-            signal.unsubscribe(self, key);
+        for watch in ended {
+            watch.signal.unsubscribe(watch.subscription);
         }
         uncount(&guest.counters.timers, self.timers.borrow_mut().clear() as u64);
+        self.inbox.borrow_mut().close(guest);
         self.outbox.borrow_mut().close(guest);
     }
 }

@@ -80,21 +80,21 @@ impl Loop {
 /// Ready on the loop's next turn, after descriptors and timers. Merely waking a task would run it again in the same turn, before
 /// the kernel was asked for anything.
 pub(crate) async fn next_turn(reactor: &Handle) {
-    enum State {
+    enum Turn {
         New,
         Deferred(Waker),
         Done,
     }
-    let state = Rc::new(Cell::new(State::New));
+    let state = Rc::new(Cell::new(Turn::New));
     poll_fn(|context| {
-        match state.replace(State::Done) {
-            State::Done => return task::Poll::Ready(()),
-            State::Deferred(_) => state.set(State::Deferred(context.waker().clone())),
-            State::New => {
-                state.set(State::Deferred(context.waker().clone()));
+        match state.replace(Turn::Done) {
+            Turn::Done => return task::Poll::Ready(()),
+            Turn::Deferred(_) => state.set(Turn::Deferred(context.waker().clone())),
+            Turn::New => {
+                state.set(Turn::Deferred(context.waker().clone()));
                 let theirs = state.clone();
                 let deferred = reactor.defer(move |_| {
-                    if let State::Deferred(waker) = theirs.replace(State::Done) {
+                    if let Turn::Deferred(waker) = theirs.replace(Turn::Done) {
                         waker.wake();
                     }
                 });

@@ -3,7 +3,7 @@
 //! A watch that may be ready stands in a queue, once. A poll takes from the front and, because readiness is a level, puts what
 //! it reports at the back: so watches take turns, and a poll costs what is ready, not what is watched.
 
-use crate::readiness::signal::Signal;
+use crate::readiness::signal::{Signal, SubscriptionKey};
 use mainspring_zcl::sys_loop::{Event, Readiness, Watch};
 use slab::Slab;
 use std::collections::{HashMap, VecDeque};
@@ -11,21 +11,22 @@ use std::rc::Rc;
 
 #[derive(Default)]
 pub(super) struct Watches {
-    entries: Slab<Entry>,
+    entries: Slab<WatchEntry>,
     keys: HashMap<u64, usize>,
     /// Watches that may be ready, each at most once, with the generation that they had.
     queue: VecDeque<(usize, u64)>,
     generation: u64,
 }
 
-struct Entry {
+pub(super) struct WatchEntry {
     watch: Watch,
-    signal: Rc<Signal>,
+    pub(super) signal: Rc<Signal>,
+    pub(super) subscription: SubscriptionKey,
     generation: u64,
     queued: bool,
 }
 
-impl Entry {
+impl WatchEntry {
     fn ready(&self) -> Readiness {
         self.signal.readiness().intersection(self.watch.events)
     }
@@ -41,16 +42,29 @@ impl Watches {
 
     pub(super) fn insert(&mut self, watch: Watch, signal: Rc<Signal>) -> usize {
         self.generation += 1;
-        let key = self.entries.insert(Entry { watch, signal, generation: self.generation, queued: false });
+        let key = self.entries.insert(WatchEntry {
+            watch,
+            signal,
+            subscription: SubscriptionKey::default(),
+            generation: self.generation,
+            queued: false,
+        });
         self.keys.insert(watch.watch_id, key);
         key
     }
 
-    pub(super) fn remove(&mut self, watch_id: u64) -> Option<(usize, Rc<Signal>)> {
+    /// Remembers how the handle's signal knows a watch.
+    pub(super) fn subscribed(&mut self, key: usize, subscription: SubscriptionKey) {
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.subscription = subscription;
+        }
+    }
+
+    pub(super) fn remove(&mut self, watch_id: u64) -> Option<WatchEntry> {
         let key = self.keys.remove(&watch_id)?;
         let entry = self.entries.remove(key);
         self.shrink();
-        Some((key, entry.signal))
+        Some(entry)
     }
 
     pub(super) fn remove_key(&mut self, key: usize) {
@@ -68,10 +82,10 @@ impl Watches {
         }
     }
 
-    pub(super) fn clear(&mut self) -> Vec<(usize, Rc<Signal>)> {
+    pub(super) fn clear(&mut self) -> Vec<WatchEntry> {
         self.keys.clear();
         self.queue.clear();
-        std::mem::take(&mut self.entries).into_iter().map(|(key, entry)| (key, entry.signal)).collect()
+        std::mem::take(&mut self.entries).into_iter().map(|(_, entry)| entry).collect()
     }
 
     /// Queues a watch. False if it stood in the queue already or is gone.
@@ -131,6 +145,6 @@ impl Watches {
     }
 }
 
-fn is_current(entries: &Slab<Entry>, key: usize, generation: u64) -> bool {
+fn is_current(entries: &Slab<WatchEntry>, key: usize, generation: u64) -> bool {
     entries.get(key).is_some_and(|entry| entry.generation == generation)
 }
