@@ -1,0 +1,1 @@
+"""The conformance suite: what it starts (daemon, programs, proxy), and its cases."""
