@@ -1,5 +1,6 @@
 //! Calls on a later turn, and from other threads.
 
+use crate::arguments;
 use crate::boundary::enter;
 use crate::error::Error;
 use crate::registry::{self, Key, SharedWakeup, find, find_shared, find_wakeup};
@@ -26,7 +27,7 @@ pub unsafe extern "C" fn ms_reactor_defer(
 ) -> c_int {
     enter(|| {
         let event_loop = find(reactor)?;
-        let callback = callback.ok_or(Error::Null { what: "callback" })?;
+        let callback = arguments::callback(callback)?;
         // SAFETY: by this function's contract.
         event_loop.handle.defer(move |_| unsafe { callback(reactor, data) })?;
         Ok(0)
@@ -45,7 +46,7 @@ pub unsafe extern "C" fn ms_reactor_call(
 ) -> c_int {
     enter(|| {
         let shared = find_shared(reactor)?;
-        let callback = callback.ok_or(Error::Null { what: "callback" })?;
+        let callback = arguments::callback(callback)?;
         let (name, call) = (TravellingName(reactor), Traveller { callback, data });
         shared.remote.call(move |_| {
             // Whole values travel, not their fields.
@@ -80,10 +81,8 @@ pub unsafe extern "C" fn ms_reactor_wakeup_create(
 ) -> c_int {
     enter(|| {
         let event_loop = find(reactor)?;
-        let callback = callback.ok_or(Error::Null { what: "callback" })?;
-        if out.is_null() {
-            return Err(Error::Null { what: "out pointer" });
-        }
+        let callback = arguments::callback(callback)?;
+        arguments::out_pointer(out)?;
         let ended = Arc::new(AtomicBool::new(false));
         let silent = ended.clone();
         let wakeup = event_loop.handle.wakeup(move |_| {

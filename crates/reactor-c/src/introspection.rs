@@ -1,11 +1,11 @@
 //! What a loop says about itself, and the descriptor by which another loop embeds it.
 
+use crate::arguments;
 use crate::boundary::enter;
-use crate::error::{Error, Result};
 use crate::registry::find;
 use crate::types::{Name, StallCallback, Traveller};
 use reactor::{Stall, Timer, Timing, Watcher};
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CString, c_char, c_int, c_void};
 use std::time::Duration;
 
 /// Room for a label and its end.
@@ -89,18 +89,6 @@ fn c_timing(timing: &Timing) -> CTiming {
     }
 }
 
-/// Reads a label.
-///
-/// # Safety
-/// `label` is null or a text that ends with a zero.
-unsafe fn label_from<'a>(label: *const c_char) -> Result<&'a str> {
-    if label.is_null() {
-        return Err(Error::Null { what: "label" });
-    }
-    // SAFETY: not null, and by this function's contract.
-    unsafe { CStr::from_ptr(label) }.to_str().map_err(|_| Error::BadLabel)
-}
-
 /// The counters.
 ///
 /// # Safety
@@ -109,9 +97,7 @@ unsafe fn label_from<'a>(label: *const c_char) -> Result<&'a str> {
 pub unsafe extern "C" fn ms_reactor_get_stats(reactor: Name, out: *mut CStats, size: usize) -> c_int {
     enter(|| {
         let stats = find(reactor)?.handle.stats();
-        if out.is_null() {
-            return Err(Error::Null { what: "out pointer" });
-        }
+        arguments::out_pointer(out)?;
         let stats = CStats {
             turns: stats.turns,
             events: stats.events,
@@ -144,9 +130,7 @@ pub extern "C" fn ms_reactor_set_timing(reactor: Name, on: c_int) -> c_int {
 pub unsafe extern "C" fn ms_reactor_get_timing(reactor: Name, out: *mut CTiming, size: usize) -> c_int {
     enter(|| {
         let timing = find(reactor)?.handle.timing();
-        if out.is_null() {
-            return Err(Error::Null { what: "out pointer" });
-        }
+        arguments::out_pointer(out)?;
         let Some(timing) = timing else { return Ok(0) };
         // SAFETY: by this function's contract.
         unsafe { fill(out, size, &c_timing(&timing)) };
@@ -167,9 +151,8 @@ pub unsafe extern "C" fn ms_reactor_label_watcher(
     enter(|| {
         let event_loop = find(reactor)?;
         // SAFETY: by this function's contract.
-        let label = unsafe { label_from(label) }?;
-        let labelled = event_loop.handle.label_watcher(Watcher::from_bits(watcher), label);
-        if labelled { Ok(0) } else { Err(Error::GONE) }
+        let label = unsafe { arguments::label(label) }?;
+        arguments::was_there(event_loop.handle.label_watcher(Watcher::from_bits(watcher), label))
     })
 }
 
@@ -182,9 +165,8 @@ pub unsafe extern "C" fn ms_reactor_label_timer(reactor: Name, timer: u64, label
     enter(|| {
         let event_loop = find(reactor)?;
         // SAFETY: by this function's contract.
-        let label = unsafe { label_from(label) }?;
-        let labelled = event_loop.handle.label_timer(Timer::from_bits(timer), label);
-        if labelled { Ok(0) } else { Err(Error::GONE) }
+        let label = unsafe { arguments::label(label) }?;
+        arguments::was_there(event_loop.handle.label_timer(Timer::from_bits(timer), label))
     })
 }
 
@@ -205,10 +187,9 @@ pub unsafe extern "C" fn ms_reactor_watch_stalls(
             drop(event_loop.stalls.take());
             return Ok(0);
         };
-        let threshold = u64::try_from(threshold_ns).ok().filter(|nanos| *nanos > 0);
-        let threshold = threshold.ok_or(Error::TooSmall { what: "threshold", value: threshold_ns })?;
+        let threshold = arguments::positive_duration(threshold_ns, "threshold")?;
         let report = reporter(Traveller { callback, data });
-        let watch = event_loop.handle.watch_stalls(Duration::from_nanos(threshold), report)?;
+        let watch = event_loop.handle.watch_stalls(threshold, report)?;
         drop(event_loop.stalls.replace(Some(watch)));
         Ok(0)
     })

@@ -11,8 +11,10 @@
 //! - **One owner.** A loop lives in a table of its own thread. Other threads find only what is `Send + Sync`.
 //! - **No aliasing.** The loop is polled through a `RefCell`: a callback that polls its own loop finds it borrowed. Everything
 //!   else goes through the shared [`Handle`](reactor::Handle).
+//! - **Checked arguments.** Every check is in [`arguments`], and comes before anything changes.
 //! - **No unwinding into C.** Every function passes through [`boundary`], which turns a panic into an error code.
 
+pub mod arguments;
 pub mod boundary;
 pub mod calls;
 pub mod error;

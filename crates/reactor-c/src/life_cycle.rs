@@ -1,16 +1,14 @@
 //! Making and ending loops.
 
+use crate::arguments::{self, BACKEND_EPOLL, BACKEND_POLL};
 use crate::boundary::enter;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::event_loop::EventLoop;
 use crate::registry::find;
 use crate::types::{Name, store};
 use reactor::{Backend, VirtualClock};
 use std::ffi::{CStr, c_char, c_int, c_uint};
 
-const BACKEND_BEST: c_int = 0;
-const BACKEND_EPOLL: c_int = 1;
-const BACKEND_POLL: c_int = 2;
 const VIRTUAL_CLOCK: c_uint = 1;
 
 const VERSION: &CStr = {
@@ -33,9 +31,7 @@ pub extern "C" fn ms_reactor_version() -> *const c_char {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ms_reactor_create(out: *mut Name, backend: c_int, flags: c_uint) -> c_int {
     enter(|| {
-        if out.is_null() {
-            return Err(Error::Null { what: "out pointer" });
-        }
+        arguments::out_pointer(out)?;
         let created = create(backend, flags);
         let name = created.as_ref().copied().unwrap_or(std::ptr::null_mut());
         // SAFETY: by this function's contract.
@@ -45,15 +41,8 @@ pub unsafe extern "C" fn ms_reactor_create(out: *mut Name, backend: c_int, flags
 }
 
 fn create(backend: c_int, flags: c_uint) -> Result<Name> {
-    let backend = match backend {
-        BACKEND_BEST => Backend::best(),
-        BACKEND_EPOLL => Backend::Epoll,
-        BACKEND_POLL => Backend::Poll,
-        value => return Err(Error::UnknownValue { what: "backend", value }),
-    };
-    if flags & !VIRTUAL_CLOCK != 0 {
-        return Err(Error::UnknownBits { what: "flags", bits: flags & !VIRTUAL_CLOCK });
-    }
+    let backend = arguments::backend(backend)?;
+    arguments::known_bits(flags, VIRTUAL_CLOCK, "flags")?;
     let clock = (flags & VIRTUAL_CLOCK != 0).then(VirtualClock::new);
     EventLoop::create(backend, clock)
 }

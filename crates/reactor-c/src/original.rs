@@ -6,6 +6,7 @@
 //!
 //! A reactor made here is the same as any other: the `ms_reactor_*` names may be used on it as well.
 
+use crate::arguments;
 use crate::boundary::enter_or;
 use crate::error::{Error, Result};
 use crate::event_loop::EventLoop;
@@ -75,10 +76,7 @@ impl Originals {
 }
 
 fn interest_from(eventus: u32) -> Result<Interest> {
-    let unknown = eventus & !(LEGERE | SCRIBERE | ERROR | CLAUSUM);
-    if unknown != 0 {
-        return Err(Error::UnknownBits { what: "eventus", bits: unknown });
-    }
+    arguments::known_bits(eventus, LEGERE | SCRIBERE | ERROR | CLAUSUM, "eventus")?;
     let mut interest = Interest::empty();
     interest.set(Interest::READ, eventus & LEGERE != 0);
     interest.set(Interest::WRITE, eventus & SCRIBERE != 0);
@@ -99,9 +97,7 @@ fn eventus_from(readiness: Readiness) -> u32 {
 #[unsafe(no_mangle)]
 pub extern "C" fn reactor_creare(piscina: *mut c_void) -> Name {
     enter_or(std::ptr::null_mut(), || {
-        if piscina.is_null() {
-            return Err(Error::Null { what: "piscina" });
-        }
+        arguments::not_null(piscina, "piscina")?;
         EventLoop::create(Backend::best(), None)
     })
 }
@@ -131,7 +127,7 @@ pub unsafe extern "C" fn reactor_adicere(
 ) -> c_int {
     enter_or(FALSUM, || {
         let event_loop = find(reactor)?;
-        let callback = callback.ok_or(Error::Null { what: "callback" })?;
+        let callback = arguments::callback(callback)?;
         register(&event_loop, fd, interest_from(eventus)?, Target { callback, data })
     })
 }
@@ -196,7 +192,7 @@ pub unsafe extern "C" fn reactor_timer_adicere(
 ) -> u32 {
     enter_or(REACTOR_TIMER_ERROR, || {
         let event_loop = find(reactor)?;
-        let callback = callback.ok_or(Error::Null { what: "callback" })?;
+        let callback = arguments::callback(callback)?;
         if event_loop.handle.timer_count() >= REACTOR_TIMER_MAXIMA {
             return Err(Error::LimitReached { limit: REACTOR_TIMER_MAXIMA, what: "timers" });
         }

@@ -1,7 +1,7 @@
 //! Signals and child processes.
 
+use crate::arguments;
 use crate::boundary::enter;
-use crate::error::Error;
 use crate::registry::find;
 use crate::types::{ChildCallback, Name, SignalCallback, store};
 use reactor::Signal;
@@ -26,7 +26,7 @@ pub unsafe extern "C" fn ms_reactor_on_signal(
 ) -> c_int {
     enter(|| {
         let event_loop = find(reactor)?;
-        let callback = callback.ok_or(Error::Null { what: "callback" })?;
+        let callback = arguments::callback(callback)?;
         let watcher = event_loop.handle.on_signal(Signal::from_raw(signal_number), move |event| {
             let (number, count): (c_int, c_uint) = (event.signal().as_raw(), event.count());
             // SAFETY: by this function's contract.
@@ -64,11 +64,10 @@ pub unsafe extern "C" fn ms_reactor_on_child_exit(
 ) -> c_int {
     enter(|| {
         let event_loop = find(reactor)?;
-        let callback = callback.ok_or(Error::Null { what: "callback" })?;
-        let unsigned_pid = u32::try_from(pid).ok().filter(|pid| *pid > 0);
-        let unsigned_pid = unsigned_pid.ok_or(Error::TooSmall { what: "pid", value: pid.into() })?;
+        let callback = arguments::callback(callback)?;
+        let checked_pid = arguments::pid(pid)?;
         let (number, owner) = (event_loop.children.reserve(), Rc::downgrade(&event_loop));
-        let watcher = event_loop.handle.on_child_exit(unsigned_pid, move |_, status| {
+        let watcher = event_loop.handle.on_child_exit(checked_pid, move |_, status| {
             if let Some(event_loop) = owner.upgrade() {
                 event_loop.children.take(number);
             }

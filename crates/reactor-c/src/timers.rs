@@ -1,5 +1,6 @@
 //! Timers.
 
+use crate::arguments;
 use crate::boundary::{count, enter};
 use crate::error::{Error, Result};
 use crate::event_loop::EventLoop;
@@ -9,12 +10,6 @@ use reactor::{Handle, Instant, Timer};
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
-use std::time::Duration;
-
-/// A span that C gives in nanoseconds.
-fn duration_from(nanos: i64, what: &'static str) -> Result<Duration> {
-    u64::try_from(nanos).map(Duration::from_nanos).map_err(|_| Error::TooSmall { what, value: nanos })
-}
 
 /// A one-shot callback as the loop wants it. It is told its own name, which exists only once it is set.
 fn once(name: Name, callback: TimerCallback, data: *mut c_void, own: Rc<Cell<u64>>) -> impl FnOnce(&Handle) {
@@ -36,7 +31,7 @@ unsafe fn set_once(
     data: *mut c_void,
     out: *mut u64,
 ) -> Result<c_int> {
-    let callback = callback.ok_or(Error::Null { what: "callback" })?;
+    let callback = arguments::callback(callback)?;
     let own = Rc::new(Cell::new(0));
     let deadline = deadline(&event_loop.handle)?;
     let timer = event_loop.handle.at(deadline, once(event_loop.name(), callback, data, own.clone()))?;
@@ -58,8 +53,8 @@ unsafe fn set_repeating(
     data: *mut c_void,
     out: *mut u64,
 ) -> Result<c_int> {
-    let callback = callback.ok_or(Error::Null { what: "callback" })?;
-    let interval = duration_from(interval_ns, "interval")?;
+    let callback = arguments::callback(callback)?;
+    let interval = arguments::duration(interval_ns, "interval")?;
     let (name, first) = (event_loop.name(), first(&event_loop.handle)?);
     let timer = event_loop.handle.every_from(first, interval, move |tick| {
         // SAFETY: whoever set the timer has promised that the callback may be called with its data.
@@ -72,7 +67,7 @@ unsafe fn set_repeating(
 
 fn after(delay_ns: i64, what: &'static str) -> impl FnOnce(&Handle) -> Result<Instant> {
     move |handle| {
-        let delay = duration_from(delay_ns, what)?;
+        let delay = arguments::duration(delay_ns, what)?;
         Ok(handle.now().checked_add(delay).ok_or(reactor::Error::DeadlineOutOfRange)?)
     }
 }
@@ -85,9 +80,7 @@ fn after(delay_ns: i64, what: &'static str) -> impl FnOnce(&Handle) -> Result<In
 pub unsafe extern "C" fn ms_reactor_now(reactor: Name, out_ns: *mut i64) -> c_int {
     enter(|| {
         let event_loop = find(reactor)?;
-        if out_ns.is_null() {
-            return Err(Error::Null { what: "out pointer" });
-        }
+        arguments::out_pointer(out_ns)?;
         // SAFETY: by this function's contract.
         unsafe { store(out_ns, event_loop.handle.now().as_nanos()) };
         Ok(0)
@@ -185,8 +178,7 @@ pub extern "C" fn ms_reactor_cancel(reactor: Name, timer: u64) -> c_int {
 pub extern "C" fn ms_reactor_reschedule_at(reactor: Name, timer: u64, deadline_ns: i64) -> c_int {
     enter(|| {
         let (event_loop, deadline) = (find(reactor)?, Instant::from_nanos(deadline_ns));
-        let moved = event_loop.handle.reschedule_at(Timer::from_bits(timer), deadline);
-        if moved { Ok(0) } else { Err(Error::GONE) }
+        arguments::was_there(event_loop.handle.reschedule_at(Timer::from_bits(timer), deadline))
     })
 }
 
@@ -194,9 +186,8 @@ pub extern "C" fn ms_reactor_reschedule_at(reactor: Name, timer: u64, deadline_n
 #[unsafe(no_mangle)]
 pub extern "C" fn ms_reactor_reschedule_after(reactor: Name, timer: u64, delay_ns: i64) -> c_int {
     enter(|| {
-        let (event_loop, delay) = (find(reactor)?, duration_from(delay_ns, "delay")?);
-        let moved = event_loop.handle.reschedule_after(Timer::from_bits(timer), delay)?;
-        if moved { Ok(0) } else { Err(Error::GONE) }
+        let (event_loop, delay) = (find(reactor)?, arguments::duration(delay_ns, "delay")?);
+        arguments::was_there(event_loop.handle.reschedule_after(Timer::from_bits(timer), delay)?)
     })
 }
 
@@ -220,9 +211,7 @@ pub extern "C" fn ms_reactor_timer_count(reactor: Name) -> c_int {
 pub unsafe extern "C" fn ms_reactor_next_deadline(reactor: Name, out_ns: *mut i64) -> c_int {
     enter(|| {
         let event_loop = find(reactor)?;
-        if out_ns.is_null() {
-            return Err(Error::Null { what: "out pointer" });
-        }
+        arguments::out_pointer(out_ns)?;
         let Some(deadline) = event_loop.handle.next_deadline() else { return Ok(0) };
         // SAFETY: by this function's contract.
         unsafe { store(out_ns, deadline.as_nanos()) };
@@ -236,7 +225,7 @@ pub extern "C" fn ms_reactor_advance(reactor: Name, by_ns: i64) -> c_int {
     enter(|| {
         let event_loop = find(reactor)?;
         let clock = event_loop.clock.as_ref().ok_or(Error::RealClock)?;
-        clock.advance(duration_from(by_ns, "step")?);
+        clock.advance(arguments::duration(by_ns, "step")?);
         Ok(0)
     })
 }

@@ -1,41 +1,11 @@
 //! Watching descriptors.
 
+use crate::arguments;
 use crate::boundary::{count, enter, enter_or};
-use crate::error::{Error, Result};
 use crate::registry::find;
 use crate::types::{FdCallback, Name, store};
-use reactor::{Interest, Mode, Readiness, Watcher};
+use reactor::Watcher;
 use std::ffi::{c_int, c_uint, c_void};
-
-// The bits of `Readiness` are C's as well: nothing stands between the kernel and a callback.
-const READ: c_uint = Readiness::READ.bits() as c_uint;
-const WRITE: c_uint = Readiness::WRITE.bits() as c_uint;
-const PRIORITY: c_uint = Readiness::PRIORITY.bits() as c_uint;
-const ERROR: c_uint = Readiness::ERROR.bits() as c_uint;
-
-/// The interest that C's bits ask for.
-fn interest_from(bits: c_uint) -> Result<Interest> {
-    let unknown = bits & !(READ | WRITE | PRIORITY | ERROR);
-    if unknown != 0 {
-        return Err(Error::UnknownBits { what: "interest", bits: unknown });
-    }
-    let mut interest = Interest::empty();
-    interest.set(Interest::READ, bits & READ != 0);
-    interest.set(Interest::WRITE, bits & WRITE != 0);
-    interest.set(Interest::PRIORITY, bits & PRIORITY != 0);
-    interest.set(Interest::ERROR, bits & ERROR != 0);
-    Ok(interest)
-}
-
-fn mode_from(value: c_int) -> Result<Mode> {
-    match value {
-        0 => Ok(Mode::Level),
-        1 => Ok(Mode::Edge),
-        2 => Ok(Mode::Oneshot),
-        3 => Ok(Mode::EdgeOneshot),
-        value => Err(Error::UnknownValue { what: "mode", value }),
-    }
-}
 
 /// A callback of C's as the loop wants it.
 fn adapt(name: Name, fd: c_int, callback: FdCallback) -> impl FnMut(&mut *mut c_void, &reactor::Event<'_>) {
@@ -62,8 +32,8 @@ pub unsafe extern "C" fn ms_reactor_watch(
 ) -> c_int {
     enter(|| {
         let event_loop = find(reactor)?;
-        let callback = callback.ok_or(Error::Null { what: "callback" })?;
-        let (interest, mode) = (interest_from(interest)?, mode_from(mode)?);
+        let callback = arguments::callback(callback)?;
+        let (interest, mode) = (arguments::interest(interest)?, arguments::mode(mode)?);
         let watch = event_loop.handle.watch_raw(fd, data).mode(mode);
         let watcher = watch.start_with(interest, adapt(reactor, fd, callback))?;
         // SAFETY: by this function's contract.
@@ -90,7 +60,7 @@ pub unsafe extern "C" fn ms_reactor_watch_separate(
     enter(|| {
         let event_loop = find(reactor)?;
         let adapted = |callback: Option<FdCallback>| callback.map(|callback| adapt(reactor, fd, callback));
-        let watch = event_loop.handle.watch_raw(fd, data).mode(mode_from(mode)?);
+        let watch = event_loop.handle.watch_raw(fd, data).mode(arguments::mode(mode)?);
         let watch = watch.on(adapted(on_read), adapted(on_write), adapted(on_error));
         let watcher = watch.start()?;
         // SAFETY: by this function's contract.
@@ -104,7 +74,7 @@ pub unsafe extern "C" fn ms_reactor_watch_separate(
 pub extern "C" fn ms_reactor_modify(reactor: Name, watcher: u64, interest: c_uint) -> c_int {
     enter(|| {
         let event_loop = find(reactor)?;
-        event_loop.handle.modify(Watcher::from_bits(watcher), interest_from(interest)?)?;
+        event_loop.handle.modify(Watcher::from_bits(watcher), arguments::interest(interest)?)?;
         Ok(0)
     })
 }
@@ -140,18 +110,4 @@ pub extern "C" fn ms_reactor_is_watching(reactor: Name, watcher: u64) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn ms_reactor_watcher_count(reactor: Name) -> c_int {
     enter(|| Ok(count(find(reactor)?.handle.watcher_count())))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_headers_bits_are_those_of_the_loop() {
-        let header = include_str!("../include/mainspring_reactor.h");
-        for (name, readiness) in Readiness::all().iter_names() {
-            let line = format!("    MS_REACTOR_{name} = {:#x}", readiness.bits());
-            assert!(header.contains(&line), "{line}");
-        }
-    }
 }
