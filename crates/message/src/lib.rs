@@ -1,4 +1,4 @@
-//! The message of Mainspring: one JSON object on one line, and the registry of error codes.
+//! The message of Mainspring: one JSON object on one line, the registry of error codes, and the reader of lines.
 //!
 //! Every message has a [`Kind`], a dotted type, data, and metadata with an id and a timestamp:
 //!
@@ -7,29 +7,43 @@
 //! ```
 //!
 //! An [`Envelope`] is such a line, checked once, with its fields found; a [`Draft`] is a message about to be written.
-//! [`codes`] lists every error that the loop itself writes. The crate is small on purpose: kernel, daemon, command
-//! line and capabilities (also inside WebAssembly) share it.
+//! [`codes`] lists every error that the kernel itself writes. [`lines`] finds the lines in a stream of bytes. The crate is
+//! small on purpose: kernel, daemon, command line and capabilities (also inside WebAssembly) share it.
 
+#[cfg(feature = "envelope")]
 mod buffer;
+#[cfg(feature = "envelope")]
 pub mod codes;
+#[cfg(feature = "envelope")]
 mod draft;
+#[cfg(feature = "envelope")]
 mod envelope;
+#[cfg(feature = "envelope")]
 mod kind;
+pub mod lines;
+#[cfg(feature = "envelope")]
 mod parse;
+#[cfg(feature = "envelope")]
 mod scan;
+#[cfg(feature = "envelope")]
 mod text;
+#[cfg(feature = "envelope")]
 mod write;
 
-pub use codes::{ErrorData, Failure, Started};
-pub use draft::{Draft, Json, NotJson};
-pub use envelope::{Envelope, LINE_BYTES_CEILING};
-pub use kind::Kind;
-pub use parse::{INTEGER_MAX, NAME_BYTES_MAX, Rejection, check_type_name};
-pub use scan::DEPTH_MAX;
-pub use text::Text;
-pub use write::{ObjectWriter, Parts};
+#[cfg(feature = "envelope")]
+pub use {
+    codes::{ErrorData, Failure, Started},
+    draft::{Draft, Json, NotJson},
+    envelope::{Envelope, LINE_BYTES_CEILING},
+    kind::Kind,
+    parse::{INTEGER_MAX, NAME_BYTES_MAX, Rejection, check_type_name},
+    scan::DEPTH_MAX,
+    text::Text,
+    write::{ObjectWriter, Parts},
+};
 
 /// Appends `text` to `out` as a JSON string, quotes included.
+#[cfg(feature = "envelope")]
 pub fn write_json_string(text: &str, out: &mut String) {
     write::write_string(text, out);
 }

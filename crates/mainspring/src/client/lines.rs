@@ -1,5 +1,6 @@
-//! Lines out of a stream of bytes, whatever pieces it comes in.
+//! Lines out of a blocking stream.
 
+use mainspring_message::lines::{Line, LineBuffer};
 use std::io::{self, Read};
 
 /// The longest line that is taken, in bytes; no daemon writes one that long.
@@ -9,53 +10,51 @@ pub const LINE_BYTES_MAX: usize = 64 << 20;
 const READ_BYTES: usize = 64 << 10;
 
 /// What was read and not yet taken.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Lines {
-    bytes: Vec<u8>,
-    /// Everything before is taken.
-    taken: usize,
-    /// Everything before holds no line end.
-    searched: usize,
+    buffer: LineBuffer,
+    /// A line was longer than [`LINE_BYTES_MAX`]: the next read says so.
+    is_too_long: bool,
+}
+
+impl Default for Lines {
+    fn default() -> Lines {
+        Lines { buffer: LineBuffer::new(READ_BYTES, LINE_BYTES_MAX), is_too_long: false }
+    }
 }
 
 impl Lines {
     /// The next whole line, without its end.
     pub fn next_line(&mut self) -> Option<&[u8]> {
-        let found = memchr::memchr(b'\n', &self.bytes[self.searched..]);
-        let Some(end) = found.map(|at| self.searched + at) else {
-            self.searched = self.bytes.len();
-            return None;
-        };
-        let start = std::mem::replace(&mut self.taken, end + 1);
-        self.searched = end + 1;
-        let line = &self.bytes[start..end];
-        Some(line.strip_suffix(b"\r").unwrap_or(line))
+        match self.buffer.next_line()? {
+            Line::Whole(line) => Some(line),
+            Line::TooLong => {
+                self.is_too_long = true;
+                None
+            }
+        }
     }
 
     /// What is left when the stream has ended: a line without an end.
     pub fn rest(&mut self) -> Option<&[u8]> {
-        let start = std::mem::replace(&mut self.taken, self.bytes.len());
-        self.searched = self.bytes.len();
-        (start < self.bytes.len()).then(|| &self.bytes[start..])
+        match self.buffer.finish()? {
+            Line::Whole(line) => Some(line),
+            Line::TooLong => None,
+        }
     }
 
     /// Reads once. 0: the stream has ended.
     ///
     /// # Errors
-    /// As the stream; or the line is too long.
+    /// As the stream; or a line is too long.
     pub fn fill(&mut self, stream: &mut impl Read) -> io::Result<usize> {
-        self.bytes.drain(..self.taken);
-        self.searched -= self.taken;
-        self.taken = 0;
-        let length = self.bytes.len();
-        if length >= LINE_BYTES_MAX {
+        if self.is_too_long {
             let text = format!("a line is longer than {LINE_BYTES_MAX} bytes");
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
-        self.bytes.resize(length + READ_BYTES, 0);
-        let result = stream.read(&mut self.bytes[length..]);
-        self.bytes.truncate(length + result.as_ref().map_or(0, |count| *count));
-        result
+        let count = stream.read(self.buffer.room())?;
+        self.buffer.filled(count);
+        Ok(count)
     }
 }
 

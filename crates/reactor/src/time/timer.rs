@@ -71,16 +71,9 @@ impl Repeat {
     /// Counts the ticks that `now` has overrun and says when the next one is due: a fixed rate from the first deadline.
     /// `None` when that is beyond the range of time.
     pub(crate) fn advance(&mut self, deadline: Instant, now: Instant) -> Option<Instant> {
-        let (deadline, now) = (deadline.as_nanos(), now.as_nanos());
-        if now.saturating_sub(deadline) < self.interval_nanos {
-            self.missed = 0;
-            return deadline.checked_add(self.interval_nanos).map(Instant::from_nanos);
-        }
-        let interval = i128::from(self.interval_nanos);
-        let missed = (i128::from(now) - i128::from(deadline)) / interval;
-        self.missed = u64::try_from(missed).unwrap_or(u64::MAX);
-        let next = i128::from(deadline) + interval * (missed + 1);
-        i64::try_from(next).ok().map(Instant::from_nanos)
+        let ticks = mainspring_ticks::fold(deadline.as_nanos(), self.interval_nanos, now.as_nanos());
+        self.missed = ticks.missed;
+        ticks.next.map(Instant::from_nanos)
     }
 
     pub(crate) fn call(&mut self, handle: &Handle, timer: Timer, deadline: Instant) {
@@ -93,7 +86,7 @@ fn is_inert<F>(_callback: &F) -> bool {
     size_of::<F>() == 0 && !needs_drop::<F>()
 }
 
-/// Timers (semantics 4.1 to 4.8).
+/// Timers (clauses M1.4.1 to M1.4.8).
 ///
 /// A timer never fires before its deadline. Timers fire in the order of their deadlines and, among equals, in the order
 /// in which they were set. A timer set from a callback fires on a later turn, even if it is due at once.

@@ -320,7 +320,7 @@ impl<K: Keep, F: FnMut(&mut K::Target, &Event<'_>)> Handler for Whole<K, F> {
     }
 }
 
-/// Watching descriptors (semantics 1.1 to 3.3).
+/// Watching descriptors (clauses M1.1.1 to M1.3.3).
 impl Handle {
     /// Watches a source that the watcher then owns; the callbacks are handed `&mut S`. Give it your connection's whole
     /// state: anything that implements [`AsFd`]. Unwatching drops it. A callback that puts another descriptor in its place
