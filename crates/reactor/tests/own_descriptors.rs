@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use support::callbacks::draining;
 use support::descriptors::{readable_socket, sockets, write_byte};
 use support::ghosts::haunt;
-use support::processes::{fork, open_descriptors};
+use support::processes::{fork, limit_descriptors, open_descriptors};
 use support::{Log, NOW, on_each_backend, reactor, settle};
 
 /// The descriptors that came with a new loop.
@@ -38,18 +38,6 @@ fn leave_ghost(reactor: &Reactor) -> (UnixStream, UnixStream) {
     drop(copy);
     reactor.unwatch(watcher);
     (socket, peer)
-}
-
-/// Sets how many descriptors this process may have, and returns how many that were.
-fn limit_descriptors(count: libc::rlim_t) -> libc::rlim_t {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: both calls are handed a live rlimit.
-    unsafe {
-        assert_eq!(libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit), 0);
-        let before = std::mem::replace(&mut limit.rlim_cur, count);
-        assert_eq!(libc::setrlimit(libc::RLIMIT_NOFILE, &limit), 0);
-        before
-    }
 }
 
 /// Opens files until there is no descriptor left.

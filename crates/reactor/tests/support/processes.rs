@@ -144,3 +144,15 @@ pub(crate) fn blocked_in_thread(name: &str) -> Option<u64> {
     }
     None
 }
+
+/// Sets how many descriptors this process may have, and returns how many that were.
+pub(crate) fn limit_descriptors(count: libc::rlim_t) -> libc::rlim_t {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: both calls are handed a live rlimit.
+    unsafe {
+        assert_eq!(libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit), 0);
+        let before = std::mem::replace(&mut limit.rlim_cur, count);
+        assert_eq!(libc::setrlimit(libc::RLIMIT_NOFILE, &limit), 0);
+        before
+    }
+}
