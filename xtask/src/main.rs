@@ -8,6 +8,7 @@ mod guests;
 mod install_c;
 mod packages;
 mod postgres;
+mod sdk;
 mod simulate;
 mod targets;
 mod test;
@@ -47,6 +48,10 @@ enum Command {
     ///
     /// Example: cargo xtask example shop
     Example(example::Arguments),
+    /// Build and test the SDKs against the daemon that is built here.
+    ///
+    /// Example: cargo xtask sdk typescript
+    Sdk(sdk::Arguments),
     /// Build the C library and install it with its header and pkg-config file.
     ///
     /// Example: cargo xtask install-c --prefix /usr/local
@@ -62,6 +67,7 @@ fn main() -> ExitCode {
         Command::Guests(arguments) => guests::run(&arguments),
         Command::Postgres(arguments) => postgres::run(&arguments),
         Command::Example(arguments) => example::run_example(&arguments),
+        Command::Sdk(arguments) => sdk::run_sdks(&arguments),
         Command::InstallC(arguments) => install_c::run(&arguments),
     };
     match result {

@@ -4,11 +4,12 @@ use crate::command::{self, cargo, root, show, target_dir};
 use crate::guests;
 use crate::packages::{Need, ensure};
 use crate::postgres;
+use crate::sdk;
 use crate::simulate;
 use crate::targets;
 use anyhow::{Context, Result, bail};
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// Seeds that the simulator runs as part of the tests.
@@ -76,6 +77,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     count.tests("tests and doctests", &mut tests)?;
     drop(server);
+    count.check("sdk: the daemon", &mut sdk::build());
+    for language in sdk::languages()? {
+        count.suite(&format!("sdk: {language}"), &mut sdk::test(&language)?)?;
+    }
     if !arguments.quick {
         let options = ["--seeds", SIMULATED_SEEDS, "--steps", SIMULATED_STEPS].map(String::from).to_vec();
         count.step("simulation", || simulate::run(&simulate::Arguments { options }));
@@ -140,6 +145,44 @@ impl Count {
 
     /// A run of the test harness, whose closing lines are added up.
     fn tests(&mut self, name: &str, command: &mut Command) -> Result<()> {
+        let failures = self.failures.len();
+        let status = self.read(name, command, Count::read_line)?;
+        // A crate that does not compile, or a test that kills its process, leaves no closing line.
+        if !status.success() && self.failures.len() == failures {
+            self.failed += 1;
+            self.failures.push(format!("{}: {status}", show(command)));
+        }
+        Ok(())
+    }
+
+    /// A run of a suite of its own, which ends with a line like `12 passed, 0 failed, 1 skipped`.
+    fn suite(&mut self, name: &str, command: &mut Command) -> Result<()> {
+        let mut tally = String::new();
+        let status = self.read(name, command, |_, line| {
+            if line.ends_with(" skipped") && line.contains(" passed, ") {
+                tally = line.to_owned();
+            }
+        })?;
+        let failed = number_before(&tally, " failed");
+        self.passed += number_before(&tally, " passed");
+        self.skipped += number_before(&tally, " skipped");
+        self.failed += failed;
+        if failed == 0 && (!status.success() || tally.is_empty()) {
+            self.failed += 1;
+        }
+        if failed > 0 || !status.success() || tally.is_empty() {
+            self.failures.push(format!("{name}: {status}"));
+        }
+        Ok(())
+    }
+
+    /// Runs a command, shows what it says, and has each line read.
+    fn read(
+        &mut self,
+        name: &str,
+        command: &mut Command,
+        mut on_line: impl FnMut(&mut Count, &str),
+    ) -> Result<ExitStatus> {
         println!("==> {name}");
         let start = Instant::now();
         let shown = show(command);
@@ -149,16 +192,11 @@ impl Count {
         for line in BufReader::new(output).lines() {
             let line = line?;
             println!("{line}");
-            self.read_line(&line);
+            on_line(self, &line);
         }
         let status = child.wait()?;
         self.stages.push((name.into(), start.elapsed()));
-        // A crate that does not compile, or a test that kills its process, leaves no closing line.
-        if !status.success() && self.failures.is_empty() {
-            self.failed += 1;
-            self.failures.push(format!("{shown}: {status}"));
-        }
-        Ok(())
+        Ok(status)
     }
 
     fn read_line(&mut self, line: &str) {
@@ -193,5 +231,19 @@ mod tests {
         count.read_line("test identity::a_name ... FAILED");
         assert_eq!((count.passed, count.failed, count.skipped), (17, 3, 1));
         assert_eq!(count.failures, ["identity::a_name"]);
+    }
+
+    #[test]
+    fn the_last_tally_of_a_suite_counts_and_its_absence_is_a_failure() {
+        let mut count = Count::default();
+        let run =
+            |count: &mut Count, script: &str| count.suite("suite", Command::new("sh").args(["-c", script]));
+        run(&mut count, "echo 1 passed, 1 failed, 1 skipped; echo 7 passed, 0 failed, 2 skipped").unwrap();
+        assert_eq!((count.passed, count.failed, count.skipped), (7, 0, 2));
+        run(&mut count, "echo 3 passed, 2 failed, 0 skipped; exit 1").unwrap();
+        assert_eq!((count.passed, count.failed, count.failures.len()), (10, 2, 1));
+        run(&mut count, "true").unwrap();
+        run(&mut count, "echo 1 passed, 0 failed, 0 skipped; exit 1").unwrap();
+        assert_eq!((count.passed, count.failed, count.failures.len()), (11, 4, 3));
     }
 }

@@ -5,7 +5,7 @@ import signal
 import time
 
 from ..manifest import HANDLES
-from ..programs import Daemon, equal, expect
+from ..programs import Daemon, equal, expect, wait_until
 from .register import case
 from .values import TRICKY
 
@@ -80,7 +80,7 @@ def a_line_that_is_no_message_is_told_and_the_next_one_counts(scene):
     for line in (b"garbage", b"{}", b"[]", b"null", b'"text"', b"\xff\xfe", b'{"kind":"query"}', b'{"kind":"odd","type":"A.B","data":1,"metadata":{"id":"1","timestamp":0}}'):
         bare.write(line + b"\n")
     equal(bare.ask("query", "Conf.Echo", 7)["data"], 7, "the next request")
-    expect(len(bare.errors) > 0, "nothing was told on standard error")
+    wait_until(lambda: bare.errors, "it is told on standard error")
 
 
 @case()
@@ -103,7 +103,7 @@ def an_exception_ends_its_request_alone_and_keeps_its_secret(scene):
     expect(isinstance(answer["data"]["message"], str) and answer["data"]["message"], "no words")
     expect("the secret" not in json.dumps(answer), "the exception was told to whoever asked")
     equal(bare.ask("query", "Conf.Echo", 7)["data"], 7, "the next request")
-    expect(any("the secret of Conf.Throw" in line for line in bare.errors), "the exception is not on standard error")
+    wait_until(lambda: any("the secret of Conf.Throw" in line for line in bare.errors), "the exception is on standard error")
 
 
 @case()
@@ -138,7 +138,7 @@ def what_is_printed_goes_to_standard_error(scene):
     bare.end_input()
     equal(bare.wait(), 0, "the exit code")
     equal(bare.next_line(), None, "nothing else on standard output")
-    expect(any("printed by the capability" in line for line in bare.errors), "it is not on standard error")
+    wait_until(lambda: any("printed by the capability" in line for line in bare.errors), "it is on standard error")
 
 
 @case()

@@ -47,7 +47,8 @@ def after_a_shutdown_requests_are_refused_or_closed(scene):
     scene.daemon.process.wait(20)
     error = client.error("query", type="Conf.Echo", data=1)
     expect(error["kind"] == "closed" or (error["kind"], error["code"]) == ("outcome", 503), f"the error: {error}")
-    equal(error.get("started"), "no", "it has not started")
+    # Written before the end of the connection was seen, nobody knows.
+    expect(error.get("started") in ("no", None), f"it has not started: {error}")
 
 
 @case()

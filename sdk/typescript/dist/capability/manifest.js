@@ -1,0 +1,119 @@
+import { toJsonSchema } from "./schema.js";
+/** `$defs` of the branches are gathered at the top, because references begin there. */
+class Definitions {
+    all = {};
+    /** A schema whose definitions moved to the top under names of their own. */
+    lift(schema, prefix) {
+        const own = { ...schema["$defs"], ...schema["definitions"] };
+        const refersToItself = JSON.stringify(schema).includes('"$ref":"#"');
+        if (Object.keys(own).length === 0 && !refersToItself)
+            return schema;
+        const rename = (node) => {
+            if (Array.isArray(node))
+                return node.map(rename);
+            if (typeof node !== "object" || node === null)
+                return node;
+            return Object.fromEntries(Object.entries(node).map(([key, value]) => [key, key === "$ref" ? this.#target(value, prefix) : rename(value)]));
+        };
+        const { $defs: _defs, definitions: _definitions, ...rest } = schema;
+        for (const [name, definition] of Object.entries(own))
+            this.all[`${prefix}.${name}`] = rename(definition);
+        const renamed = rename(rest);
+        if (!refersToItself)
+            return renamed;
+        this.all[prefix] = renamed;
+        return { $ref: `#/$defs/${prefix}` };
+    }
+    #target(reference, prefix) {
+        if (typeof reference !== "string")
+            return reference;
+        if (reference === "#")
+            return `#/$defs/${prefix}`;
+        return reference.replace(/^#\/(\$defs|definitions)\//, `#/$defs/${prefix}.`);
+    }
+}
+export async function makeManifest(options, registrations) {
+    const manifest = {
+        id: options.id,
+        description: options.description ?? `The capability ${options.id}.`,
+        inbound: await inbound(options, registrations),
+    };
+    const says = await outbound(options, registrations);
+    if (says !== undefined)
+        manifest.outbound = says;
+    const subscribes = registrations.filter((each) => each.kind === "event" && each.input === undefined).map((each) => each.type);
+    if (subscribes.length > 0)
+        manifest.subscribes = subscribes;
+    if (options.uncaused === true)
+        manifest.uncaused = true;
+    if (options.cancel === true)
+        manifest.cancel = true;
+    if (options.concurrency !== undefined)
+        manifest.limits = { concurrency: options.concurrency };
+    return manifest;
+}
+async function inbound(options, registrations) {
+    const definitions = new Definitions();
+    const branches = [];
+    for (const each of registrations) {
+        if (each.kind === "event" && each.input === undefined)
+            continue;
+        const branch = await makeBranch(each.kind, each.type, each.input, "input", definitions);
+        if (each.description !== undefined)
+            branch["description"] = each.description;
+        if (each.examples !== undefined)
+            branch["examples"] = each.examples.map((data) => ({ kind: each.kind, type: each.type, data }));
+        branches.push(branch);
+    }
+    if (branches.length === 0) {
+        throw new TypeError(`capability ${options.id} handles no command, no query and no event with a schema: it would get nothing`);
+    }
+    return union(branches, definitions);
+}
+/**
+ * What it says: the replies, and events and requests if they are declared. As long as they are not, any of them may be
+ * said; a capability that declares both is checked faster, and by name.
+ */
+async function outbound(options, registrations) {
+    const requests = registrations.filter((each) => each.kind !== "event");
+    if (requests.every((each) => each.output === undefined) && options.emits === undefined && options.asks === undefined)
+        return undefined;
+    const definitions = new Definitions();
+    const branches = [];
+    for (const type of new Set(requests.map((each) => each.type))) {
+        const schemas = requests.filter((each) => each.type === type).map((each) => each.output);
+        for (const schema of new Set(schemas))
+            branches.push(await makeBranch("reply", type, schema, "output", definitions));
+    }
+    const open = [];
+    if (options.emits === undefined)
+        open.push("event");
+    else
+        for (const [type, schema] of Object.entries(options.emits))
+            branches.push(await makeBranch("event", type, schema, "output", definitions));
+    if (options.asks === undefined)
+        open.push("command", "query");
+    else {
+        for (const type of options.asks)
+            branches.push({ properties: { kind: { enum: ["command", "query"] }, type: { const: type } } });
+        if (options.cancel === true)
+            branches.push({ properties: { kind: { const: "command" }, type: { const: "Syscall.Cancel" } } });
+    }
+    if (open.length > 0)
+        branches.push({ properties: { kind: { enum: open } } });
+    return branches.length === 0 ? undefined : union(branches, definitions);
+}
+async function makeBranch(kind, type, schema, io, definitions) {
+    const properties = { kind: { const: kind }, type: { const: type } };
+    if (schema !== undefined) {
+        const data = await toJsonSchema(schema, io, `${kind} ${type}`);
+        properties["data"] = definitions.lift(data, `${kind}.${type}`);
+    }
+    return { type: "object", properties, required: Object.keys(properties) };
+}
+function union(branches, definitions) {
+    const whole = branches.length === 1 ? { ...branches[0] } : { anyOf: branches };
+    if (Object.keys(definitions.all).length > 0)
+        whole["$defs"] = definitions.all;
+    return whole;
+}

@@ -1,0 +1,314 @@
+/** What a client does with lines, apart from where they come from: requests, events, repetition after a lost connection. */
+import { closed } from "../capability/core.js";
+import { systemClock } from "../core/clock.js";
+import { Outbox, WAITING_BYTES_MAX } from "../core/outbox.js";
+import { GRACE_MS, Requests, onAbort } from "../core/requests.js";
+import { ConnectError, InvalidMessageError, MainspringError, OverflowError, RequestError } from "../errors.js";
+import { freshId } from "../message/ids.js";
+import { parseJson, stringifyJson } from "../message/json.js";
+import { isType } from "../message/message.js";
+/** How long a connection may be silent while something is waited for, before it is asked whether it is still there. */
+export const SILENCE_MS = 30_000;
+/** Requests under way at a time; the daemon's own bound for one peer is the same as shipped. */
+const REQUESTS_MAX = 16_384;
+/** The cause that errors about a connection as a whole name. */
+const CONNECTION = "connection";
+export class ClientCore {
+    clock;
+    #outlets;
+    #requests;
+    #watches = new Set();
+    #outbox;
+    #isClosed = false;
+    #lastHeard = 0;
+    #stopLooking;
+    /** When the connection was lost, monotonic; undefined while there is one. */
+    #lostAt = 0;
+    #refusal;
+    constructor(outlets = {}) {
+        this.#outlets = outlets;
+        this.clock = outlets.clock ?? systemClock;
+        this.#requests = new Requests(this.clock);
+    }
+    get isConnected() {
+        return this.#outbox !== undefined;
+    }
+    get isClosed() {
+        return this.#isClosed;
+    }
+    /** Requests under way. */
+    get pending() {
+        return this.#requests.size;
+    }
+    /** Why the daemon refused the connection as a whole, if it did. */
+    get refusal() {
+        return this.#refusal;
+    }
+    /** There is a connection. Subscriptions are made again, and what is unanswered is sent again, in its order and byte for byte. */
+    open(wire, greeting = "") {
+        this.#outbox = new Outbox(wire);
+        this.#refusal = undefined;
+        this.#lostAt = undefined;
+        this.#lastHeard = this.clock.now();
+        if (greeting !== "")
+            this.#outbox.push(greeting, true);
+        for (const watch of this.#watches)
+            this.#subscribe(watch);
+        for (const pending of this.#requests.values()) {
+            if (!pending.repeats)
+                continue;
+            pending.isWritten = true;
+            this.#outbox.push(pending.line, true);
+        }
+        this.#look();
+    }
+    /** The connection is gone. What cannot be repeated fails; the rest waits for the next one. */
+    lost(why) {
+        if (this.#outbox === undefined)
+            return;
+        this.#outbox = undefined;
+        this.#lostAt = this.clock.now();
+        this.#requests.failAll((pending) => (pending.repeats ? undefined : closed(pending, why)));
+        for (const watch of this.#watches)
+            watch.lost();
+        this.#look();
+    }
+    /** Everything ends: what is under way fails, and nothing new is taken. */
+    close(why, error) {
+        if (this.#isClosed)
+            return;
+        this.#isClosed = true;
+        this.#outbox?.flush();
+        this.#outbox = undefined;
+        this.#requests.failAll((pending) => error ?? closed(pending, why));
+        for (const watch of [...this.#watches])
+            watch.finish(error);
+        this.#watches.clear();
+        this.#stopLooking?.();
+    }
+    /** Takes a line. Never throws on behalf of a caller; what is no message ends the connection, so that is thrown. */
+    receive = (line) => {
+        this.#lastHeard = this.clock.now();
+        const message = parseJson(line);
+        switch (message.kind) {
+            case "reply":
+                this.#requests.settle(message);
+                return;
+            case "error":
+                if (!this.#requests.settle(message))
+                    this.#strayError(message);
+                return;
+            case "event":
+                this.#event(message, line.length);
+                return;
+            default:
+                throw new TypeError(`the daemon wrote something that is no message: ${line.slice(0, 200)}`);
+        }
+    };
+    /** Sends a request; resolves with its reply. */
+    request(kind, type, data, options) {
+        return new Promise((resolve, reject) => {
+            const id = options.id ?? freshId();
+            const line = this.#compose(kind, type, data, id, options);
+            const repeats = options.repeat !== false;
+            const { onProgress } = options;
+            const pending = {
+                id,
+                type,
+                line,
+                resolve,
+                reject,
+                onProgress: onProgress === undefined ? undefined : (event) => onProgress(event.data, event),
+                repeats,
+                isWritten: this.#outbox !== undefined,
+                since: this.clock.now(),
+                hasDeadline: options.timeout !== undefined,
+            };
+            this.#check(pending);
+            if (options.signal !== undefined)
+                pending.forget = onAbort(options.signal, pending, (error) => this.#cancel(pending, error));
+            this.#requests.add(pending, options.timeout === undefined ? undefined : pending.since + options.timeout + GRACE_MS);
+            this.#outbox?.push(line, true);
+            if (this.#stopLooking === undefined)
+                this.#look();
+        });
+    }
+    /**
+     * Sends an event. Resolves when the daemon has taken it: a refusal comes before the answer to whatever is asked next. With
+     * `confirm: false` it resolves when there is room for more, and a refusal is told to nobody.
+     */
+    emit(type, data, options) {
+        return new Promise((resolve, reject) => {
+            const id = freshId();
+            const line = this.#compose("event", type, data, id, options);
+            const outbox = this.#outbox;
+            if (outbox === undefined)
+                throw closed({ id, type, isWritten: false }, "there is no connection");
+            if (outbox.waiting() + line.length > WAITING_BYTES_MAX)
+                throw new OverflowError(`more than ${WAITING_BYTES_MAX} bytes wait to be written`, type);
+            if (options.confirm === false) {
+                outbox.push(line);
+                if (outbox.isFull())
+                    outbox.drained().then(resolve);
+                else
+                    resolve();
+                return;
+            }
+            // Refused by an error that names it; taken when the ping after it is answered.
+            const ping = freshId();
+            this.#await(id, type, () => { }, reject);
+            this.#await(ping, type, () => {
+                this.#requests.drop(id);
+                resolve();
+            }, reject);
+            outbox.push(`${line}\n${this.#compose("query", "Syscall.Ping", null, ping, {})}`, true);
+            if (this.#stopLooking === undefined)
+                this.#look();
+        });
+    }
+    /** Sends a request that concerns this connection alone. */
+    ask(kind, type, data, options = {}) {
+        return this.request(kind, type, data, { ...options, repeat: false });
+    }
+    addWatch(watch) {
+        if (this.#isClosed)
+            throw closed({ id: "", type: "Sys.Subscribe", isWritten: false }, "the client is closed");
+        this.#watches.add(watch);
+        if (this.#outbox !== undefined)
+            this.#subscribe(watch);
+    }
+    /** Ends a watch; types that nobody else watches are not sent any more. */
+    removeWatch(watch) {
+        if (!this.#watches.delete(watch) || this.#outbox === undefined)
+            return;
+        const others = new Set([...this.#watches].flatMap((other) => other.types));
+        const types = watch.types.filter((type) => !others.has(type));
+        if (types.length > 0)
+            this.ask("command", "Sys.Unsubscribe", { types }).catch(() => { });
+    }
+    #subscribe(watch) {
+        this.ask("command", "Sys.Subscribe", { types: watch.types }).then(() => watch.subscribed(), (error) => {
+            // A lost connection: the next one subscribes again.
+            if (error.kind !== "outcome")
+                return;
+            this.#watches.delete(watch);
+            watch.finish(error);
+        });
+    }
+    /** Waits for what answers a message of this connection that is not repeated. */
+    #await(id, type, resolve, reject) {
+        const pending = { id, type, line: "", resolve, reject, repeats: false, isWritten: true, since: this.clock.now(), hasDeadline: false };
+        this.#check(pending);
+        this.#requests.add(pending, undefined);
+    }
+    #check(pending) {
+        if (this.#isClosed)
+            throw closed(pending, "the client is closed");
+        if (this.#outbox === undefined && !pending.repeats)
+            throw closed(pending, "there is no connection");
+        if (this.#requests.has(pending.id))
+            throw new InvalidMessageError(`a request with the id ${JSON.stringify(pending.id)} is under way`, pending.type);
+        if (this.#requests.size >= REQUESTS_MAX)
+            throw new OverflowError(`${REQUESTS_MAX} requests are under way`, pending.type);
+        const waiting = Math.max(this.#requests.bytes, this.#outbox?.waiting() ?? 0);
+        if (waiting + pending.line.length > WAITING_BYTES_MAX) {
+            throw new OverflowError(`requests of more than ${WAITING_BYTES_MAX} bytes are under way`, pending.type);
+        }
+    }
+    #compose(kind, type, data, id, options) {
+        if (!isType(type))
+            throw new InvalidMessageError(`${JSON.stringify(type)} is no type: it needs two or more names with a capital letter, joined by dots`);
+        try {
+            let more = "";
+            if (options.timeout !== undefined)
+                more += `,"timeout":${timeoutOf(options.timeout)}`;
+            if (options.correlation !== undefined)
+                more += `,"correlation":${JSON.stringify(options.correlation)}`;
+            if (options.onProgress !== undefined)
+                more += ',"progress":true';
+            for (const [name, value] of Object.entries(options.metadata ?? {}))
+                more += `,${JSON.stringify(name)}:${stringifyJson(value)}`;
+            return `{"kind":"${kind}","type":"${type}","data":${stringifyJson(data)},"metadata":{"id":${JSON.stringify(id)},"timestamp":${this.clock.wall()}${more}}}`;
+        }
+        catch (error) {
+            throw new InvalidMessageError(`${kind} ${type} cannot be sent: ${error.message}`, type, error);
+        }
+    }
+    /** The caller gave it up. A daemon that knows `Syscall.Cancel` ends it for good; another answers 404, which nobody reads. */
+    #cancel(pending, error) {
+        this.#requests.fail(pending.id, error);
+        if (this.#outbox !== undefined && pending.isWritten)
+            this.ask("command", "Syscall.Cancel", { id: pending.id }).catch(() => { });
+    }
+    #event(event, length) {
+        const cause = event.metadata.causation;
+        if (cause !== undefined && event.type.endsWith(".Progress"))
+            this.#requests.get(cause)?.onProgress?.(event);
+        if (event.type === "Sys.EventsDropped") {
+            const { count } = event.data;
+            for (const watch of this.#watches)
+                watch.gap("daemon", count ?? null);
+        }
+        for (const watch of this.#watches)
+            watch.offer(event, length);
+    }
+    /** An error that answers no request: about the connection, or about a line whose id the daemon could not read. */
+    #strayError(error) {
+        const data = (error.data ?? {});
+        if (error.metadata.causation === CONNECTION) {
+            const words = `the daemon refused the connection (${data.code ?? "no code"}): ${data.message ?? "it does not say why"}`;
+            this.#refusal = new ConnectError(words, error.data);
+            return;
+        }
+        if (data.originalId !== null)
+            return;
+        // A line that was too long to be read, for one: the longest that was sent is the likeliest.
+        let longest;
+        for (const pending of this.#requests.values()) {
+            if (pending.isWritten && pending.line.length > (longest?.line.length ?? 0))
+                longest = pending;
+        }
+        if (longest !== undefined)
+            this.#requests.fail(longest.id, new RequestError(error, longest));
+    }
+    /** Looks after silence, and after requests that wait for a connection that does not come. One timer, and none while idle. */
+    #look() {
+        this.#stopLooking?.();
+        const lostAt = this.#lostAt;
+        const wait = lostAt === undefined ? this.#lastHeard + SILENCE_MS - this.clock.now() : 1000;
+        this.#stopLooking = this.clock.after(Math.max(wait, 1), () => {
+            this.#stopLooking = undefined;
+            if (this.#requests.size === 0)
+                return;
+            if (lostAt !== undefined && this.#lostAt === lostAt)
+                this.#giveUp(lostAt);
+            else if (this.clock.now() - this.#lastHeard >= SILENCE_MS)
+                return this.#probe();
+            if (this.#requests.size > 0)
+                this.#look();
+        });
+    }
+    #giveUp(lostAt) {
+        const now = this.clock.now();
+        this.#requests.failAll((pending) => {
+            const isDue = !pending.hasDeadline && now - Math.max(pending.since, lostAt) >= SILENCE_MS + GRACE_MS;
+            return isDue ? closed(pending, `no connection for ${(SILENCE_MS + GRACE_MS) / 1000} s`) : undefined;
+        });
+    }
+    #probe() {
+        const asked = this.clock.now();
+        this.#stopLooking = this.clock.after(GRACE_MS, () => {
+            this.#stopLooking = undefined;
+            if (this.#outbox !== undefined && this.#lastHeard < asked)
+                this.#outlets.onSilent?.();
+            if (this.#requests.size > 0 && this.#stopLooking === undefined)
+                this.#look();
+        });
+        this.ask("query", "Syscall.Ping", null).catch(() => { });
+    }
+}
+function timeoutOf(ms) {
+    if (!Number.isFinite(ms) || ms <= 0)
+        throw new RangeError(`a timeout is a number of milliseconds above 0, not ${ms}`);
+    return Math.max(1, Math.round(ms));
+}

@@ -1,0 +1,56 @@
+import { setImmediate } from "node:timers";
+/** The longest time that `setTimeout` takes; anything longer would be no time at all. */
+const DELAY_MAX = 2 ** 31 - 1;
+/** The time of this machine. */
+export const systemClock = {
+    now: () => performance.now(),
+    wall: () => Date.now(),
+    after(ms, call, holds = false) {
+        const timer = setTimeout(call, Math.min(Math.max(ms, 0), DELAY_MAX));
+        if (!holds)
+            timer.unref?.();
+        return () => clearTimeout(timer);
+    },
+};
+/** Time that passes when it is told to. */
+export class VirtualClock {
+    #now = 0;
+    #start;
+    #calls = [];
+    constructor(start = Date.UTC(2026, 0, 1)) {
+        this.#start = start;
+    }
+    now() {
+        return this.#now;
+    }
+    wall() {
+        return this.#start + this.#now;
+    }
+    after(ms, call) {
+        const entry = { at: this.#now + Math.max(ms, 0), call };
+        this.#calls.push(entry);
+        return () => {
+            this.#calls = this.#calls.filter((other) => other !== entry);
+        };
+    }
+    /** Lets time pass: what is due is called, in the order of its time, each with whatever it brings about at once. */
+    async advance(ms) {
+        const end = this.#now + ms;
+        await settle();
+        for (;;) {
+            const due = this.#calls.filter((entry) => entry.at <= end).sort((one, other) => one.at - other.at)[0];
+            if (due === undefined)
+                break;
+            this.#calls = this.#calls.filter((entry) => entry !== due);
+            this.#now = Math.max(this.#now, due.at);
+            due.call();
+            await settle();
+        }
+        this.#now = end;
+    }
+}
+/** Lets everything happen that needs no time: promises that settle each other, and lines between two ends in memory. */
+export async function settle() {
+    for (let round = 0; round < 8; round += 1)
+        await new Promise((done) => setImmediate(done));
+}

@@ -1,0 +1,120 @@
+import type { Message } from "../message/message.ts";
+import { ClientCore, type RequestOptions } from "./core.ts";
+import { type Place, findDaemon } from "./find.ts";
+import { Link, type LinkOptions } from "./link.ts";
+import { Watch, type WatchOptions } from "./watch.ts";
+
+/**
+ * What a daemon offers, by type: as `mainspring codegen` writes it. Without one, everything may be sent and anything comes
+ * back.
+ */
+export interface Catalogue {
+  [type: string]: { kind?: "command" | "query" | "event"; data: any; reply?: any };
+}
+
+type DataOf<C, T extends keyof C> = C[T] extends { data: infer Data } ? Data : any;
+type ReplyOf<C, T extends keyof C> = C[T] extends { reply: infer Reply } ? Reply : any;
+/** Data may be left out where null will do. */
+type DataArgument<Data> = unknown extends Data ? [data?: Data] : null extends Data ? [data?: Data] : [data: Data];
+
+/** Where the daemon is, and how it is connected to. */
+export interface ConnectOptions extends Place, LinkOptions {}
+
+/** How an event is sent. */
+export interface EmitOptions {
+  correlation?: string;
+  /** Whether to wait until the daemon has taken it; true if absent. */
+  confirm?: boolean;
+  metadata?: Record<string, unknown>;
+}
+
+/** A connection to a daemon, which is made again when it is lost. */
+export class Client<C extends object = Catalogue> implements AsyncDisposable {
+  readonly #core: ClientCore;
+  readonly #link: { close(): Promise<void> };
+
+  /** @internal Use `connect`. */
+  constructor(core: ClientCore, link: { close(): Promise<void> }) {
+    this.#core = core;
+    this.#link = link;
+  }
+
+  /** Whether there is a connection at this moment. */
+  get isConnected(): boolean {
+    return this.#core.isConnected;
+  }
+
+  /** Requests under way. */
+  get pending(): number {
+    return this.#core.pending;
+  }
+
+  /**
+   * Sends a command: something that is to be done. Resolves with the data of its reply.
+   *
+   * After a lost connection it is sent again under the same id, byte for byte: the daemon does it once and gives the one answer.
+   * (A daemon that was itself started again, without a journal, knows nothing of the first time: `repeat: false` is for
+   * commands that must not be done twice even then.)
+   *
+   * @throws {RequestError} It ended in an error. Other errors of this package: there is no outcome.
+   */
+  async send<T extends keyof C & string>(type: T, ...[data, options]: [...DataArgument<DataOf<C, T>>, options?: RequestOptions]): Promise<ReplyOf<C, T>> {
+    return (await this.#core.request("command", type, data, (options as RequestOptions | undefined) ?? {})).data as ReplyOf<C, T>;
+  }
+
+  /** Sends a query: something that is to be told. Resolves with the data of its reply. */
+  async query<T extends keyof C & string>(type: T, ...[data, options]: [...DataArgument<DataOf<C, T>>, options?: RequestOptions]): Promise<ReplyOf<C, T>> {
+    return (await this.#core.request("query", type, data, (options as RequestOptions | undefined) ?? {})).data as ReplyOf<C, T>;
+  }
+
+  /** Sends a command or query, and resolves with the whole message of its reply. */
+  request(kind: "command" | "query", type: string, data?: unknown, options: RequestOptions = {}): Promise<Message> {
+    return this.#core.request(kind, type, data, options);
+  }
+
+  /**
+   * Sends an event. Resolves when the daemon has taken it.
+   *
+   * An event is never sent twice: one that a lost connection leaves in doubt is a `ClosedError`.
+   */
+  emit<T extends keyof C & string>(type: T, data?: DataOf<C, T>, options: EmitOptions = {}): Promise<void> {
+    return this.#core.emit(type, data, options);
+  }
+
+  /** Watches events of these types: exact types, `Prefix.*`, or `*`. */
+  watch<T extends string>(types: T | readonly T[], options: WatchOptions = {}): Watch<Message<T extends keyof C ? DataOf<C, T> : any>> {
+    const list = typeof types === "string" ? [types] : [...types];
+    const watch = new Watch<any>(list, options, (ended) => this.#core.removeWatch(ended));
+    this.#core.addWatch(watch);
+    return watch;
+  }
+
+  /** Ends the connection. What is under way fails with a `ClosedError`. */
+  async close(): Promise<void> {
+    this.#core.close("the client was closed");
+    await this.#link.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+/**
+ * Connects to a daemon: as the options say, or else as the commands of `mainspring` find it.
+ *
+ * @throws {ConnectError} Nobody listens there, or does not let us in.
+ */
+export async function connect<C extends object = Catalogue>(options: ConnectOptions = {}): Promise<Client<C>> {
+  const address = findDaemon(options);
+  const core = new ClientCore({ onSilent: () => link.drop() });
+  const link = new Link(core, address, options);
+  try {
+    await link.start();
+  } catch (error) {
+    core.close("no connection");
+    await link.close();
+    throw error;
+  }
+  return new Client<C>(core, link);
+}
