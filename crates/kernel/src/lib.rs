@@ -66,6 +66,7 @@ mod builtins;
 mod egress;
 mod flow;
 mod kernel;
+pub mod keys;
 mod lifecycle;
 mod records;
 mod requests;

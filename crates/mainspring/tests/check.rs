@@ -297,7 +297,7 @@ fn unknown_keys_wrong_values_and_wrong_units_are_found_all_at_once() {
             "mainspring.toml:5:1: there is no key `drian` here; did you mean `drain`?",
             "mainspring.toml:7:18: `apple` is not a unit of size; use KiB, MiB or GiB",
             "mainspring.toml:8:13: expected a whole number, not negative, found the number -1",
-            "mainspring.toml:10:9: expected one of the words error, warn, info, debug, trace",
+            "mainspring.toml:10:9: expected one of the words error, warn, info, debug, trace, found the number 3",
         ]
     );
 }
@@ -316,16 +316,16 @@ fn numbers_that_make_no_sense_are_refused() {
             "[limits]\nrequests_max = 0\nline_bytes_max = '100G'\n[timeouts]\nmax = '1s'\nhang = '0s'\n"
         ),
         [
-            "mainspring.toml:2:16: a limit of nothing lets nothing through; it is at least 1",
-            "mainspring.toml:3:18: a line is at most 2147483647 bytes long",
-            "mainspring.toml:5:7: the default may not be longer than the maximum",
-            "mainspring.toml:6:8: nothing is done in no time; it is at least 1ms",
+            "mainspring.toml:2:16: requests_max must be at least 1",
+            "mainspring.toml:3:18: line_bytes_max must be at most 2147483647",
+            "mainspring.toml:5:7: the default must not be longer than the maximum",
+            "mainspring.toml:6:8: hang must be at least 1ms",
         ]
     );
 }
 
 #[test]
-fn doors_are_checked() {
+fn listeners_are_checked() {
     let long = "x".repeat(120);
     assert_eq!(
         problems_of(&format!(
@@ -335,7 +335,7 @@ fn doors_are_checked() {
             &format!("mainspring.toml:2:8: the path of a socket has at most 107 bytes: /{long}"),
             "mainspring.toml:4:7: only addresses of loopback (127.0.0.1, [::1]) are served: what is said there is not encrypted",
             "mainspring.toml:6:7: expected an address and a port, such as 127.0.0.1:7700 or [::1]:7700",
-            "mainspring.toml:8:7: everybody on this machine can reach a TCP socket: name in `tokens` who may come in",
+            "mainspring.toml:8:7: everybody on this machine can reach a TCP socket: name in `tokens` who may connect",
             "mainspring.toml:9:1: write `unix` with a path, or `tcp` with an address",
             "mainspring.toml:10:1: `unix` and `tcp` are two places: write a table for each",
             "mainspring.toml:15:1: a Unix socket knows its clients by their user; `tokens` are for `tcp`",
@@ -353,7 +353,7 @@ fn doors_are_checked() {
     );
     assert_eq!(
         problems_of("listen = []"),
-        ["mainspring.toml:1:10: nobody could come in; leave `listen` out for the usual socket"]
+        ["mainspring.toml:1:10: no client could connect; leave `listen` out for the usual socket"]
     );
 }
 

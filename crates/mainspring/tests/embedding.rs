@@ -1,7 +1,7 @@
 //! The daemon as a library: a program runs one with capabilities of its own.
 
 use mainspring::daemon::{Native, Natives, Options, Port, Report, run};
-use mainspring::settings::{Capability, Door, Program, Settings};
+use mainspring::settings::{Capability, Listener, Program, Settings};
 use mainspring_message::{Draft, Envelope};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -38,7 +38,7 @@ fn settings(socket: &std::path::Path) -> Settings {
         file: None,
     };
     let mut settings = mainspring::config::defaults();
-    settings.doors = vec![Door::Unix { path: socket.to_owned() }];
+    settings.listeners = vec![Listener::Unix { path: socket.to_owned() }];
     settings.capabilities.push(moody);
     settings
 }

@@ -1,6 +1,7 @@
 //! What a capability says about itself.
 
-use serde::{Deserialize, Serialize};
+use crate::keys::{Bytes, Millis};
+use serde::Deserialize;
 use serde_json::Value;
 
 /// A capability: what it takes, what it says, and how it is kept alive.
@@ -18,7 +19,6 @@ use serde_json::Value;
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Manifest {
     /// The name, unique in the loop.
     pub id: String,
@@ -46,84 +46,54 @@ pub struct Manifest {
     pub limits: ActorLimits,
 }
 
-/// When an actor that ended is started again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum RestartWhen {
-    /// Always.
-    #[default]
-    Always,
-    /// Unless it ended by itself, without fault, and with nothing in its hands.
-    OnFailure,
-    /// Never: it is unhealthy from then on, until reset.
-    Never,
-}
-
-/// How an actor is restarted: a budget within a window, and a pause that grows.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
-#[serde(default, deny_unknown_fields)]
-pub struct RestartPolicy {
-    /// After which ends there is a restart.
-    pub when: RestartWhen,
-    /// Restarts within the window before the capability counts as unhealthy.
-    pub max_restarts: u32,
-    /// The window.
-    pub window_ms: u64,
-    /// The pause before the first restart; it doubles with each further one in the window.
-    pub backoff_ms: u64,
-    /// The longest pause before a restart.
-    pub backoff_max_ms: u64,
-    /// How long an unhealthy capability rests before it is probed; doubles up to sixteen times this.
-    pub probe_ms: u64,
-}
-
-impl Default for RestartPolicy {
-    fn default() -> RestartPolicy {
-        RestartPolicy {
-            when: RestartWhen::Always,
-            max_restarts: 3,
-            window_ms: 60_000,
-            backoff_ms: 1000,
-            backoff_max_ms: 30_000,
-            probe_ms: 30_000,
-        }
+crate::words! {
+    /// When an actor that ended is started again.
+    pub enum RestartWhen {
+        /// Always.
+        Always = "always",
+        /// Unless it ended by itself, without fault, and with nothing in its hands.
+        OnFailure = "on_failure",
+        /// Never: it is unhealthy from then on, until reset.
+        Never = "never",
     }
 }
 
-/// How often a request is given to the capability when the actor crashes over it.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
-#[serde(default, deny_unknown_fields)]
-pub struct RetryPolicy {
-    /// Deliveries in all; 1 means that nothing is retried.
-    pub attempts: u32,
-    /// The pause before the second delivery; it doubles with each further one.
-    pub backoff_ms: u64,
-}
-
-impl Default for RetryPolicy {
-    fn default() -> RetryPolicy {
-        RetryPolicy { attempts: 1, backoff_ms: 1000 }
+crate::keys! {
+    /// How an actor is restarted: a budget within a window, and a pause that grows.
+    pub struct RestartPolicy {
+        /// After which ends there is a restart.
+        when: RestartWhen = RestartWhen::Always;
+        /// Restarts within the window before the capability counts as unhealthy.
+        max_restarts: u32 = 3;
+        /// The window.
+        window_ms: u64 as Millis = 60_000;
+        /// The pause before the first restart; it doubles with each further one in the window.
+        backoff_ms: u64 as Millis = 1000;
+        /// The longest pause before a restart.
+        backoff_max_ms: u64 as Millis = 30_000;
+        /// How long an unhealthy capability rests before it is probed; doubles up to sixteen times this.
+        probe_ms: u64 as Millis = 30_000;
     }
 }
 
-/// The bounds of one capability.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
-#[serde(default, deny_unknown_fields)]
-pub struct ActorLimits {
-    /// Commands and queries in its hands at once.
-    pub concurrency: u32,
-    /// Messages that wait in its mailbox. Beyond: a request is refused (503), an event becomes a dead letter.
-    pub mailbox_messages: usize,
-    /// Bytes that wait in its mailbox; same policy.
-    pub mailbox_bytes: usize,
+crate::keys! {
+    /// How often a request is given to the capability when the actor crashes over it.
+    pub struct RetryPolicy {
+        /// Deliveries in all; 1 means that nothing is retried.
+        attempts: u32 = 1, in 1..;
+        /// The pause before the second delivery; it doubles with each further one.
+        backoff_ms: u64 as Millis = 1000;
+    }
 }
 
-impl Default for ActorLimits {
-    fn default() -> ActorLimits {
-        ActorLimits { concurrency: 1, mailbox_messages: 8192, mailbox_bytes: 16 << 20 }
+crate::keys! {
+    /// The bounds of one capability.
+    pub struct ActorLimits {
+        /// Commands and queries in its hands at once.
+        concurrency: u32 = 1, in 1..;
+        /// Messages that wait in its mailbox. Beyond: a request is refused (503), an event becomes a dead letter.
+        mailbox_messages: usize = 8192, in 1..;
+        /// Bytes that wait in its mailbox; same policy.
+        mailbox_bytes: usize as Bytes = 16 << 20, in 1..;
     }
 }

@@ -5,6 +5,7 @@ use crate::builtins;
 use crate::flow::ingest::is_reserved;
 use crate::flow::routes::{Handler, Outbound, Route};
 use crate::kernel::Kernel;
+use crate::keys::{KeyType, OutOfBounds};
 use crate::schema::{Discovery, EnvelopeValidator, discover};
 use hashbrown::HashMap;
 use mainspring_message::{Kind, check_type_name};
@@ -113,14 +114,14 @@ pub(crate) fn check_manifest(manifest: &Manifest) -> Result<(), String> {
             return wrong(&format!("subscribes: {event:?}: {reason}"));
         }
     }
-    if manifest.limits.concurrency == 0 {
-        return wrong("limits.concurrency must be at least 1");
-    }
-    if manifest.limits.mailbox_messages == 0 || manifest.limits.mailbox_bytes == 0 {
-        return wrong("limits.mailbox_messages and limits.mailbox_bytes must be at least 1");
-    }
-    if manifest.retry.attempts == 0 {
-        return wrong("retry.attempts must be at least 1: the first delivery counts");
+    for (table, found) in [
+        ("limits", manifest.limits.out_of_bounds()),
+        ("restart", manifest.restart.out_of_bounds()),
+        ("retry", manifest.retry.out_of_bounds()),
+    ] {
+        if let Some(OutOfBounds { key, message }) = found.first() {
+            return wrong(&format!("{table}.{key} {message}"));
+        }
     }
     Ok(())
 }

@@ -1,22 +1,22 @@
 //! Where the daemon is, and what lets a command in.
 
 use crate::client::ClientError;
-use crate::config::{self, CONFIG_FILE, Overrides, first_door_of_file};
-use crate::settings::Door;
+use crate::config::{self, CONFIG_FILE, Overrides, first_listener_of_file};
+use crate::settings::Listener;
 use crate::system::files::read_secret;
 use crate::system::socket_path::{chosen_socket_path, default_socket_path};
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The variable that names the TCP door of the daemon. `--socket` and `--tcp` come before it, `MAINSPRING_SOCKET` after it.
+/// The variable that names the TCP listener of the daemon. `--socket` and `--tcp` come before it, `MAINSPRING_SOCKET` after it.
 pub const TCP_VARIABLE: &str = "MAINSPRING_TCP";
-/// The variable that holds the token for a TCP door. A flag comes before it.
+/// The variable that holds the token for a TCP listener. A flag comes before it.
 pub const TOKEN_VARIABLE: &str = "MAINSPRING_TOKEN";
 /// The variable that names a file with the token. [`TOKEN_VARIABLE`] comes before it.
 pub const TOKEN_FILE_VARIABLE: &str = "MAINSPRING_TOKEN_FILE";
 
-/// A daemon's door.
+/// Where a daemon listens.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Address {
     /// A Unix socket.
@@ -42,10 +42,10 @@ pub struct Flags<'a> {
 }
 
 impl Address {
-    /// The daemon's door: by flag, by `MAINSPRING_TCP` or `MAINSPRING_SOCKET`, by `mainspring.toml` in this folder, or where it is by default.
+    /// Where the daemon listens: by flag, by `MAINSPRING_TCP` or `MAINSPRING_SOCKET`, by `mainspring.toml` in this folder, or where it is by default.
     ///
     /// # Errors
-    /// There is no token for a TCP door, or it cannot be read; `mainspring.toml` in this folder would have to say, and has a fault.
+    /// There is no token for a TCP listener, or it cannot be read; `mainspring.toml` in this folder would have to say, and has a fault.
     pub fn find(flags: Flags<'_>) -> Result<Address, ClientError> {
         if let Some(path) = flags.socket {
             return Ok(Address::Unix(path.to_path_buf()));
@@ -61,37 +61,37 @@ impl Address {
         if let Some(path) = chosen_socket_path(None) {
             return Ok(Address::Unix(path));
         }
-        let found = door_of_folder()?.map(Address::of_door).transpose()?.flatten();
+        let found = listener_of_folder()?.map(Address::of_listener).transpose()?.flatten();
         Ok(found.unwrap_or_else(|| Address::Unix(default_socket_path())))
     }
 
-    /// The address of a door that a file names, with the first of its tokens.
-    fn of_door(door: Door) -> Result<Option<Address>, ClientError> {
-        match door {
-            Door::Unix { path } => Ok(Some(Address::Unix(path))),
-            Door::Tcp { address, .. } if address.port() == 0 => {
+    /// The address of a listener that a file names, with the first of its tokens.
+    fn of_listener(listener: Listener) -> Result<Option<Address>, ClientError> {
+        match listener {
+            Listener::Unix { path } => Ok(Some(Address::Unix(path))),
+            Listener::Tcp { address, .. } if address.port() == 0 => {
                 Err(ClientError::UnknownPort { file: CONFIG_FILE })
             }
-            Door::Tcp { address, tokens } => {
+            Listener::Tcp { address, tokens } => {
                 let token = tokens.into_iter().next();
                 Ok(token.map(|(_, token)| Address::Tcp { place: address.to_string(), token }))
             }
-            Door::Stdio => Ok(None),
+            Listener::Stdio => Ok(None),
         }
     }
 }
 
-/// The door that `mainspring.toml` in this folder names. A file that names none because it is wrong must not lead to the daemon of another.
-fn door_of_folder() -> Result<Option<Door>, ClientError> {
+/// The listener that `mainspring.toml` in this folder names. A file that names none because it is wrong must not lead to the daemon of another.
+fn listener_of_folder() -> Result<Option<Listener>, ClientError> {
     let file = Path::new(CONFIG_FILE);
     if config::file_to_load(None).is_none() {
         return Ok(None);
     }
-    if let Some(door) = first_door_of_file(file) {
-        return Ok(Some(door));
+    if let Some(listener) = first_listener_of_file(file) {
+        return Ok(Some(listener));
     }
     let Err(mut error) = config::load(None, &Overrides::default()) else { return Ok(None) };
-    // What is wrong with a capability's own file says nothing about the door.
+    // What is wrong with a capability's own file says nothing about the listener.
     error.problems.retain(|problem| problem.path == file);
     if error.problems.is_empty() { Ok(None) } else { Err(ClientError::BadConfig(error)) }
 }

@@ -1,10 +1,11 @@
 //! The capabilities that a file names: native ones, those written in it, and those in files of their own.
 
-use crate::config::file::ManifestFile;
-use crate::config::problem::{Place, Source};
-use crate::config::sources::Sources;
-use crate::config::tree::{Node, Value};
-use crate::config::{glob, keywords, programs, read};
+use crate::config::checks::keywords;
+use crate::config::keys::capability::ManifestFile;
+use crate::config::keys::{native, program};
+use crate::config::patterns;
+use crate::config::report::Sources;
+use crate::config::text::{Node, Place, Source, Value, decode};
 use crate::natives::native_names;
 use crate::settings::Capability;
 use mainspring_kernel::{Manifest, RestartPolicy};
@@ -37,7 +38,7 @@ pub(super) struct Loader<'a> {
 impl<'a> Loader<'a> {
     pub(super) fn new(config: &Node, source: &Rc<Source>, sources: &'a mut Sources) -> Loader<'a> {
         let restart = config.get("restart").cloned().unwrap_or_else(Node::empty);
-        let sound: Option<RestartPolicy> = read::read(&restart, source, &mut sources.problems);
+        let sound: Option<RestartPolicy> = sources.read(&restart, source);
         let restart = if sound.is_some() { restart } else { Node::empty() };
         Loader { source: source.clone(), sources, restart, found: Vec::new(), seen: Vec::new() }
     }
@@ -56,13 +57,9 @@ impl<'a> Loader<'a> {
         for node in names.elements() {
             let Value::Text(name) = &node.value else { continue };
             let place = Place { source: self.source.clone(), span: node.span.clone() };
-            if native_names().any(|native| native == name) {
-                self.add_native(name, &place);
-            } else {
-                let known: Vec<&str> = native_names().collect();
-                let message =
-                    format!("no native capability is called {name:?}; {}", read::suggest(name, &known));
-                self.sources.problem(&place, message);
+            match native::check_name(name) {
+                Ok(()) => self.add_native(name, &place),
+                Err(message) => self.sources.problem(&place, message),
             }
         }
     }
@@ -90,7 +87,7 @@ impl<'a> Loader<'a> {
         for node in patterns.map_or(&[][..], Node::elements) {
             let Value::Text(pattern) = &node.value else { continue };
             let place = Place { source: self.source.clone(), span: node.span.clone() };
-            let files = glob::files(self.source.folder(), pattern);
+            let files = patterns::files(self.source.folder(), pattern);
             if files.is_empty() {
                 let message = format!("no file matches {}", self.source.beside(pattern).display());
                 self.sources.problem(&place, message);
@@ -109,17 +106,17 @@ impl<'a> Loader<'a> {
     }
 
     fn manifest(&mut self, source: &Rc<Source>, node: &Node, path: Option<PathBuf>) {
-        let file: Option<ManifestFile> = read::read(node, source, &mut self.sources.problems);
+        let file: Option<ManifestFile> = self.sources.read(node, source);
         let restart = match node.get("restart") {
-            Some(own) => read::read(&own.over(&self.restart), source, &mut self.sources.problems),
-            None => read::read(&self.restart, source, &mut Vec::new()),
+            Some(own) => self.sources.read(&own.over(&self.restart), source),
+            None => decode::read(&self.restart, source, &mut Vec::new()),
         };
         let inbound = self.schema(source, node, "inbound");
         let outbound = self.schema(source, node, "outbound");
         for (source, schema) in [&inbound, &outbound].into_iter().flatten() {
             keywords::verify(source, schema, self.sources);
         }
-        let program = programs::read(source, node, self.sources);
+        let program = program::read(source, node, self.sources);
         let (Some(file), Some(restart), Some(program), Some(inbound)) = (file, restart, program, inbound)
         else {
             return;

@@ -1,48 +1,34 @@
 //! From `mainspring.toml`, the manifests of capabilities and flags to [`Settings`].
 //!
-//! - `file`: the types that the files are read into; the documentation is made from them.
-//! - `tree`, `toml_text`, `json_text`: documents whose every node knows its place.
-//! - `read`: from trees to types, finding as many faults as one look can find.
-//! - `sources`: the files that were read, and the problems that were found so far.
-//! - `doors`, `capabilities`, `programs`: from types to settings.
-//! - `scripts`: the file that an interpreter is to run.
-//! - `bounds`: numbers that make no sense.
-//! - `verify`: what only all capabilities together can get wrong.
-//! - `keywords`: words in schemas that mean nothing.
-//! - `guests`: what only compiling can show.
-//! - `problem`: what is wrong, and how that is shown.
+//! - `keys`: the tables of the files, one file each; plain settings declare theirs in `settings`.
+//! - `text`: from bytes to typed values, with the place of everything.
+//! - `report`: what is wrong, and how that is shown.
+//! - `checks`: what goes wrong beyond keys.
+//! - `capabilities`, `patterns`: the capabilities that a file names.
+//! - `assemble`: all of it, in order.
 //! - `reference`: the documentation.
+//!
+//! Nothing here knows the daemon: both know `settings`.
 
-mod bounds;
+mod assemble;
 mod capabilities;
-mod doors;
-mod file;
-mod glob;
-mod guests;
-mod json_text;
-mod keywords;
-mod problem;
-mod programs;
-mod read;
+mod checks;
+mod keys;
+mod patterns;
 mod reference;
-mod scripts;
-mod secrets;
-mod sources;
-mod toml_text;
-mod tree;
-mod verify;
+mod report;
+mod text;
 
-pub(crate) use glob::name_matches;
-pub use problem::{ConfigError, Phase, Problem};
+pub use checks::GuestCheck;
+pub(crate) use patterns::name_matches;
 pub use reference::reference;
+pub use report::{ConfigError, Problem};
 
 use crate::natives::{native_manifest, native_names};
-use crate::settings::{Capability, Door, LogFormat, LogLevel, LogSettings, Program, Settings};
+use crate::settings::{Capability, Listener, LogFormat, LogLevel, Program, Settings};
 use crate::system::socket_path::{chosen_socket_path, default_socket_path};
-use capabilities::Loader;
-use file::{ConfigFile, FormatFile, LevelFile, TimeoutsFile};
-use mainspring_kernel::{Config as KernelConfig, Mode};
-use sources::Sources;
+use mainspring_kernel::Mode;
+use report::Sources;
 use std::path::{Path, PathBuf};
 
 /// The file that is read when none is named and it is there.
@@ -77,7 +63,7 @@ pub fn file_to_load(path: Option<&Path>) -> Option<PathBuf> {
 /// # Errors
 /// Everything that is wrong with the file, the manifests that it names and the programs that these name.
 pub fn load(path: Option<&Path>, overrides: &Overrides) -> Result<Settings, ConfigError> {
-    load_with(path, overrides, Guests::AreThere).map(|checked| checked.settings)
+    load_with(path, overrides, None).map(|checked| checked.settings)
 }
 
 /// Settings that can be used, and what is most likely not meant in them.
@@ -89,22 +75,23 @@ pub struct Checked {
     pub warnings: Vec<Problem>,
 }
 
-/// As [`load`], and compiles the guests too, which a daemon does once it runs; and says what is most likely not meant.
+/// As [`load`], and asks about each guest whether it can be started; and says what is most likely not meant.
 ///
 /// # Errors
-/// As [`load`], and everything that is wrong with a guest before its first instruction.
-pub fn check(path: Option<&Path>, overrides: &Overrides) -> Result<Checked, ConfigError> {
-    load_with(path, overrides, Guests::CanStart)
+/// As [`load`], and whatever `guests` says about a guest.
+pub fn check(
+    path: Option<&Path>,
+    overrides: &Overrides,
+    guests: &mut GuestCheck<'_>,
+) -> Result<Checked, ConfigError> {
+    load_with(path, overrides, Some(guests))
 }
 
-/// What must be known of guests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Guests {
-    AreThere,
-    CanStart,
-}
-
-fn load_with(path: Option<&Path>, overrides: &Overrides, guests: Guests) -> Result<Checked, ConfigError> {
+fn load_with(
+    path: Option<&Path>,
+    overrides: &Overrides,
+    guests: Option<&mut GuestCheck<'_>>,
+) -> Result<Checked, ConfigError> {
     let file = file_to_load(path).filter(|_| path.is_some() || !overrides.no_config);
     let mut checked = match file {
         Some(path) => load_file(&path, guests)?,
@@ -117,42 +104,37 @@ fn load_with(path: Option<&Path>, overrides: &Overrides, guests: Guests) -> Resu
 /// What is run without any file: the Unix socket that the commands look for, and all native capabilities.
 #[must_use]
 pub fn defaults() -> Settings {
-    Settings {
-        kernel: kernel_config(&TimeoutsFile::default(), mainspring_kernel::Limits::default()),
-        doors: vec![Door::Unix { path: default_socket_path() }],
-        capabilities: native_names().filter_map(native).collect(),
-        log: LogSettings { level: LogLevel::Info, format: LogFormat::Human },
-    }
+    let capabilities = native_names().filter_map(native).collect();
+    Settings::new(vec![Listener::Unix { path: default_socket_path() }], capabilities)
 }
 
-/// The door of a file that the commands use: its first Unix socket, or else its first TCP socket, if the file says so without fault in that part.
+/// The listener of a file that the commands use: its first Unix socket, or else its first TCP socket, if the file says so without
+/// fault in that part.
 #[must_use]
-pub fn first_door_of_file(path: &Path) -> Option<Door> {
+pub fn first_listener_of_file(path: &Path) -> Option<Listener> {
     let mut sources = Sources::default();
     let (source, node) = sources.open(path)?;
-    let listen = node.get("listen")?;
-    let doors = doors::read(listen, &source, &mut sources)?;
+    let listeners = keys::listen::read(node.get("listen")?, &source, &mut sources)?;
     // Stable: of each kind the first stays first.
-    doors.into_iter().min_by_key(|door| !matches!(door, Door::Unix { .. }))
+    listeners.into_iter().min_by_key(|listener| !matches!(listener, Listener::Unix { .. }))
 }
 
 fn apply(overrides: &Overrides, settings: &mut Settings) {
     if let Some(path) = chosen_socket_path(overrides.socket.as_deref()) {
-        settings.doors.retain(|door| !matches!(door, Door::Unix { .. }));
-        settings.doors.insert(0, Door::Unix { path });
+        settings.listeners.retain(|listener| !matches!(listener, Listener::Unix { .. }));
+        settings.listeners.insert(0, Listener::Unix { path });
     }
     if overrides.batch {
-        settings.doors = vec![Door::Stdio];
-        settings.kernel.mode = Mode::Batch;
+        settings.listeners = vec![Listener::Stdio];
+        settings.mode = Mode::Batch;
     }
     settings.log.level = overrides.log_level.unwrap_or(settings.log.level);
     settings.log.format = overrides.log_format.unwrap_or(settings.log.format);
 }
 
-fn load_file(path: &Path, guests: Guests) -> Result<Checked, ConfigError> {
+fn load_file(path: &Path, guests: Option<&mut GuestCheck<'_>>) -> Result<Checked, ConfigError> {
     let mut sources = Sources::default();
-    let settings = settings(path, guests, &mut sources);
-    match settings {
+    match assemble::settings(path, guests, &mut sources) {
         Some(settings) if sources.problems.is_empty() => {
             Ok(Checked { settings, warnings: sources.into_warnings() })
         }
@@ -160,69 +142,9 @@ fn load_file(path: &Path, guests: Guests) -> Result<Checked, ConfigError> {
     }
 }
 
-fn settings(path: &Path, guests: Guests, sources: &mut Sources) -> Option<Settings> {
-    let (source, node) = sources.open(path)?;
-    let file: Option<ConfigFile> = read::read(&node, &source, &mut sources.problems);
-    let doors = match node.get("listen") {
-        Some(listen) => doors::read(listen, &source, sources),
-        None => Some(vec![Door::Unix { path: default_socket_path() }]),
-    };
-    // A file with a fault still tells where its capabilities are, and their faults are worth knowing now.
-    let manifests = node.get("manifests");
-    let mut loader = Loader::new(&node, &source, sources);
-    loader.native(node.get("native"));
-    loader.inline(node.get("capability"));
-    loader.files(manifests);
-    let found = loader.finish();
-    verify::verify(&found, sources);
-    if guests == Guests::CanStart {
-        guests::verify(&found, sources);
-    }
-    let file = file?;
-    bounds::check(&file, &node, &source, sources);
-    Some(Settings {
-        kernel: kernel_config(&file.timeouts, file.limits),
-        doors: doors?,
-        capabilities: found.into_iter().map(|found| found.capability).collect(),
-        log: LogSettings { level: level(file.log.level), format: format(file.log.format) },
-    })
-}
-
 fn native(name: &str) -> Option<Capability> {
     let manifest = native_manifest(name)?;
     Some(Capability { manifest, program: Program::Native(name.to_owned()), file: None })
-}
-
-fn kernel_config(timeouts: &TimeoutsFile, limits: mainspring_kernel::Limits) -> KernelConfig {
-    let ms = |time: file::Time| u64::try_from(time.0.as_millis()).unwrap_or(u64::MAX);
-    KernelConfig {
-        mode: Mode::Daemon,
-        default_timeout_ms: ms(timeouts.default),
-        timeout_ms_max: ms(timeouts.max),
-        boot_timeout_ms: ms(timeouts.boot),
-        drain_ms: ms(timeouts.drain),
-        hang_ms: ms(timeouts.hang),
-        window_ms: ms(timeouts.repeat),
-        collect_stats: true,
-        limits,
-    }
-}
-
-fn level(level: LevelFile) -> LogLevel {
-    match level {
-        LevelFile::Error => LogLevel::Error,
-        LevelFile::Warn => LogLevel::Warn,
-        LevelFile::Info => LogLevel::Info,
-        LevelFile::Debug => LogLevel::Debug,
-        LevelFile::Trace => LogLevel::Trace,
-    }
-}
-
-fn format(format: FormatFile) -> LogFormat {
-    match format {
-        FormatFile::Human => LogFormat::Human,
-        FormatFile::Json => LogFormat::Json,
-    }
 }
 
 #[cfg(test)]
@@ -320,12 +242,12 @@ program = { wasm = "x.wasm", allow_connect = ["*.example.com:443"], folders = ["
             ..Overrides::default()
         };
         let settings = load(Some(&config), &overrides).unwrap();
-        assert_eq!(settings.doors[0], Door::Unix { path: "b".into() });
-        assert!(matches!(settings.doors[1..], [Door::Tcp { .. }]));
+        assert_eq!(settings.listeners[0], Listener::Unix { path: "b".into() });
+        assert!(matches!(settings.listeners[1..], [Listener::Tcp { .. }]));
         assert_eq!((settings.log.level, settings.log.format), (LogLevel::Trace, LogFormat::Json));
         overrides.batch = true;
         let settings = load(Some(&config), &overrides).unwrap();
-        assert_eq!((settings.doors, settings.kernel.mode), (vec![Door::Stdio], Mode::Batch));
+        assert_eq!((settings.listeners, settings.mode), (vec![Listener::Stdio], Mode::Batch));
     }
 
     #[test]

@@ -66,7 +66,7 @@ impl Default for Options {
 pub fn run(settings: Settings, options: Options) -> Result<i32, Error> {
     let descriptors = limits::raise_descriptors();
     let mut reactor = Reactor::new()?;
-    let mut config = settings.kernel.clone();
+    let mut config = settings.kernel();
     config.collect_stats = true;
     if config.limits.memory_bytes_max == 0 {
         config.limits.memory_bytes_max = limits::memory_allowed() / 2;

@@ -86,7 +86,7 @@ fn a_configuration_with_a_fault_does_not_lead_to_the_daemon_of_another() {
         ("[[listen]]\nunix = \n", "mainspring.toml:2:"),
         ("[[listne]]\nunix = 'it.sock'\n", "did you mean `listen`?\n --> mainspring.toml:1:"),
         ("[[listen]]\nunxi = 'it.sock'\n", "did you mean `unix`?\n --> mainspring.toml:2:"),
-        ("[[listen]]\ntcp = '127.0.0.1:7700'\n", "name in `tokens` who may come in"),
+        ("[[listen]]\ntcp = '127.0.0.1:7700'\n", "name in `tokens` who may connect"),
         (
             "[[listen]]\ntcp = '127.0.0.1:0'\ntokens = [{ name = 'a', token = '0123456789abcdef' }]\n",
             "chooses its TCP port itself",

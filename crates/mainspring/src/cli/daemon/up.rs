@@ -72,7 +72,7 @@ pub(in crate::cli) fn up(arguments: &Arguments) -> Result<ExitCode, daemon::Erro
             return Ok(ExitCode::FAILURE);
         }
     };
-    daemon::install_log(settings.log)?;
+    daemon::install_log(&settings.log)?;
     let reader: daemon::Reader =
         Arc::new(move || config::load(file.as_deref(), &flags).map_err(|error| error.in_one_line()));
     let code = daemon::run(settings, Options { report, reader: Some(reader), ..Options::default() })?;

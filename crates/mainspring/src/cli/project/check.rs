@@ -2,8 +2,9 @@
 
 use crate::cli::support::text;
 use crate::config::{self, Checked, ConfigError, Overrides};
+use crate::daemon::Preflight;
 use crate::protocol;
-use crate::settings::{Capability, Door, Program, Settings};
+use crate::settings::{Capability, GuestProgram, Listener, Program, Settings};
 use mainspring_kernel::schema::discover;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -56,7 +57,9 @@ pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
         None => {}
     }
     let file = config::file_to_load(arguments.file.as_deref());
-    match config::check(arguments.file.as_deref(), &Overrides::default()) {
+    let mut guests = Guests::default();
+    let mut refusal = |id: &str, program: &GuestProgram| guests.refusal(id, program);
+    match config::check(arguments.file.as_deref(), &Overrides::default(), &mut refusal) {
         Ok(Checked { settings, warnings }) => {
             for warning in &warnings {
                 eprintln!("{warning}\n");
@@ -74,6 +77,19 @@ pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
+/// Guests, made ready as a daemon would. What that takes is there once the first one is asked about.
+#[derive(Default)]
+struct Guests(Option<Result<Preflight, String>>);
+
+impl Guests {
+    fn refusal(&mut self, id: &str, program: &GuestProgram) -> Option<String> {
+        match self.0.get_or_insert_with(Preflight::new) {
+            Ok(preflight) => preflight.refusal(id, program),
+            Err(reason) => Some(reason.clone()),
+        }
+    }
+}
+
 fn exit_code(error: &ConfigError) -> ExitCode {
     if error.unreadable { ExitCode::from(EXIT_UNREADABLE) } else { ExitCode::FAILURE }
 }
@@ -85,9 +101,9 @@ fn summary(name: &str, settings: &Settings, warnings: usize) -> String {
         count => format!("it can be used, with {}", text::count(count, "warning", "warnings")),
     };
     let mut text = format!("{name}: {verdict}\n\n");
-    for (at, door) in settings.doors.iter().enumerate() {
+    for (at, listener) in settings.listeners.iter().enumerate() {
         let heading = if at == 0 { "listens" } else { "" };
-        let _ = writeln!(text, "  {heading:<13} {}", describe_door(door));
+        let _ = writeln!(text, "  {heading:<13} {}", describe_listener(listener));
     }
     let width = settings.capabilities.iter().map(|it| it.manifest.id.chars().count()).max().unwrap_or(0);
     for (at, capability) in settings.capabilities.iter().enumerate() {
@@ -104,14 +120,14 @@ fn summary(name: &str, settings: &Settings, warnings: usize) -> String {
     text
 }
 
-fn describe_door(door: &Door) -> String {
-    match door {
-        Door::Unix { path } => format!("unix {}", path.display()),
-        Door::Tcp { address, tokens } => {
+fn describe_listener(listener: &Listener) -> String {
+    match listener {
+        Listener::Unix { path } => format!("unix {}", path.display()),
+        Listener::Tcp { address, tokens } => {
             let names: Vec<&str> = tokens.iter().map(|(name, _)| name.as_str()).collect();
             format!("tcp {address} for {}", names.join(", "))
         }
-        Door::Stdio => "standard input and output".into(),
+        Listener::Stdio => "standard input and output".into(),
     }
 }
 

@@ -35,7 +35,7 @@ static IS_WAITING: AtomicBool = AtomicBool::new(false);
 ///
 /// # Errors
 /// When there is a log already, or standard error cannot be used.
-pub fn install(settings: LogSettings) -> Result<(), crate::daemon::Error> {
+pub fn install(settings: &LogSettings) -> Result<(), crate::daemon::Error> {
     let outlet =
         Outlet::to(io::stderr().as_fd()).map_err(|error| crate::daemon::Error::Log(error.to_string()))?;
     let log = Log(Arc::new(Mutex::new(Sink::new(outlet, settings.format))));

@@ -1,7 +1,7 @@
 //! How a daemon tells that it is up, or why it is not. Nobody may be there to read it, so nobody is waited for.
 
-use crate::config::Phase;
 use crate::daemon::transport::outlet::{Outlet, REPORT_WAITS};
+use crate::settings::BootPhase;
 use crate::text::printable::one_line;
 use mainspring_kernel::Level;
 use mainspring_message::{Envelope, ErrorData, Failure, Kind, Parts, Started};
@@ -182,7 +182,7 @@ fn failed_words(text: &str) -> String {
 }
 
 /// Tells that the settings cannot be used, and which phase of the boot that fails.
-pub(crate) fn unreadable(report: Report, phase: Phase, problems: &str) {
+pub(crate) fn unreadable(report: Report, phase: BootPhase, problems: &str) {
     let mut data = String::new();
     let error = ErrorData {
         failure: Failure::Boot,

@@ -11,9 +11,8 @@ use crate::daemon::kernel_cell::KernelCell;
 use crate::daemon::operator::notify::Notifier;
 use crate::daemon::operator::reload;
 use crate::daemon::operator::report::{self, Teller};
-use crate::daemon::transport::Doors;
+use crate::daemon::transport::Listeners;
 use crate::settings::Settings;
-use fixed::Fixed;
 use mainspring_kernel::{BootPlan, Effect, Kernel, Source, Turn};
 use mainspring_message::Json;
 use mainspring_reactor::{Handle, Instant, Timer};
@@ -40,7 +39,7 @@ pub(crate) struct Pump {
     kernel_cell: Rc<KernelCell>,
     reactor: Handle,
     clients: Rc<Clients>,
-    doors: RefCell<Doors>,
+    listeners: RefCell<Listeners>,
     actors: RefCell<Actors>,
     teller: Teller,
     notifier: Notifier,
@@ -79,13 +78,14 @@ impl Pump {
                 .iter()
                 .map(|capability| capability.manifest.clone())
                 .collect(),
-            adapters: Doors::names(&settings.doors),
+            adapters: Listeners::names(&settings.listeners),
         };
         let kernel_cell = Rc::new(KernelCell::new(kernel, reactor.clone()));
         let clients = Clients::new(Rc::clone(&kernel_cell), reactor.clone());
-        let fixed = Fixed::of(&settings);
+        let fixed = settings.clone();
         let capabilities = settings.capabilities.len();
-        let doors = Doors::new(reactor.clone(), Rc::clone(&clients), settings.doors, capabilities);
+        let listeners =
+            Listeners::new(reactor.clone(), Rc::clone(&clients), settings.listeners, capabilities);
         let factory = ActorFactory {
             reactor: reactor.clone(),
             natives: options.natives,
@@ -97,7 +97,7 @@ impl Pump {
             kernel_cell,
             reactor: reactor.clone(),
             clients,
-            doors: RefCell::new(doors),
+            listeners: RefCell::new(listeners),
             actors: RefCell::new(actors),
             teller: Teller::new(options.report, reactor),
             notifier: Notifier::from_environment(),
@@ -228,14 +228,14 @@ impl Pump {
             Effect::Stop { actor } => self.actors.borrow_mut().stop(actor),
             Effect::Terminate { actor } => self.actors.borrow_mut().terminate(actor),
             Effect::StartAdapter { adapter } => {
-                let started = self.doors.borrow_mut().start(adapter);
+                let started = self.listeners.borrow_mut().start(adapter);
                 self.kernel_cell.feed(|kernel, now| kernel.adapter_started(adapter, started, now));
             }
             Effect::StopAdapter { adapter } => {
                 if !self.stopping.replace(true) {
                     self.notifier.stopping();
                 }
-                self.doors.borrow_mut().stop(adapter);
+                self.listeners.borrow_mut().stop(adapter);
             }
             Effect::CollectStats { ticket } => {
                 let numbers = self.stats();

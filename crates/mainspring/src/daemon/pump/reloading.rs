@@ -2,20 +2,22 @@
 
 use crate::daemon::operator::reload::{self, Reader, Stamped};
 use crate::daemon::pump::Pump;
-use crate::daemon::pump::fixed::Fixed;
+use crate::daemon::pump::fixed::changed_keys;
+use crate::settings::Settings;
 use std::cell::Cell;
 use std::rc::Rc;
 
 /// How the settings are read again, and whether that is being done.
 pub(super) struct Reloading {
     reader: Option<Reader>,
-    fixed: Fixed,
+    /// What the daemon was started with.
+    started_with: Settings,
     stage: Cell<Stage>,
 }
 
 impl Reloading {
-    pub(super) fn new(reader: Option<Reader>, fixed: Fixed) -> Reloading {
-        Reloading { reader, fixed, stage: Cell::new(Stage::No) }
+    pub(super) fn new(reader: Option<Reader>, started_with: Settings) -> Reloading {
+        Reloading { reader, started_with, stage: Cell::new(Stage::No) }
     }
 }
 
@@ -36,13 +38,17 @@ impl Pump {
             return this.reloading.stage.set(Stage::Again);
         }
         tracing::info!("the configuration is read again");
-        let read =
-            move || reader().map(|settings| (Fixed::of(&settings), reload::stamp(settings.capabilities)));
+        let read = move || {
+            reader().map(|mut settings| {
+                let capabilities = reload::stamp(std::mem::take(&mut settings.capabilities));
+                (settings, capabilities)
+            })
+        };
         let pump = Rc::clone(this);
         let begun = this.reactor.blocking(read).and_then(|reading| {
             this.reactor.spawn(async move {
                 match reading.await {
-                    Ok((fixed, capabilities)) => pump.adopt(&fixed, &capabilities),
+                    Ok((settings, capabilities)) => pump.adopt(&settings, &capabilities),
                     Err(reason) => tracing::error!("nothing was reloaded: {reason}"),
                 }
                 pump.notifier.ready();
@@ -61,8 +67,8 @@ impl Pump {
     }
 
     /// Takes over the capabilities of new settings.
-    fn adopt(&self, fixed: &Fixed, capabilities: &[Stamped]) {
-        let keys = self.reloading.fixed.changed_keys(fixed);
+    fn adopt(&self, settings: &Settings, capabilities: &[Stamped]) {
+        let keys = changed_keys(&self.reloading.started_with, settings);
         if !keys.is_empty() {
             tracing::warn!(
                 "these settings have changed and take effect when the daemon is started anew: {}",

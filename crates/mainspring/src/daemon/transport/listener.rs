@@ -22,7 +22,7 @@ pub(in crate::daemon::transport) const WARNINGS_PER_SECOND_MAX: u32 = 10;
 const REST: Duration = Duration::from_millis(100);
 
 /// A listening socket that the loop watches.
-pub(in crate::daemon::transport) struct Listener {
+pub(in crate::daemon::transport) struct ListeningSocket {
     reactor: Handle,
     watcher: Option<Watcher>,
 }
@@ -58,7 +58,7 @@ struct Acceptor {
     warnings: Throttle,
 }
 
-impl Listener {
+impl ListeningSocket {
     /// Watches `socket` and hands every new connection that there is room for to `welcome`.
     pub(in crate::daemon::transport) fn start(
         reactor: &Handle,
@@ -66,7 +66,7 @@ impl Listener {
         socket: OwnedFd,
         room: Room,
         welcome: impl FnMut(OwnedFd) + 'static,
-    ) -> Result<Listener, String> {
+    ) -> Result<ListeningSocket, String> {
         let fd = socket.as_raw_fd();
         let warnings = Throttle::new(reactor, WARNINGS_PER_SECOND_MAX, move |count| {
             tracing::warn!("{name}: ({count} more clients turned away)");
@@ -89,7 +89,7 @@ impl Listener {
                 }
             })
             .map_err(|error| error.to_string())?;
-        Ok(Listener { reactor: reactor.clone(), watcher: Some(watcher) })
+        Ok(ListeningSocket { reactor: reactor.clone(), watcher: Some(watcher) })
     }
 
     /// Accepts no more: who knocks is refused. The callback owns the socket, so it is closed with it.
@@ -100,7 +100,7 @@ impl Listener {
     }
 }
 
-impl Drop for Listener {
+impl Drop for ListeningSocket {
     fn drop(&mut self) {
         self.close();
     }

@@ -1,4 +1,4 @@
-//! The doors: where clients come in. Each is one of the kernel's adapters.
+//! Where clients connect: listeners, each one of the kernel's adapters, and lines on the wire.
 
 pub(super) mod lines;
 mod listener;
@@ -10,79 +10,79 @@ pub(super) mod wire;
 
 use crate::daemon::clients::Clients;
 use crate::daemon::operator::limits::Allowance;
-use crate::settings::Door;
-use listener::{Listener, Room};
+use crate::settings::Listener;
+use listener::{ListeningSocket, Room};
 use mainspring_reactor::Handle;
 use std::rc::Rc;
 
-/// The doors of a daemon, by their place in the boot plan.
-pub(crate) struct Doors {
+/// The listeners of a daemon, by their place in the boot plan.
+pub(crate) struct Listeners {
     reactor: Handle,
     clients: Rc<Clients>,
-    settings: Vec<Door>,
+    settings: Vec<Listener>,
     allowance: Allowance,
-    open: Vec<Option<OpenDoor>>,
+    open: Vec<Option<OpenListener>>,
 }
 
-/// A door that is open. Dropping it closes it, and removes what it left in the file system.
-enum OpenDoor {
-    Unix { listener: Listener, _place: unix::Place },
-    Tcp { listener: Listener },
+/// A listener that is open. Dropping it closes it, and removes what it left in the file system.
+enum OpenListener {
+    Unix { socket: ListeningSocket, _place: unix::Place },
+    Tcp { socket: ListeningSocket },
     Stdio,
 }
 
-impl Doors {
-    /// The doors of a daemon with so many capabilities.
+impl Listeners {
+    /// The listeners of a daemon with so many capabilities.
     pub(crate) fn new(
         reactor: Handle,
         clients: Rc<Clients>,
-        settings: Vec<Door>,
+        settings: Vec<Listener>,
         capabilities: usize,
-    ) -> Doors {
+    ) -> Listeners {
         let open = settings.iter().map(|_| None).collect();
-        Doors { reactor, clients, settings, allowance: Allowance::new(capabilities), open }
+        Listeners { reactor, clients, settings, allowance: Allowance::new(capabilities), open }
     }
 
     /// The names that the kernel knows them by.
-    pub(crate) fn names(settings: &[Door]) -> Vec<String> {
-        let name = |door: &Door| match door {
-            Door::Unix { .. } => "unix",
-            Door::Tcp { .. } => "tcp",
-            Door::Stdio => "stdio",
+    pub(crate) fn names(settings: &[Listener]) -> Vec<String> {
+        let name = |listener: &Listener| match listener {
+            Listener::Unix { .. } => "unix",
+            Listener::Tcp { .. } => "tcp",
+            Listener::Stdio => "stdio",
         };
-        settings.iter().map(|door| name(door).to_owned()).collect()
+        settings.iter().map(|listener| name(listener).to_owned()).collect()
     }
 
-    /// Opens a door, and says where.
-    pub(crate) fn start(&mut self, door: u32) -> Result<String, String> {
-        let at = door as usize;
-        let settings = self.settings.get(at).ok_or("there is no such door")?;
+    /// Opens a listener, and says where.
+    pub(crate) fn start(&mut self, adapter: u32) -> Result<String, String> {
+        let at = adapter as usize;
+        let settings = self.settings.get(at).ok_or("there is no such listener")?;
         let room = |gated| Room { clients: Rc::clone(&self.clients), allowance: self.allowance, gated };
         let (opened, address) = match settings {
-            Door::Unix { path } => {
-                let (listener, place) = unix::open(&self.reactor, room(false), door, path)?;
-                (OpenDoor::Unix { listener, _place: place }, path.display().to_string())
+            Listener::Unix { path } => {
+                let (socket, place) = unix::open(&self.reactor, room(false), adapter, path)?;
+                (OpenListener::Unix { socket, _place: place }, path.display().to_string())
             }
-            Door::Tcp { address, tokens } => {
-                let (listener, bound) = tcp::open(&self.reactor, room(true), door, *address, tokens)?;
-                (OpenDoor::Tcp { listener }, bound.to_string())
+            Listener::Tcp { address, tokens } => {
+                let (socket, bound) = tcp::open(&self.reactor, room(true), adapter, *address, tokens)?;
+                (OpenListener::Tcp { socket }, bound.to_string())
             }
-            Door::Stdio => {
-                stdio::open(&self.clients, door)?;
-                (OpenDoor::Stdio, "standard input and output".to_owned())
+            Listener::Stdio => {
+                stdio::open(&self.clients, adapter)?;
+                (OpenListener::Stdio, "standard input and output".to_owned())
             }
         };
         self.open[at] = Some(opened);
         Ok(address)
     }
 
-    /// Accepts no more through a door, and reads no more from who came through it.
-    pub(crate) fn stop(&mut self, door: u32) {
-        if let Some(OpenDoor::Unix { listener, .. } | OpenDoor::Tcp { listener }) =
-            self.open.get_mut(door as usize).and_then(Option::as_mut)
+    /// Accepts no more connections, and reads no more from those that there are.
+    pub(crate) fn stop(&mut self, adapter: u32) {
+        if let Some(OpenListener::Unix { socket, .. } | OpenListener::Tcp { socket }) =
+            self.open.get_mut(adapter as usize).and_then(Option::as_mut)
         {
-            listener.close();
+            socket.close();
         }
-        self.clients.stop_reading(door);
+        self.clients.stop_reading(adapter);
     }
 }

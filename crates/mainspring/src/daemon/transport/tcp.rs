@@ -2,7 +2,7 @@
 
 use crate::daemon::clients::Entry;
 use crate::daemon::clients::gate::Gate;
-use crate::daemon::transport::listener::{Listener, Room};
+use crate::daemon::transport::listener::{ListeningSocket, Room};
 use crate::daemon::transport::wire::Wire;
 use crate::settings::is_reserved_peer;
 use mainspring_reactor::Handle;
@@ -17,7 +17,7 @@ pub(in crate::daemon::transport) fn open(
     door: u32,
     address: SocketAddr,
     tokens: &[(String, String)],
-) -> Result<(Listener, SocketAddr), String> {
+) -> Result<(ListeningSocket, SocketAddr), String> {
     if !address.ip().is_loopback() {
         return Err(format!("{address} is not loopback: messages are not encrypted"));
     }
@@ -35,7 +35,7 @@ pub(in crate::daemon::transport) fn open(
     let bound = listener.local_addr().map_err(|error| error.to_string())?;
     let clients = Rc::clone(&room.clients);
     let gate = Rc::new(Gate::new(tokens.to_vec()));
-    let listener = Listener::start(reactor, "tcp", OwnedFd::from(listener), room, move |socket| {
+    let listener = ListeningSocket::start(reactor, "tcp", OwnedFd::from(listener), room, move |socket| {
         let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
         clients.open(Wire::socket(socket), door, Entry::Gate(Rc::clone(&gate)));
     })?;

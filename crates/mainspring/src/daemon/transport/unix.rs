@@ -2,7 +2,7 @@
 
 use crate::daemon::clients::Entry;
 use crate::daemon::operator::throttle::Throttle;
-use crate::daemon::transport::listener::{Listener, Room, WARNINGS_PER_SECOND_MAX};
+use crate::daemon::transport::listener::{ListeningSocket, Room, WARNINGS_PER_SECOND_MAX};
 use crate::daemon::transport::wire::Wire;
 use crate::system::socket_path::SOCKET_PATH_BYTES_MAX;
 use crate::system::trust::{self, Distrust};
@@ -37,7 +37,7 @@ pub(in crate::daemon::transport) fn open(
     room: Room,
     door: u32,
     path: &Path,
-) -> Result<(Listener, Place), String> {
+) -> Result<(ListeningSocket, Place), String> {
     make_folder(path)?;
     let mut place = Place::occupy(path)?;
     let socket = place.bind().map_err(|error| describe(path, &error))?;
@@ -47,7 +47,7 @@ pub(in crate::daemon::transport) fn open(
         tracing::warn!("({count} more clients of other users)");
     });
     let watch = reactor.clone();
-    let listener = Listener::start(reactor, "unix", socket, room, move |socket| {
+    let listener = ListeningSocket::start(reactor, "unix", socket, room, move |socket| {
         let Ok(peer) = rustix::net::sockopt::socket_peercred(&socket) else { return };
         if peer.uid != owner {
             let (user, process) = (peer.uid.as_raw(), peer.pid.as_raw_nonzero());

@@ -25,7 +25,7 @@ pub(in crate::cli::project::bench) fn introduction(subject: &Subject) -> String 
         page += &format!("the daemon at {}, as it is set\n\n", subject.address());
         return page;
     }
-    let kernel = config::defaults().kernel;
+    let kernel = config::defaults().kernel();
     let limits = &kernel.limits;
     let time = |ms| show_duration(Duration::from_millis(ms));
     let size = |bytes: usize| show_bytes(bytes as u64);

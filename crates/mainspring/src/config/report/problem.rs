@@ -1,74 +1,10 @@
 //! What is wrong with a configuration, and how that is shown: the file, the line, the column, the line itself and a caret.
 
-use crate::config::secrets;
+use crate::config::text::{Place, secrets};
+use crate::settings::BootPhase;
 use crate::text::printable::one_line;
-use std::cell::OnceCell;
 use std::fmt;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
-
-/// A file that was read.
-#[derive(Debug)]
-pub(super) struct Source {
-    pub(super) path: PathBuf,
-    pub(super) text: String,
-    /// Where secrets stand in it, once somebody has asked.
-    secrets: OnceCell<Vec<Range<usize>>>,
-}
-
-impl Source {
-    pub(super) fn new(path: impl Into<PathBuf>, text: impl Into<String>) -> Source {
-        Source { path: path.into(), text: text.into(), secrets: OnceCell::new() }
-    }
-
-    fn secrets(&self) -> &[Range<usize>] {
-        self.secrets.get_or_init(|| secrets::places(&self.text))
-    }
-
-    /// The folder that relative paths in the file begin at.
-    pub(super) fn folder(&self) -> &Path {
-        match self.path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        }
-    }
-
-    /// A path that the file names. `./a` reads as `a`.
-    pub(super) fn beside(&self, path: impl AsRef<Path>) -> PathBuf {
-        let folder = self.folder();
-        if folder == Path::new(".") { path.as_ref().to_path_buf() } else { folder.join(path) }
-    }
-}
-
-/// A place in a file.
-#[derive(Clone, Debug)]
-pub(super) struct Place {
-    pub(super) source: Rc<Source>,
-    pub(super) span: Range<usize>,
-}
-
-/// The phase of the boot that a configuration fails in, in their order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Phase {
-    /// Files and manifests are read.
-    #[default]
-    Load,
-    /// The kinds and types of capabilities are found in their schemas.
-    Discover,
-    /// Every command and query gets its one handler.
-    Build,
-}
-
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Phase::Load => "LOAD",
-            Phase::Discover => "DISCOVER",
-            Phase::Build => "BUILD",
-        })
-    }
-}
 
 /// One thing that is wrong, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,7 +22,7 @@ pub struct Problem {
     /// How many characters of it are meant.
     pub width: usize,
     /// The phase of the boot that fails of it.
-    pub phase: Phase,
+    pub phase: BootPhase,
     /// Whether it can be lived with: most likely it is not meant, but it can be.
     pub is_warning: bool,
 }
@@ -95,7 +31,7 @@ pub struct Problem {
 const SHOWN_COLUMNS_MAX: usize = 160;
 
 impl Problem {
-    pub(super) fn at(place: &Place, message: impl Into<String>) -> Problem {
+    pub(in crate::config) fn at(place: &Place, message: impl Into<String>) -> Problem {
         let text = &place.source.text;
         let secrets = place.source.secrets();
         let start = place.span.start.min(text.len());
@@ -111,13 +47,13 @@ impl Problem {
             column: text[line_start..start].chars().count() + 1,
             line_text: secrets::masked(text, shown, secrets),
             width: text[start..end].trim_end().chars().count().max(1),
-            phase: Phase::Load,
+            phase: BootPhase::Load,
             is_warning: false,
         }
     }
 
     /// A problem with a file as a whole: it cannot be read, for one.
-    pub(super) fn of_file(path: &Path, message: impl Into<String>) -> Problem {
+    pub(in crate::config) fn of_file(path: &Path, message: impl Into<String>) -> Problem {
         Problem {
             message: message.into(),
             path: path.to_path_buf(),
@@ -125,7 +61,7 @@ impl Problem {
             column: 0,
             line_text: String::new(),
             width: 0,
-            phase: Phase::Load,
+            phase: BootPhase::Load,
             is_warning: false,
         }
     }
@@ -189,7 +125,7 @@ const LOGGED_PROBLEMS_MAX: usize = 10;
 impl ConfigError {
     /// The phase of the boot that fails: the first one that something is wrong in.
     #[must_use]
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> BootPhase {
         self.problems.iter().map(|problem| problem.phase).min().unwrap_or_default()
     }
 
@@ -221,6 +157,9 @@ impl fmt::Display for ConfigError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::text::Source;
+    use std::ops::Range;
+    use std::rc::Rc;
 
     fn problem(text: &str, span: Range<usize>) -> Problem {
         let source = Rc::new(Source::new("a.toml", text));

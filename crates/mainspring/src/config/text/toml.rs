@@ -1,12 +1,12 @@
 //! TOML as a tree.
 
-use crate::config::tree::{Entry, Node, Value};
+use crate::config::text::tree::{Node, TreeEntry, Value};
+use ::toml::Spanned;
+use ::toml::de::{DeTable, DeValue};
 use std::ops::Range;
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
 
 /// Reads a document: the tree, as far as it could be made out, and everything that is wrong with the text.
-pub(super) fn read(text: &str) -> (Node, Vec<(Range<usize>, String)>) {
+pub(in crate::config) fn read(text: &str) -> (Node, Vec<(Range<usize>, String)>) {
     let (document, errors) = DeTable::parse_recoverable(text);
     let mut problems: Vec<(Range<usize>, String)> =
         errors.into_iter().map(|error| (error.span().unwrap_or(0..0), error.message().to_owned())).collect();
@@ -15,11 +15,11 @@ pub(super) fn read(text: &str) -> (Node, Vec<(Range<usize>, String)>) {
 }
 
 fn table(table: DeTable<'_>, problems: &mut Vec<(Range<usize>, String)>) -> Value {
-    let mut entries: Vec<Entry> = table
+    let mut entries: Vec<TreeEntry> = table
         .into_iter()
         .map(|(key, value)| {
             let key_span = key.span();
-            Entry { key: key.into_inner().into_owned(), key_span, node: node(value, problems) }
+            TreeEntry { key: key.into_inner().into_owned(), key_span, node: node(value, problems) }
         })
         .collect();
     entries.sort_by_key(|entry| entry.key_span.start);

@@ -14,7 +14,7 @@ const PLAIN_KEYS: [&str; 2] = ["name", "token_file"];
 const MASK: char = '*';
 
 /// The places of secrets in a text, in order and apart from each other.
-pub(super) fn places(text: &str) -> Vec<Range<usize>> {
+pub(in crate::config) fn places(text: &str) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = keys(text, SECRET_KEY).filter_map(|at| value(text, at)).collect();
     for region in lists(text) {
         found.extend(texts(text, region));
@@ -31,7 +31,7 @@ pub(super) fn places(text: &str) -> Vec<Range<usize>> {
 }
 
 /// A piece of the text (`range` of it), with a mask in place of every secret.
-pub(super) fn masked(text: &str, range: Range<usize>, secrets: &[Range<usize>]) -> String {
+pub(in crate::config) fn masked(text: &str, range: Range<usize>, secrets: &[Range<usize>]) -> String {
     let start = range.start;
     let mut secrets = secrets.iter().skip_while(|secret| secret.end <= start).peekable();
     let mask = |(at, c): (usize, char)| {
@@ -42,7 +42,7 @@ pub(super) fn masked(text: &str, range: Range<usize>, secrets: &[Range<usize>]) 
 }
 
 /// A message without the secrets that it may quote.
-pub(super) fn masked_message(message: String, text: &str, secrets: &[Range<usize>]) -> String {
+pub(in crate::config) fn masked_message(message: String, text: &str, secrets: &[Range<usize>]) -> String {
     let mut message = message;
     for secret in secrets.iter().filter_map(|place| text.get(place.clone())).filter(|secret| secret.len() > 3)
     {

@@ -1,9 +1,9 @@
 //! Whether the kernel will take the capabilities: each by itself, and all of them together.
 
 use crate::config::capabilities::Found;
-use crate::config::problem::{Phase, Place, Problem, Source};
-use crate::config::sources::Sources;
-use crate::config::tree::Node;
+use crate::config::report::{Problem, Sources};
+use crate::config::text::{Node, Place, Source};
+use crate::settings::BootPhase;
 use mainspring_kernel::schema::discover;
 use mainspring_kernel::{BootPlan, Config, Effect, Kernel, Manifest, Now};
 use mainspring_message::Kind;
@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 /// Adds what the kernel would refuse to the problems.
-pub(super) fn verify(found: &[Found], sources: &mut Sources) {
+pub(in crate::config) fn verify(found: &[Found], sources: &mut Sources) {
     let mut ids: HashMap<&str, &Found> = HashMap::new();
     let mut handlers: HashMap<(Kind, String), &Found> = HashMap::new();
     let before = sources.problems.len();
@@ -33,7 +33,7 @@ pub(super) fn verify(found: &[Found], sources: &mut Sources) {
                         "{id} handles the {kind} {name}, but so does {}; a {kind} has one handler",
                         origin(first.get())
                     );
-                    sources.problem_in(Phase::Build, &one.place_of("inbound"), message);
+                    sources.problem_in(BootPhase::Build, &one.place_of("inbound"), message);
                 }
             }
         }
@@ -55,7 +55,7 @@ fn verify_one(one: &Found, sources: &mut Sources) -> Option<Vec<(Kind, String)>>
         Err(error) => {
             let place = one.place_in(one.inbound.as_ref(), &error.path);
             let message = format!("inbound, {}: {}", error.path, error.reason);
-            sources.problem_in(Phase::Discover, &place, message);
+            sources.problem_in(BootPhase::Discover, &place, message);
             return None;
         }
     };
@@ -72,7 +72,7 @@ fn verify_one(one: &Found, sources: &mut Sources) -> Option<Vec<(Kind, String)>>
 }
 
 /// Boots a kernel up to where programs would be started; the phase and the complaint if it gets no further.
-fn boots(capabilities: Vec<Manifest>) -> Result<(), (Phase, String)> {
+fn boots(capabilities: Vec<Manifest>) -> Result<(), (BootPhase, String)> {
     let mut kernel = Kernel::new(Config::default(), 1);
     kernel.boot(BootPlan { capabilities, adapters: Vec::new() }, Now { mono_ns: 0, unix_ms: 0 });
     let mut effects = Vec::new();
@@ -85,7 +85,7 @@ fn boots(capabilities: Vec<Manifest>) -> Result<(), (Phase, String)> {
     let data: serde_json::Value = serde_json::from_str(report.data()).unwrap_or_default();
     let message = data["message"].as_str().unwrap_or("the kernel refuses it");
     let (name, text) = message.split_once(": ").unwrap_or(("", message));
-    let phases = [Phase::Load, Phase::Discover, Phase::Build];
+    let phases = [BootPhase::Load, BootPhase::Discover, BootPhase::Build];
     let phase = phases.into_iter().find(|phase| phase.to_string() == name).unwrap_or_default();
     Err((phase, text.to_owned()))
 }
@@ -120,12 +120,8 @@ fn origin(found: &Found) -> String {
 
 impl Found {
     /// Where the value of a dotted key of the manifest is, as far as the key is there.
-    pub(super) fn place_of(&self, key: &str) -> Place {
-        let mut node = &self.node;
-        for step in key.split('.') {
-            let Some(below) = node.get(step) else { break };
-            node = below;
-        }
+    pub(in crate::config) fn place_of(&self, key: &str) -> Place {
+        let node = self.node.at_key(key);
         let span = if std::ptr::eq(node, &self.node) { &self.place.span } else { &node.span };
         Place { source: self.place.source.clone(), span: span.clone() }
     }

@@ -1,9 +1,7 @@
 //! Words in a schema that JSON Schema does not know: they check nothing, and most of them are misspelt.
 
-use crate::config::problem::{Place, Source};
-use crate::config::read::nearest;
-use crate::config::sources::Sources;
-use crate::config::tree::{Node, Value};
+use crate::config::report::{Sources, nearest};
+use crate::config::text::{Node, Place, Source, Value};
 use std::rc::Rc;
 
 /// Deeper schemas are not looked at: the kernel refuses them.
@@ -79,7 +77,7 @@ const OTHERS: &[&str] = &[
 ];
 
 /// Warns of the words of a schema that are no keywords. What begins with `x-` is a note of its author's.
-pub(super) fn verify(source: &Rc<Source>, schema: &Node, sources: &mut Sources) {
+pub(in crate::config) fn verify(source: &Rc<Source>, schema: &Node, sources: &mut Sources) {
     walk(source, schema, sources, 0);
 }
 

@@ -1,21 +1,22 @@
 //! The files that were read, and the problems that were found so far.
 
-use crate::config::problem::{ConfigError, Phase, Place, Problem, Source};
-use crate::config::tree::Node;
-use crate::config::{json_text, toml_text};
+use crate::config::report::{ConfigError, Problem};
+use crate::config::text::{Node, Place, Source, decode, json, toml};
+use crate::settings::BootPhase;
 use crate::system::files::reason;
+use mainspring_kernel::keys::{KeyType, OutOfBounds};
 use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
 /// The longest file that is read, in bytes.
-pub(super) const FILE_BYTES_MAX: u64 = 16 << 20;
+pub(in crate::config) const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// What has been read and found wrong.
 #[derive(Debug, Default)]
-pub(super) struct Sources {
-    pub(super) problems: Vec<Problem>,
+pub(in crate::config) struct Sources {
+    pub(in crate::config) problems: Vec<Problem>,
     /// What can be lived with.
     warnings: Vec<Problem>,
     /// In the order in which they were opened.
@@ -25,7 +26,7 @@ pub(super) struct Sources {
 
 impl Sources {
     /// Reads a file that somebody asked for by name; whatever is wrong is about the file itself.
-    pub(super) fn open(&mut self, path: &Path) -> Option<(Rc<Source>, Node)> {
+    pub(in crate::config) fn open(&mut self, path: &Path) -> Option<(Rc<Source>, Node)> {
         match read_text(path) {
             Ok(text) => self.parse(path, text),
             Err(message) => {
@@ -37,7 +38,7 @@ impl Sources {
     }
 
     /// Reads a file that another file names; that it cannot be read is a problem of that place.
-    pub(super) fn open_named(&mut self, path: &Path, by: &Place) -> Option<(Rc<Source>, Node)> {
+    pub(in crate::config) fn open_named(&mut self, path: &Path, by: &Place) -> Option<(Rc<Source>, Node)> {
         // Whatever else a pattern finds may have no end, or wait for a writer.
         let regular = |about: std::fs::Metadata| match about.is_file() || about.is_dir() {
             true => Ok(()),
@@ -57,12 +58,12 @@ impl Sources {
         let source = Rc::new(Source::new(path, text));
         self.opened.push(source.clone());
         let (node, faults) = if path.extension().is_some_and(|extension| extension == "json") {
-            match json_text::read(&source.text) {
+            match json::read(&source.text) {
                 Ok(node) => (node, Vec::new()),
                 Err(fault) => (Node::empty(), vec![fault]),
             }
         } else {
-            toml_text::read(&source.text)
+            toml::read(&source.text)
         };
         let is_sound = faults.is_empty();
         for (span, message) in faults {
@@ -72,16 +73,21 @@ impl Sources {
         is_sound.then_some((source, node))
     }
 
-    pub(super) fn problem(&mut self, place: &Place, message: impl Into<String>) {
+    pub(in crate::config) fn problem(&mut self, place: &Place, message: impl Into<String>) {
         self.problems.push(Problem::at(place, message));
     }
 
     /// As [`Sources::problem`], for what goes wrong in a later phase of the boot.
-    pub(super) fn problem_in(&mut self, phase: Phase, place: &Place, message: impl Into<String>) {
+    pub(in crate::config) fn problem_in(
+        &mut self,
+        phase: BootPhase,
+        place: &Place,
+        message: impl Into<String>,
+    ) {
         self.problems.push(Problem { phase, ..Problem::at(place, message) });
     }
 
-    pub(super) fn problem_at(
+    pub(in crate::config) fn problem_at(
         &mut self,
         source: &Rc<Source>,
         span: &Range<usize>,
@@ -90,13 +96,33 @@ impl Sources {
         self.problem(&Place { source: source.clone(), span: span.clone() }, message);
     }
 
+    /// The value of a node; what is wrong with it, or outside its bounds, is added to the problems, and then there is none.
+    pub(in crate::config) fn read<T: KeyType>(&mut self, node: &Node, source: &Rc<Source>) -> Option<T> {
+        let value: T = decode::read(node, source, &mut self.problems)?;
+        self.check_bounds(&value, node, source).then_some(value)
+    }
+
+    /// Whether everything in a value is within its bounds; what is not is added to the problems.
+    pub(in crate::config) fn check_bounds(
+        &mut self,
+        value: &impl KeyType,
+        node: &Node,
+        source: &Rc<Source>,
+    ) -> bool {
+        let found = value.out_of_bounds();
+        for OutOfBounds { key, message } in &found {
+            self.problem_at(source, &node.at_key(key).span, format!("{key} {message}"));
+        }
+        found.is_empty()
+    }
+
     /// Something that is most likely not meant, and can be.
-    pub(super) fn warn(&mut self, place: &Place, message: impl Into<String>) {
+    pub(in crate::config) fn warn(&mut self, place: &Place, message: impl Into<String>) {
         self.warnings.push(Problem { is_warning: true, ..Problem::at(place, message) });
     }
 
     /// The same about a line with a secret, which is not shown: others may read what is written.
-    pub(super) fn warn_hiding(&mut self, secret: &str, place: &Place, message: impl Into<String>) {
+    pub(in crate::config) fn warn_hiding(&mut self, secret: &str, place: &Place, message: impl Into<String>) {
         self.warn(place, message);
         if let Some(warning) = self.warnings.last_mut() {
             warning.line_text = warning.line_text.replace(secret, "***");
@@ -104,13 +130,13 @@ impl Sources {
     }
 
     /// All warnings, by file in the order of opening, and by place.
-    pub(super) fn into_warnings(mut self) -> Vec<Problem> {
+    pub(in crate::config) fn into_warnings(mut self) -> Vec<Problem> {
         let warnings = std::mem::take(&mut self.warnings);
         self.in_order(warnings)
     }
 
     /// All problems, in the same order, and the warnings among them.
-    pub(super) fn into_error(mut self, path: &Path) -> ConfigError {
+    pub(in crate::config) fn into_error(mut self, path: &Path) -> ConfigError {
         let mut problems = std::mem::take(&mut self.problems);
         if problems.is_empty() {
             problems.push(Problem::of_file(path, "the file cannot be used"));

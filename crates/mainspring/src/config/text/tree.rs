@@ -4,55 +4,65 @@ use std::ops::Range;
 
 /// A value and its place in the text.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Node {
-    pub(super) span: Range<usize>,
-    pub(super) value: Value,
+pub(in crate::config) struct Node {
+    pub(in crate::config) span: Range<usize>,
+    pub(in crate::config) value: Value,
 }
 
 /// What TOML and JSON can both say.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Value {
+pub(in crate::config) enum Value {
     Null,
     Bool(bool),
     Integer(i64),
     Float(f64),
     Text(String),
     List(Vec<Node>),
-    Table(Vec<Entry>),
+    Table(Vec<TreeEntry>),
 }
 
 /// A key with its value, in the order of the text.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Entry {
-    pub(super) key: String,
-    pub(super) key_span: Range<usize>,
-    pub(super) node: Node,
+pub(in crate::config) struct TreeEntry {
+    pub(in crate::config) key: String,
+    pub(in crate::config) key_span: Range<usize>,
+    pub(in crate::config) node: Node,
 }
 
 impl Node {
     /// An empty table at the very beginning: what a document without a word says.
-    pub(super) fn empty() -> Node {
+    pub(in crate::config) fn empty() -> Node {
         Node { span: 0..0, value: Value::Table(Vec::new()) }
     }
 
-    pub(super) fn entries(&self) -> &[Entry] {
+    pub(in crate::config) fn entries(&self) -> &[TreeEntry] {
         if let Value::Table(entries) = &self.value { entries } else { &[] }
     }
 
-    pub(super) fn elements(&self) -> &[Node] {
+    pub(in crate::config) fn elements(&self) -> &[Node] {
         if let Value::List(elements) = &self.value { elements } else { &[] }
     }
 
-    pub(super) fn entry(&self, key: &str) -> Option<&Entry> {
+    pub(in crate::config) fn entry(&self, key: &str) -> Option<&TreeEntry> {
         self.entries().iter().find(|entry| entry.key == key)
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<&Node> {
+    pub(in crate::config) fn get(&self, key: &str) -> Option<&Node> {
         self.entry(key).map(|entry| &entry.node)
     }
 
+    /// Follows a dotted key (`limits.concurrency`) as far as it goes.
+    pub(in crate::config) fn at_key(&self, key: &str) -> &Node {
+        let mut node = self;
+        for step in key.split('.') {
+            let Some(below) = node.get(step) else { break };
+            node = below;
+        }
+        node
+    }
+
     /// Follows a JSON pointer in the form of a URI fragment (`#/oneOf/1/properties`) as far as it goes.
-    pub(super) fn at_pointer(&self, pointer: &str) -> &Node {
+    pub(in crate::config) fn at_pointer(&self, pointer: &str) -> &Node {
         let mut node = self;
         for step in pointer.trim_start_matches('#').split('/').skip(1) {
             let step = step.replace("~1", "/").replace("~0", "~");
@@ -67,7 +77,7 @@ impl Node {
         node
     }
 
-    pub(super) fn to_json(&self) -> serde_json::Value {
+    pub(in crate::config) fn to_json(&self) -> serde_json::Value {
         use serde_json::Value as Json;
         match &self.value {
             Value::Null => Json::Null,
@@ -83,7 +93,7 @@ impl Node {
     }
 
     /// This table, with the entries of `base` for the keys that it does not have itself.
-    pub(super) fn over(&self, base: &Node) -> Node {
+    pub(in crate::config) fn over(&self, base: &Node) -> Node {
         let mut entries = self.entries().to_vec();
         entries.extend(base.entries().iter().filter(|entry| self.entry(&entry.key).is_none()).cloned());
         Node { span: self.span.clone(), value: Value::Table(entries) }

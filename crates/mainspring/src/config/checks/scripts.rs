@@ -1,6 +1,6 @@
 //! The file that an interpreter is to run, and whether it is there: `python3 mian.py` starts, and fails at once.
 
-use crate::config::read::nearest;
+use crate::config::report::nearest;
 use std::path::Path;
 
 /// Interpreters that run the file which is their first argument, and those of their flags that take no value.
@@ -28,7 +28,7 @@ const FILES_MAX: usize = 1000;
 
 /// The argument that names a script which is not there, and what to say about it. Where it is not certain which argument is the
 /// script, none is.
-pub(super) fn missing(command: &[String], folder: &Path) -> Option<(usize, String)> {
+pub(in crate::config) fn missing(command: &[String], folder: &Path) -> Option<(usize, String)> {
     let (program, arguments) = command.split_first()?;
     let name = program.rsplit('/').next()?.trim_end_matches(|it: char| it.is_ascii_digit() || it == '.');
     let (_, flags) = INTERPRETERS.iter().find(|(known, _)| *known == name)?;

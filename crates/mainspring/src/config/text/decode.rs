@@ -1,14 +1,11 @@
-//! From trees to the types of `file.rs`, by serde, with every fault at its place.
+//! From trees to types, by serde, with every fault at its place.
 //!
 //! serde gives up at the first fault. So the entry at fault is left out and the rest is read again, until nothing more is wrong: that way one look
 //! finds (nearly) everything.
-//!
-//! Units: a key with `bytes` in its name takes a number of bytes or text such as `"64MiB"`, a key that ends in `_ms` takes milliseconds or text
-//! such as `"10s"`.
 
-use crate::config::problem::{Place, Problem, Source};
-use crate::config::tree::{Entry, Node, Value};
-use crate::text::units;
+use crate::config::report::{Problem, suggest};
+use crate::config::text::tree::{Node, TreeEntry, Value};
+use crate::config::text::{Place, Source};
 use serde::de::{self, DeserializeOwned, DeserializeSeed, IntoDeserializer, Unexpected, Visitor};
 use serde::forward_to_deserialize_any;
 use std::fmt;
@@ -19,7 +16,7 @@ use std::rc::Rc;
 const FAULTS_MAX: usize = 20;
 
 /// Reads a node; what is wrong is added to the problems, and then there is no value.
-pub(super) fn read<T: DeserializeOwned>(
+pub(in crate::config) fn read<T: DeserializeOwned>(
     node: &Node,
     source: &Rc<Source>,
     problems: &mut Vec<Problem>,
@@ -27,7 +24,7 @@ pub(super) fn read<T: DeserializeOwned>(
     let mut skipped = Vec::new();
     let mut sound = true;
     for _ in 0..FAULTS_MAX {
-        let fault = match T::deserialize(Reader { node, key: "", skipped: &skipped }) {
+        let fault = match T::deserialize(Reader { node, skipped: &skipped }) {
             Ok(value) => return sound.then_some(value),
             Err(fault) => fault,
         };
@@ -61,7 +58,7 @@ struct Skipped {
 
 /// Why a node is not what it should be.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(in crate::config) struct Fault {
     message: String,
     span: Option<Range<usize>>,
     /// The smallest entry or element around the fault.
@@ -156,74 +153,15 @@ impl de::Error for Fault {
     }
 }
 
-/// The longest word that is compared with the names that are known.
-const WORD_BYTES_MAX: usize = 256;
-
-/// Words that help: the nearest name, or all of them.
-pub(super) fn suggest(word: &str, known: &[&str]) -> String {
-    if known.is_empty() {
-        return "nothing is known here".into();
-    }
-    if let Some(name) = nearest(word, known) {
-        return format!("did you mean `{name}`?");
-    }
-    let names: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
-    format!("known are {}", names.join(", "))
-}
-
-/// The name that was meant, if one is near enough.
-pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
-    // No name is this long, and comparing takes the time of the square.
-    if word.len() > WORD_BYTES_MAX {
-        return None;
-    }
-    let (edits, name) = known.iter().map(|name| (distance(word, name), *name)).min()?;
-    (edits <= 1 + name.len() / 4).then_some(name)
-}
-
-/// Characters to add, take away, change or swap with their neighbour.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
-    for i in 0..=a.len() {
-        for j in 0..=b.len() {
-            rows[i][j] = match (i, j) {
-                (0, _) => j,
-                (_, 0) => i,
-                _ => {
-                    let change = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-                    let best = change.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
-                    let swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
-                    if swapped { best.min(rows[i - 2][j - 2] + 1) } else { best }
-                }
-            };
-        }
-    }
-    rows[a.len()][b.len()]
-}
-
 #[derive(Clone, Copy)]
 struct Reader<'a> {
     node: &'a Node,
-    /// The key that the node is the value of: its name says the unit.
-    key: &'a str,
     skipped: &'a [Skipped],
 }
 
 impl<'a> Reader<'a> {
     fn is_skipped(&self, at: usize) -> bool {
         self.skipped.iter().any(|skipped| skipped.at == at)
-    }
-
-    /// A number, or text with a unit if the key's name says which.
-    fn number<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        let Value::Text(text) = &self.node.value else { return self.any(visitor) };
-        let number = match unit_of(self.key) {
-            Some(Unit::Bytes) => units::bytes(text),
-            Some(Unit::Milliseconds) => units::duration(text).map(|time| time.as_millis() as u64),
-            None => return self.any(visitor),
-        };
-        visitor.visit_u64(number.map_err(Fault::new)?)
     }
 
     fn any<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
@@ -246,36 +184,11 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The unit that a key's name gives its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unit {
-    Bytes,
-    Milliseconds,
-}
-
-/// The unit of a key, by the words in its name.
-pub(super) fn unit_of(key: &str) -> Option<Unit> {
-    let mut words = key.split('_');
-    if words.clone().any(|word| word == "bytes") {
-        Some(Unit::Bytes)
-    } else {
-        words.any(|word| word == "ms").then_some(Unit::Milliseconds)
-    }
-}
-
 impl<'de> de::Deserializer<'de> for Reader<'_> {
     type Error = Fault;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         self.any(visitor)
-    }
-
-    fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        self.number(visitor)
-    }
-
-    fn deserialize_u32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        self.number(visitor)
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
@@ -290,21 +203,8 @@ impl<'de> de::Deserializer<'de> for Reader<'_> {
         visitor.visit_newtype_struct(self)
     }
 
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        names: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Fault> {
-        match &self.node.value {
-            Value::Text(name) => visitor.visit_enum(name.as_str().into_deserializer()),
-            _ => Err(Fault::new(format!("expected one of the words {}", names.join(", ")))),
-        }
-        .map_err(|fault| fault.at(&self.node.span))
-    }
-
     forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple tuple_struct map struct
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple tuple_struct map struct enum
         identifier ignored_any
     }
 }
@@ -333,15 +233,15 @@ impl<'de> de::SeqAccess<'de> for List<'_> {
 
 struct Table<'a> {
     reader: Reader<'a>,
-    entries: std::slice::Iter<'a, Entry>,
-    current: Option<&'a Entry>,
+    entries: std::slice::Iter<'a, TreeEntry>,
+    current: Option<&'a TreeEntry>,
 }
 
 impl<'de> de::MapAccess<'de> for Table<'_> {
     type Error = Fault;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
-        let is_skipped = |entry: &&Entry| self.reader.is_skipped(entry.key_span.start);
+        let is_skipped = |entry: &&TreeEntry| self.reader.is_skipped(entry.key_span.start);
         let Some(entry) = self.entries.find(|entry| !is_skipped(entry)) else { return Ok(None) };
         self.current = Some(entry);
         let key: de::value::StrDeserializer<'_, Fault> = entry.key.as_str().into_deserializer();
@@ -352,7 +252,7 @@ impl<'de> de::MapAccess<'de> for Table<'_> {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
         let Some(entry) = self.current.take() else { return Err(Fault::new("a value without a key".into())) };
-        let reader = Reader { node: &entry.node, key: &entry.key, ..self.reader };
+        let reader = Reader { node: &entry.node, ..self.reader };
         seed.deserialize(reader).map_err(|fault| {
             fault.at(&entry.node.span).within(entry.key_span.start, &entry.key, self.reader.node)
         })
@@ -361,31 +261,39 @@ impl<'de> de::MapAccess<'de> for Table<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::toml_text;
     use super::*;
-    use serde::Deserialize;
+    use crate::config::text::toml;
+    use mainspring_kernel::keys;
+    use mainspring_kernel::keys::{Bytes, Millis};
 
-    #[derive(Debug, Default, Deserialize)]
-    #[serde(default, deny_unknown_fields)]
-    struct Example {
-        line_bytes_max: usize,
-        pause_ms: u64,
-        plain: u64,
-        inner: Option<Inner>,
-        list: Vec<Inner>,
+    keys! {
+        /// An example.
+        struct Example {
+            /// A size.
+            line: usize as Bytes = 0;
+            /// A duration.
+            pause: u64 as Millis = 0;
+            /// A number.
+            plain: u64 = 0;
+            /// A table.
+            inner: Option<Inner> = None;
+            /// Tables.
+            list: Vec<Inner> = Vec::new();
+        }
     }
 
-    #[derive(Debug, Deserialize)]
-    #[serde(deny_unknown_fields)]
-    #[expect(dead_code, reason = "only read by serde")]
-    struct Inner {
-        name: String,
-        #[serde(default)]
-        on: bool,
+    keys! {
+        /// What is in it.
+        struct Inner {
+            /// Needed.
+            name: String;
+            /// Not needed.
+            on: bool = false;
+        }
     }
 
     fn example(text: &str) -> (Option<Example>, Vec<String>) {
-        let (node, faults) = toml_text::read(text);
+        let (node, faults) = toml::read(text);
         assert_eq!(faults, []);
         let source = Rc::new(Source::new("x", text));
         let mut problems = Vec::new();
@@ -395,10 +303,10 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_units_where_the_key_says_so() {
-        let (value, _) = example("line_bytes_max = '64KiB'\npause_ms = '1.5s'\nplain = 3");
+    fn numbers_have_units_where_their_type_says_so() {
+        let (value, _) = example("line = '64KiB'\npause = '1.5s'\nplain = 3");
         let value = value.unwrap();
-        assert_eq!((value.line_bytes_max, value.pause_ms, value.plain), (65_536, 1500, 3));
+        assert_eq!((value.line, value.pause, value.plain), (65_536, 1500, 3));
         let (_, problems) = example("plain = '3s'");
         assert_eq!(problems, ["1:9 expected a whole number, not negative, found the text \"3s\""]);
     }
@@ -406,15 +314,15 @@ mod tests {
     #[test]
     fn everything_that_is_wrong_is_found_in_one_look() {
         let (value, problems) = example(
-            "line_byte_max = 1\nplain = -1\npause_ms = 'soon'\nlist = [{name = 1}, {name = 'b', no = 1}, {}]\n[inner]\non = 'yes'",
+            "lien = 1\nplain = -1\npause = 'soon'\nlist = [{name = 1}, {name = 'b', no = 1}, {}]\n[inner]\non = 'yes'",
         );
         assert!(value.is_none());
         assert_eq!(
             problems,
             [
-                "1:1 there is no key `line_byte_max` here; did you mean `line_bytes_max`?",
+                "1:1 there is no key `lien` here; did you mean `line`?",
                 "2:9 expected a whole number, not negative, found the number -1",
-                "3:12 `soon` does not begin with a number",
+                "3:9 `soon` does not begin with a number",
                 "4:17 expected text in quotes, found the number 1",
                 "4:34 there is no key `no` here; did you mean `on`?",
                 "4:43 the key `name` is missing",
@@ -422,11 +330,5 @@ mod tests {
                 "5:1 the key `name` is missing",
             ]
         );
-    }
-
-    #[test]
-    fn suggestions_are_near() {
-        assert_eq!(suggest("sokcet", &["socket", "log"]), "did you mean `socket`?");
-        assert_eq!(suggest("xyz", &["socket", "log"]), "known are `socket`, `log`");
     }
 }

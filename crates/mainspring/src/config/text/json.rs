@@ -2,17 +2,17 @@
 //!
 //! serde_json knows where text stops being JSON, but not where a value of good JSON stands; errors about what a file says need that.
 
-use crate::config::tree::{Entry, Node, Value};
+use crate::config::text::tree::{Node, TreeEntry, Value};
 use std::ops::Range;
 
 /// How deep a document may nest.
 const DEPTH_MAX: usize = 128;
 
 /// Why the text is not JSON, and where.
-pub(super) type Fault = (Range<usize>, String);
+pub(in crate::config) type Fault = (Range<usize>, String);
 
 /// Reads a document.
-pub(super) fn read(text: &str) -> Result<Node, Fault> {
+pub(in crate::config) fn read(text: &str) -> Result<Node, Fault> {
     let mut reader = Reader { text, at: 0 };
     let node = reader.node(0)?;
     reader.skip_space();
@@ -71,7 +71,7 @@ impl Reader<'_> {
 
     fn table(&mut self, depth: usize) -> Result<Value, Fault> {
         self.at += 1;
-        let mut entries: Vec<Entry> = Vec::new();
+        let mut entries: Vec<TreeEntry> = Vec::new();
         self.skip_space();
         if self.peek() == Some(b'}') {
             self.at += 1;
@@ -89,7 +89,7 @@ impl Reader<'_> {
                 return Err((key_span, format!("the key `{key}` is there twice")));
             }
             self.either(b':', b':', "expected `:`")?;
-            entries.push(Entry { key, key_span, node: self.node(depth + 1)? });
+            entries.push(TreeEntry { key, key_span, node: self.node(depth + 1)? });
             if !self.either(b',', b'}', "expected `,` or `}`")? {
                 return Ok(Value::Table(entries));
             }

@@ -1,0 +1,236 @@
+//! `[[listen]]`: where clients connect.
+
+use crate::config::report::{Sources, TableReport};
+use crate::config::text::{Node, Source, Value};
+use crate::settings::{Listener, is_reserved_peer};
+use crate::system::files::read_secret;
+use crate::system::socket_path::SOCKET_PATH_BYTES_MAX;
+use mainspring_kernel::keys;
+use mainspring_kernel::keys::KeyType;
+use serde::Deserialize;
+use std::fmt;
+use std::net::SocketAddr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+keys! {
+    /// A place where clients connect: a Unix socket (`unix`), or a TCP socket on loopback (`tcp`) with its `tokens`.
+    pub(in crate::config) struct ListenFile {
+        /// The path of a Unix socket. Its owner alone may use it, and a client is known by its user.
+        unix: Option<PathBuf> = None;
+        /// An address of loopback with a port, such as `127.0.0.1:7700`.
+        tcp: Option<String> = None;
+        /// Who may connect by TCP. A client is known by the name of its token.
+        tokens: Vec<TokenFile> = Vec::new();
+    }
+}
+
+keys! {
+    /// A token: the secret that a client says first. Either `token` or `token_file`.
+    pub(in crate::config) struct TokenFile {
+        /// Who has it. Neither `stdio` nor `user:` and more: those are peers without a token.
+        name: String;
+        /// The secret itself, 16 characters or more.
+        token: Option<Secret> = None;
+        /// A file that holds the secret (and perhaps a line end), which only its owner may read.
+        token_file: Option<PathBuf> = None;
+    }
+}
+
+/// Text that is not shown.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub(in crate::config) struct Secret(String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl KeyType for Secret {
+    fn takes() -> String {
+        String::takes()
+    }
+
+    fn written(&self) -> Option<String> {
+        None
+    }
+}
+
+/// The shortest token.
+const TOKEN_BYTES_MIN: usize = 16;
+
+/// All listeners; `None` if something is wrong with one.
+pub(in crate::config) fn read(
+    listen: &Node,
+    source: &Rc<Source>,
+    sources: &mut Sources,
+) -> Option<Vec<Listener>> {
+    let before = sources.problems.len();
+    if !matches!(listen.value, Value::List(_)) {
+        sources.problem_at(source, &listen.span, "`listen` is a list of tables: write `[[listen]]`");
+        return None;
+    }
+    let nodes = listen.elements();
+    let listeners: Vec<Option<Listener>> =
+        nodes.iter().map(|node| listener(&mut TableReport::new(source, node, sources))).collect();
+    for (at, listener) in listeners.iter().enumerate() {
+        if listeners[..at].iter().any(|other| is_same(listener.as_ref(), other.as_ref())) {
+            sources.problem_at(source, &nodes[at].span, "this socket is there twice");
+        }
+    }
+    if listeners.is_empty() {
+        let message = "no client could connect; leave `listen` out for the usual socket";
+        sources.problem_at(source, &listen.span, message);
+    }
+    (sources.problems.len() == before).then(|| listeners.into_iter().collect())?
+}
+
+fn listener(table: &mut TableReport<'_>) -> Option<Listener> {
+    let file: ListenFile = table.read()?;
+    match (&file.unix, &file.tcp) {
+        (Some(path), None) => {
+            if table.node().entry("tokens").is_some() {
+                let message = "a Unix socket knows its clients by their user; `tokens` are for `tcp`";
+                let place = table.place_of_key("tokens");
+                table.sources.problem(&place, message);
+            }
+            unix(path, table)
+        }
+        (None, Some(address)) => tcp(address, &file, table),
+        (Some(_), Some(_)) => {
+            table.problem("", "`unix` and `tcp` are two places: write a table for each");
+            None
+        }
+        (None, None) => {
+            table.problem("", "write `unix` with a path, or `tcp` with an address");
+            None
+        }
+    }
+}
+
+/// Whether two listeners would be the same socket.
+fn is_same(one: Option<&Listener>, other: Option<&Listener>) -> bool {
+    match (one, other) {
+        (Some(Listener::Unix { path }), Some(Listener::Unix { path: other })) => same_place(path, other),
+        (Some(Listener::Tcp { address, .. }), Some(Listener::Tcp { address: other, .. })) => {
+            address == other && address.port() != 0
+        }
+        _ => false,
+    }
+}
+
+/// Whether two paths lead to the same place, however they are written.
+fn same_place(one: &Path, other: &Path) -> bool {
+    // A bare name has an empty parent, which nothing can be found by.
+    let folder = |path: &Path| Path::new(".").join(path.parent()?).canonicalize().ok();
+    one.components().eq(other.components())
+        || (one.file_name() == other.file_name() && folder(one).is_some() && folder(one) == folder(other))
+}
+
+fn unix(path: &Path, table: &mut TableReport<'_>) -> Option<Listener> {
+    if path.file_name().is_none() {
+        table.problem("unix", "the path of a socket ends with its name");
+        return None;
+    }
+    let path = table.source().beside(path);
+    if path.as_os_str().as_bytes().len() > SOCKET_PATH_BYTES_MAX {
+        let message =
+            format!("the path of a socket has at most {SOCKET_PATH_BYTES_MAX} bytes: {}", path.display());
+        table.problem("unix", message);
+        return None;
+    }
+    Some(Listener::Unix { path })
+}
+
+fn tcp(address: &str, file: &ListenFile, table: &mut TableReport<'_>) -> Option<Listener> {
+    let Ok(address) = address.parse::<SocketAddr>() else {
+        table.problem("tcp", "expected an address and a port, such as 127.0.0.1:7700 or [::1]:7700");
+        return None;
+    };
+    if !address.ip().is_loopback() {
+        let message =
+            "only addresses of loopback (127.0.0.1, [::1]) are served: what is said there is not encrypted";
+        table.problem("tcp", message);
+        return None;
+    }
+    if file.tokens.is_empty() {
+        let message = "everybody on this machine can reach a TCP socket: name in `tokens` who may connect";
+        table.problem("tcp", message);
+        return None;
+    }
+    let nodes = table.node().get("tokens").map_or(&[][..], Node::elements);
+    let mut tokens: Vec<(String, String)> = Vec::new();
+    for (token, node) in file.tokens.iter().zip(nodes) {
+        let mut table = TableReport::new(table.source(), node, table.sources);
+        tokens.extend(named_token(token, &tokens, &mut table));
+    }
+    Some(Listener::Tcp { address, tokens })
+}
+
+/// A token and its name; what is wrong with it, beside those before it, is added to the problems.
+fn named_token(
+    token: &TokenFile,
+    others: &[(String, String)],
+    table: &mut TableReport<'_>,
+) -> Option<(String, String)> {
+    let source = table.source();
+    let secret = match secret(token, source) {
+        Ok(secret) => secret,
+        Err((key, message)) => {
+            table.problem(key, message);
+            return None;
+        }
+    };
+    if token.token.is_some() && is_read_by_others(&source.path) {
+        let place = table.place_of_key("token");
+        table.sources.warn_hiding(&secret, &place, readable_token(source));
+    }
+    if others.iter().any(|(name, _)| *name == token.name) {
+        table.problem("name", format!("the name {:?} is there twice", token.name));
+    } else if others.iter().any(|(_, other)| *other == secret) {
+        table.problem("name", "the same token is there twice; nobody could be told apart");
+    }
+    Some((token.name.clone(), secret))
+}
+
+/// Whether users other than its owner may read a file.
+fn is_read_by_others(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|about| about.permissions().mode() & 0o044 != 0)
+}
+
+fn readable_token(source: &Source) -> String {
+    let file = source.path.display();
+    format!(
+        "other users may read this file, and the token in it; `chmod 600 {file}`, or write `token_file` with \
+         the path of a file that only you may read"
+    )
+}
+
+/// The secret of a token, or the key at fault and what is wrong.
+fn secret(token: &TokenFile, source: &Source) -> Result<String, (&'static str, String)> {
+    if token.name.trim().is_empty() {
+        return Err(("name", "say who has the token".into()));
+    }
+    if is_reserved_peer(&token.name) {
+        let message = "that is the name of a user of the Unix socket (`user:...`) or of the standard streams (`stdio`): choose another";
+        return Err(("name", message.into()));
+    }
+    let (key, secret) = match (&token.token, &token.token_file) {
+        (Some(secret), None) => ("token", secret.0.clone()),
+        (None, Some(path)) => {
+            ("token_file", read_secret(&source.beside(path)).map_err(|text| ("token_file", text))?)
+        }
+        _ => return Err(("", "write either `token` or `token_file`".into())),
+    };
+    if secret.len() < TOKEN_BYTES_MIN || secret.chars().any(char::is_whitespace) {
+        let message = format!(
+            "a token has at least {TOKEN_BYTES_MIN} characters and no spaces; `openssl rand -hex 16` makes one"
+        );
+        return Err((key, message));
+    }
+    Ok(secret)
+}
