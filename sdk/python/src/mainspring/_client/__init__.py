@@ -1,0 +1,1 @@
+"""Clients of the daemon: where it is (`find`), with asyncio (`aio`) and without (`blocking`)."""
