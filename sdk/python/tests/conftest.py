@@ -19,6 +19,10 @@ import pytest
 MAINSPRING = os.environ.get("MAINSPRING", "")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--package", help="the folder of the built package")
+
+
 class Program:
     """A capability as a child process, spoken to as the daemon does."""
 
@@ -26,7 +30,7 @@ class Program:
         path = folder / "program.py"
         path.write_text(textwrap.dedent(source))
         self.process = subprocess.Popen(
-            [sys.executable, str(path)], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            [sys.executable, str(path)], cwd=folder, env={**os.environ, "PYTHONUNBUFFERED": ""}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
         self.number = 0
 

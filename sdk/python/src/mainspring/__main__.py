@@ -10,6 +10,7 @@ import pathlib
 import sys
 from typing import Any
 
+from ._serve.streams import Streams
 from .capability import Capability
 from .errors import SchemaProblem
 
@@ -27,11 +28,12 @@ def main(arguments: list[str] | None = None) -> int:
     run.add_argument("capability", metavar="MODULE:NAME", help="where the capability is")
     options = parser.parse_args(arguments)
     try:
-        capability = load(options.capability)
         if options.command == "run":
-            capability.run([])
+            # Before anything of the module runs: it may print.
+            with Streams.reserve() as streams:
+                load(options.capability).serve(streams)
             return 0
-        return _manifest(capability, options)
+        return _manifest(load(options.capability), options)
     except SchemaProblem as problem:
         print(f"mainspring: {problem}", file=sys.stderr)
         return 1

@@ -13,6 +13,7 @@ from ._core import wire
 from ._core.actor import LINE_BYTES_MAX, Actor
 from ._schema.signature import Signature
 from ._schema.signature import read as read_signature
+from ._serve.streams import Streams
 from .context import Context, RequestKind, SyncContext
 from .errors import SchemaProblem
 
@@ -244,20 +245,22 @@ class Capability:
             json.dump(self.manifest(), sys.stdout, indent=2, ensure_ascii=False)
             sys.stdout.write("\n")
             return
-        from ._serve.streams import Streams
-
         with Streams.reserve() as streams:
-            if self.is_async:
-                # Not at the top: a capability of plain functions starts in half the time without an event loop.
-                import asyncio
+            self.serve(streams)
 
-                from ._serve.aio import serve
+    def serve(self, streams: Streams) -> None:
+        """Serves streams that are reserved already."""
+        if self.is_async:
+            # Not at the top: a capability of plain functions starts in half the time without an event loop.
+            import asyncio
 
-                asyncio.run(serve(self, streams))
-            else:
-                from ._serve.sync import serve_sync
+            from ._serve.aio import serve
 
-                serve_sync(self, streams)
+            asyncio.run(serve(self, streams))
+        else:
+            from ._serve.sync import serve_sync
+
+            serve_sync(self, streams)
 
 
 def _handler(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from ._core.actor import Call, tell
-from ._core.wire import Message
+from ._core.wire import NOTHING, Message
 from .errors import Cancelled
 
 RequestKind = Literal["command", "query"]
@@ -80,7 +80,7 @@ class Context(_Base):
     async def ask(
         self,
         type: str,
-        data: Any = None,
+        data: Any = NOTHING,
         *,
         kind: RequestKind | None = None,
         timeout: float | None = None,
@@ -96,15 +96,15 @@ class Context(_Base):
         """
         return await self._port.ask(self._call, kind, type, data, timeout, on_progress)
 
-    async def send(self, type: str, data: Any = None, *, timeout: float | None = None) -> Any:
+    async def send(self, type: str, data: Any = NOTHING, *, timeout: float | None = None) -> Any:
         """Sends a command, and returns the data of its reply."""
         return await self._port.ask(self._call, "command", type, data, timeout, None)
 
-    async def query(self, type: str, data: Any = None, *, timeout: float | None = None) -> Any:
+    async def query(self, type: str, data: Any = NOTHING, *, timeout: float | None = None) -> Any:
         """Sends a query, and returns the data of its reply."""
         return await self._port.ask(self._call, "query", type, data, timeout, None)
 
-    async def emit(self, type: str, data: Any = None) -> None:
+    async def emit(self, type: str, data: Any = NOTHING) -> None:
         """Tells an event. Waits while the daemon does not read."""
         await self._port.emit(self._call, type, data)
 
@@ -142,7 +142,7 @@ class SyncContext(_Base):
     def ask(
         self,
         type: str,
-        data: Any = None,
+        data: Any = NOTHING,
         *,
         kind: RequestKind | None = None,
         timeout: float | None = None,
@@ -158,15 +158,15 @@ class SyncContext(_Base):
         """
         return self._port.ask(self._call, kind, type, data, timeout, on_progress)
 
-    def send(self, type: str, data: Any = None, *, timeout: float | None = None) -> Any:
+    def send(self, type: str, data: Any = NOTHING, *, timeout: float | None = None) -> Any:
         """Sends a command, and returns the data of its reply."""
         return self._port.ask(self._call, "command", type, data, timeout, None)
 
-    def query(self, type: str, data: Any = None, *, timeout: float | None = None) -> Any:
+    def query(self, type: str, data: Any = NOTHING, *, timeout: float | None = None) -> Any:
         """Sends a query, and returns the data of its reply."""
         return self._port.ask(self._call, "query", type, data, timeout, None)
 
-    def emit(self, type: str, data: Any = None) -> None:
+    def emit(self, type: str, data: Any = NOTHING) -> None:
         """Tells an event. Waits while the daemon does not read."""
         self._port.emit(self._call, type, data)
 

@@ -20,7 +20,7 @@ from typing import Any, Literal
 from . import errors
 from ._core import wire
 from ._core.actor import Actor, Call
-from ._core.wire import Message
+from ._core.wire import NOTHING, Message
 from ._schema.validate import Misfit, check
 from ._serve.aio import AsyncFace
 from ._serve.streams import Streams
@@ -218,7 +218,7 @@ class Harness:
         else:
             self._face = _SyncFace(capability, self._loop)
 
-    def send(self, type: str, data: Any = None, **options: Any) -> Any:
+    def send(self, type: str, data: Any = NOTHING, **options: Any) -> Any:
         """Sends a command and returns the data of its reply; the options are `metadata` and `on_progress`.
 
         Raises:
@@ -227,11 +227,11 @@ class Harness:
         """
         return self._request("command", type, data, options)
 
-    def query(self, type: str, data: Any = None, **options: Any) -> Any:
+    def query(self, type: str, data: Any = NOTHING, **options: Any) -> Any:
         """Sends a query and returns the data of its reply."""
         return self._request("query", type, data, options)
 
-    def emit(self, type: str, data: Any = None) -> None:
+    def emit(self, type: str, data: Any = NOTHING) -> None:
         """Tells the capability an event, and returns when it has handled it."""
         if self._runner is not None and self._inner is not None:
             self._runner.run_until_complete(self._inner.emit(type, data))
@@ -332,7 +332,7 @@ class AsyncHarness:
         self._face: _AsyncFace | None = None
         self._backgrounds: list[asyncio.Task[None]] = []
 
-    async def send(self, type: str, data: Any = None, **options: Any) -> Any:
+    async def send(self, type: str, data: Any = NOTHING, **options: Any) -> Any:
         """Sends a command and returns the data of its reply; the options are `metadata` and `on_progress`.
 
         Raises:
@@ -341,11 +341,11 @@ class AsyncHarness:
         """
         return await self._request("command", type, data, options)
 
-    async def query(self, type: str, data: Any = None, **options: Any) -> Any:
+    async def query(self, type: str, data: Any = NOTHING, **options: Any) -> Any:
         """Sends a query and returns the data of its reply."""
         return await self._request("query", type, data, options)
 
-    async def emit(self, type: str, data: Any = None) -> None:
+    async def emit(self, type: str, data: Any = NOTHING) -> None:
         """Tells the capability an event, and returns when it has handled it."""
         face = self._running()
         face.feed(self._loop.give("event", type, data)[1])

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Literal, cast
 
 from .._core.client import WATCH_EVENTS_MAX, ClientCore, Gap, Pending, WatchState
-from .._core.wire import Message
+from .._core.wire import NOTHING, Message
 from ..errors import (
     BadAddress,
     ConnectionFailed,
@@ -77,7 +77,7 @@ class Client:
     async def send(
         self,
         type: str,
-        data: Any = None,
+        data: Any = NOTHING,
         *,
         timeout: float | None = None,
         id: str | None = None,
@@ -108,7 +108,7 @@ class Client:
     async def query(
         self,
         type: str,
-        data: Any = None,
+        data: Any = NOTHING,
         *,
         timeout: float | None = None,
         id: str | None = None,
@@ -123,7 +123,7 @@ class Client:
     async def emit(
         self,
         type: str,
-        data: Any = None,
+        data: Any = NOTHING,
         *,
         id: str | None = None,
         correlation: str | None = None,

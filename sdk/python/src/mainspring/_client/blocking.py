@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from .._core.client import WATCH_EVENTS_MAX, ClientCore, Gap, Pending, WatchState
-from .._core.wire import Message
+from .._core.wire import NOTHING, Message
 from ..errors import BadAddress, ConnectionFailed, ConnectionLost, NotADaemon
 from . import find
 from .find import ADMISSION, BACKOFF, FINAL, Address
@@ -49,7 +49,7 @@ class Client:
     def send(
         self,
         type: str,
-        data: Any = None,
+        data: Any = NOTHING,
         *,
         timeout: float | None = None,
         id: str | None = None,
@@ -80,7 +80,7 @@ class Client:
     def query(
         self,
         type: str,
-        data: Any = None,
+        data: Any = NOTHING,
         *,
         timeout: float | None = None,
         id: str | None = None,
@@ -92,7 +92,7 @@ class Client:
         """Sends a query and returns the data of its reply. The arguments are those of `send`."""
         return self._request("query", type, data, timeout, id, correlation, metadata, repeat, on_progress)
 
-    def start(self, kind: Literal["command", "query"], type: str, data: Any = None, **options: Any) -> Request:
+    def start(self, kind: Literal["command", "query"], type: str, data: Any = NOTHING, **options: Any) -> Request:
         """Sends a request and returns at once; the options are those of `send`.
 
         Answers are read when somebody waits for one (`Request.result`), so keep less under way than 4 MiB of answers.
@@ -105,7 +105,7 @@ class Client:
     def emit(
         self,
         type: str,
-        data: Any = None,
+        data: Any = NOTHING,
         *,
         id: str | None = None,
         correlation: str | None = None,

@@ -96,14 +96,17 @@ def read_secret(path: str) -> str:
         TokenProblem: It cannot be used.
     """
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise TokenProblem(f"the token: {path} is no regular file")
-        with open(path, "rb") as file:
-            if os.fstat(file.fileno()).st_mode & 0o077:
-                raise TokenProblem(f"the token: {path} may be read by others; `chmod 600 {path}`")
+        # Whatever is no file may have no end, or wait for a writer.
+        is_file = stat.S_ISREG(os.stat(path).st_mode)
+        with open(path if is_file else os.devnull, "rb") as file:
+            is_open_to_others = bool(os.fstat(file.fileno()).st_mode & 0o077)
             secret = file.read(_SECRET_BYTES_MAX + 1)
     except OSError as error:
         raise TokenProblem(f"the token: {path}: {error.strerror}") from error
+    if not is_file:
+        raise TokenProblem(f"the token: {path} is no regular file")
+    if is_open_to_others:
+        raise TokenProblem(f"the token: {path} may be read by others; `chmod 600 {path}`")
     if len(secret) > _SECRET_BYTES_MAX:
         raise TokenProblem(f"the token: {path} is longer than {_SECRET_BYTES_MAX} bytes")
     try:

@@ -16,6 +16,16 @@ from collections.abc import Mapping, Set
 from typing import Any
 
 
+class _Nothing:
+    """Data that was left out: an empty object, as the commands send it."""
+
+    def __repr__(self) -> str:
+        return "{}"
+
+
+NOTHING: Any = _Nothing()
+
+
 def jsonable(value: Any) -> Any:
     """One step towards JSON for a value that the encoder does not know.
 
@@ -24,6 +34,8 @@ def jsonable(value: Any) -> Any:
     Raises:
         TypeError: There is no JSON for it.
     """
+    if value is NOTHING:
+        return {}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, enum.Enum):

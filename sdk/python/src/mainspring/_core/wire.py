@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from ..errors import InvalidMessage
+from .values import NOTHING as NOTHING
 from .values import jsonable
 
 Kind = Literal["command", "query", "event", "reply", "error"]

@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# Everything of the Python SDK: package, tests against the installed package, README, types, conformance.
+# MAINSPRING is the daemon's program, SDK_TARGET a folder that is kept between runs (see sdk/conformance/README.md).
+# The last line of the output reads "N passed, M failed, K skipped".
+set -uo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+export MAINSPRING=${MAINSPRING:-$here/../../target/debug/mainspring}
+target=${SDK_TARGET:-$here/../../target/sdk/python}
+python=${PYTHON:-python3}
+unset PYTHONPATH
+mkdir -p "$target" && target=$(cd "$target" && pwd)
+passed=0 failed=0 skipped=0
+
+# add NAME STATUS OUTPUT: counts "N passed, M failed, K skipped" in an output, or the command as one test.
+add() {
+  local name=$1 status=$2 output=$3 p f s
+  p=$(grep -oE '[0-9]+ passed' "$output" | tail -1 | cut -d' ' -f1)
+  f=$(grep -oE '[0-9]+ failed' "$output" | tail -1 | cut -d' ' -f1)
+  s=$(grep -oE '[0-9]+ skipped' "$output" | tail -1 | cut -d' ' -f1)
+  if [ -z "$p$f$s" ]; then p=$((status == 0)); fi
+  if [ "$status" != 0 ] && [ "${f:-0}" = 0 ]; then f=1; fi
+  passed=$((passed + ${p:-0})) failed=$((failed + ${f:-0})) skipped=$((skipped + ${s:-0}))
+  echo "python: $name: $([ "$status" = 0 ] && echo ok || echo FAILED)"
+}
+
+# run NAME COMMAND...: runs a command, shows its output, counts it.
+run() {
+  local name=$1 status=0 output="$target/output"
+  shift
+  "$@" >"$output" 2>&1 || status=$?
+  cat "$output"
+  add "$name" $status "$output"
+}
+
+# tools VENV PACKAGES...: a virtual environment with packages, made once.
+tools() {
+  local venv=$1 want="${*:2}"
+  [ "$(cat "$venv/packages" 2>/dev/null)" = "$want" ] && return
+  rm -rf "$venv" && "$python" -m venv "$venv" && "$venv/bin/pip" install -q --disable-pip-version-check "${@:2}" && echo "$want" >"$venv/packages"
+}
+
+tools "$target/tools" build flit_core pytest mypy pyright pydantic msgspec || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
+bin=$target/tools/bin
+
+# The package: built as the registry wants it, and nothing is tested that is not in it.
+rm -rf "$target/dist" "$target/work" && cp -r "$here" "$target/work" && find "$target/work" -name __pycache__ -prune -exec rm -rf {} +
+run "package" "$bin/python" -m build --no-isolation --outdir "$target/dist" "$target/work"
+wheel=$(ls "$target"/dist/*.whl) && "$bin/pip" install -q --disable-pip-version-check --force-reinstall --no-deps "$wheel"
+cd "$target/work" && rm -rf src
+run "package holds what it should" "$bin/python" -m pytest -q tests/test_package.py --package "$target/dist"
+run "tests" "$bin/python" -m pytest -q tests --ignore tests/test_package.py
+cd "$here"
+run "mypy" "$bin/mypy" --cache-dir "$target/mypy"
+# pyright brings a program of its own by npm; without a network it cannot.
+if "$bin/pyright" --version >"$target/output" 2>&1; then
+  run "pyright" "$bin/pyright" --pythonpath "$bin/python"
+else
+  skipped=$((skipped + 1)) && echo "python: pyright: skipped, it cannot be installed here"
+fi
+
+# The oldest and the newest Python that are here, without any other package.
+for version in 3.10 3.12 3.13 3.14; do
+  other=$(command -v "python$version" || ls "$HOME"/.pyenv/versions/$version.*/bin/python 2>/dev/null | tail -1)
+  if [ -n "$other" ] && "$other" -m pip --version >/dev/null 2>&1; then
+    python=$other tools "$target/python$version" pytest &&
+      "$target/python$version/bin/pip" install -q --disable-pip-version-check --force-reinstall --no-deps "$wheel" &&
+      (cd "$target/work" && run "tests on $version" "$target/python$version/bin/python" -m pytest -q tests --ignore tests/test_package.py --ignore tests/test_readme.py; echo "$passed $failed $skipped" >"$target/counts") &&
+      read -r passed failed skipped <"$target/counts"
+  fi
+done
+
+suite=$here/../conformance/run.py
+if [ -f "$suite" ]; then
+  for face in "" _sync; do
+    run "conformance$face" "$bin/python" "$suite" --daemon "$MAINSPRING" --name "python$face" \
+      --capability "$bin/python $here/conformance/capability$face.py" --client "$bin/python $here/conformance/client$face.py"
+  done
+fi
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ]
