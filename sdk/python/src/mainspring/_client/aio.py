@@ -434,8 +434,8 @@ class Watch:
         self._state = state
         self._on_gap = on_gap
         self._has_begun = False
-        self._waiter: asyncio.Future[None] | None = None
-        state.on_ready = self._wake
+        self._ready = asyncio.Event()
+        state.on_ready = self._ready.set
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -453,10 +453,6 @@ class Watch:
         """Ends the subscription. Events that wait can still be read."""
         self._client._core.unsubscribe(self._state)
         self._client._flush_open()
-
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
 
     async def __aenter__(self) -> Watch:
         await self.start()
@@ -484,8 +480,8 @@ class Watch:
                 if self._state.error is not None:
                     raise self._state.error
                 raise StopAsyncIteration
-            self._waiter = self._client._loop.create_future()
-            await self._waiter
+            self._ready.clear()
+            await self._ready.wait()
 
 
 class _Connecting:

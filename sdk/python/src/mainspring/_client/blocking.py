@@ -15,6 +15,7 @@ import socket as sockets
 import struct
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, Literal
@@ -28,6 +29,8 @@ from .find import ADMISSION, BACKOFF, FINAL, Address
 _READ_BYTES = 1 << 18
 #: How long a read waits before the deadlines are looked at.
 _TURN = 1.0
+#: How long nothing came before a connection is looked at that nobody reads.
+_IDLE = 0.05
 _TURN_OPTION = struct.pack("ll", int(_TURN), 0)
 
 
@@ -39,10 +42,15 @@ class Client:
         self._reconnect = reconnect
         self._core = ClientCore(address.token, on_other)
         self._socket: sockets.socket | None = None
-        self._unsent = b""
+        #: What the daemon has not taken yet, and how much of the first piece it has.
+        self._unsent: deque[bytes] = deque()
+        self._sent = 0
+        #: Until when to try to connect again, and the pause before the next attempt.
+        self._retry: tuple[float, float] | None = None
         #: Guards everything; told when somebody has read.
         self._turn = threading.Condition(threading.Lock())
         self._is_read = False
+        self._is_written = False
 
     # What users do.
 
@@ -98,6 +106,7 @@ class Client:
         Answers are read when somebody waits for one (`Request.result`), so keep less under way than 4 MiB of answers.
         """
         with self._turn:
+            self._notice_end()
             pending = self._core.request(kind, type, data, **options)
             self._flush()
         return Request(self, pending)
@@ -118,6 +127,7 @@ class Client:
             ConnectionFailed: Whether it was taken is not known. It is never told twice.
         """
         with self._turn:
+            self._notice_end()
             self._wait_for_room()
             pending = self._core.event(type, data, id=id, correlation=correlation, metadata=metadata)
             self._finish(pending)
@@ -198,6 +208,7 @@ class Client:
         on_progress: Callable[[Any], object] | None,
     ) -> Any:
         with self._turn:
+            self._notice_end()
             if not self._core.has_room:
                 self._wait_for_room()
             pending = self._core.request(
@@ -206,6 +217,18 @@ class Client:
             )  # fmt: skip
             self._finish(pending)
         return pending.result()
+
+    def _notice_end(self) -> None:
+        """Notices a connection that ended while nobody looked, before something is written to it in vain."""
+        if self._socket is None or self._is_read or self._core.pending or not self._core.is_idle_for(_IDLE):
+            return
+        try:
+            if not self._socket.recv(1, sockets.MSG_PEEK | sockets.MSG_DONTWAIT):
+                self._lost(None)
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            self._lost(error)
 
     def _wait_for_room(self) -> None:
         self._wait(lambda: self._core.has_room or self._core.closed is not None)
@@ -247,6 +270,7 @@ class Client:
         if self._socket is None:
             self._connect_again()
             return
+        self._retry = None
         chunk = self._receive(self._socket, until)
         if chunk is None:
             if not self._core.tick():
@@ -261,7 +285,7 @@ class Client:
             except ConnectionFailed as failure:
                 self._lost(failure)
                 return
-        self._flush()
+        self._push()
 
     def _receive(self, connection: sockets.socket, until: float | None) -> bytes | None:
         """Bytes; none at the end of the connection, and `None` if nothing came for a turn."""
@@ -283,29 +307,56 @@ class Client:
             self._turn.acquire()
 
     def _flush(self) -> None:
-        """Writes what the daemon takes without waiting; the rest goes out beside reading."""
+        """Writes what is to be written. Not for the reader, who must not wait for anything but bytes."""
+        self._push()
+        connection = self._socket
+        if connection is None:
+            return
+        # Whoever reads does not know of the rest, so it is written here. Without a reader, the next one does it.
+        while self._unsent and self._is_read and not self._is_written and self._socket is connection:
+            self._is_written = True
+            self._turn.release()
+            try:
+                select.select([], [connection], [], _TURN)
+            except (OSError, ValueError):
+                pass  # closed meanwhile
+            finally:
+                self._turn.acquire()
+                self._is_written = False
+            if self._socket is connection:
+                self._send_some(connection)
+
+    def _push(self) -> None:
+        """Writes as much as the daemon takes without waiting."""
         if self._socket is None:
             return
         output = self._core.take_output()
-        if self._unsent:
-            output = self._unsent + output
-            self._unsent = b""
-        if not output:
-            return
-        try:
-            sent = self._socket.send(output, sockets.MSG_DONTWAIT | sockets.MSG_NOSIGNAL)
-            if sent < len(output):
-                self._unsent = output[sent:]
-        except BlockingIOError:
-            self._unsent = output
-        except OSError as error:
-            if error.errno not in (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN):
-                raise
-            # Whoever reads next finds the end, and what the daemon said before it.
+        if output:
+            self._unsent.append(output)
+        self._send_some(self._socket)
+
+    def _send_some(self, connection: sockets.socket) -> None:
+        while self._unsent:
+            first = self._unsent[0]
+            piece = memoryview(first)[self._sent :] if self._sent else first
+            try:
+                self._sent += connection.send(piece, sockets.MSG_DONTWAIT | sockets.MSG_NOSIGNAL)
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno not in (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN, errno.EBADF):
+                    raise
+                # Whoever reads next finds the end, and what the daemon said before it.
+                self._unsent.clear()
+                self._sent = 0
+                return
+            if self._sent == len(first):
+                self._unsent.popleft()
+                self._sent = 0
 
     def _flush_quietly(self) -> None:
         try:
-            self._flush()
+            self._push()
         except OSError:
             pass
 
@@ -313,7 +364,8 @@ class Client:
         if self._socket is not None:
             self._socket.close()
         self._socket = None
-        self._unsent = b""
+        self._unsent.clear()
+        self._sent = 0
 
     def _lost(self, error: Exception | None) -> None:
         self._drop()
@@ -327,10 +379,26 @@ class Client:
             self._core.close(ConnectionLost(words if error is None else f"{words}: {error}"))
 
     def _connect_again(self) -> None:
+        """Tries once. Whoever waits looks at his deadline between two attempts."""
+        until, pause = self._retry or (time.monotonic() + self._reconnect, BACKOFF[0])
         try:
-            self._open(time.monotonic() + self._reconnect)
+            self._open_once()
+            self._retry = None
         except ConnectionFailed as error:
-            self._core.give_up(error)
+            if isinstance(error, FINAL) or time.monotonic() + pause > until:
+                self._retry = None
+                self._core.give_up(error)
+                return
+            self._retry = (until, min(pause * 2, BACKOFF[1]))
+            self._pause(pause)
+            self._core.tick()
+
+    def _pause(self, seconds: float) -> None:
+        self._turn.release()
+        try:
+            time.sleep(seconds * random.uniform(0.75, 1.25))
+        finally:
+            self._turn.acquire()
 
     def _open(self, until: float) -> None:
         pause = BACKOFF[0]
@@ -342,11 +410,7 @@ class Client:
             except ConnectionFailed:
                 if time.monotonic() + pause > until:
                     raise
-            self._turn.release()
-            try:
-                time.sleep(pause * random.uniform(0.75, 1.25))
-            finally:
-                self._turn.acquire()
+            self._pause(pause)
             pause = min(pause * 2, BACKOFF[1])
 
     def _open_once(self) -> None:
@@ -359,14 +423,14 @@ class Client:
         connection.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVTIMEO, _TURN_OPTION)
         self._socket = connection
         self._core.opened()
-        self._flush()
+        self._push()
         until = time.monotonic() + ADMISSION
         while not self._core.is_open and self._core.closed is None:
             chunk = self._receive(connection, until)
             try:
                 if chunk:
                     self._core.receive(chunk)
-                    self._flush()
+                    self._push()
                 elif chunk is not None or time.monotonic() > until:
                     raise NotADaemon(f"what listens at {self._address} does not answer like a daemon")
             except ConnectionFailed as failure:

@@ -181,6 +181,10 @@ class Actor:
             if call.handler.kind == "event":
                 del self.ready[at]
                 break
+        self.tell_dropping()
+
+    def tell_dropping(self) -> None:
+        """Tells on standard error, once, that events are dropped."""
         if not self._is_dropping:
             self._is_dropping = True
             tell(f"events come faster than they are handled: beyond {EVENTS_MAX} the oldest are dropped from now on")

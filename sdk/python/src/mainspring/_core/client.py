@@ -199,6 +199,10 @@ class ClientCore:
         """Whether another request may be made."""
         return len(self.pending) < REQUESTS_MAX and self.pending_bytes < REQUEST_BYTES_MAX
 
+    def is_idle_for(self, seconds: float) -> bool:
+        """Whether nothing has come for so long."""
+        return time.monotonic() - self._heard > seconds
+
     @property
     def needs_connection(self) -> bool:
         """Whether somebody waits for something."""
@@ -275,7 +279,12 @@ class ClientCore:
         if operator is not None:
             wanted["operator"] = operator
         pending = self.request("command", "Sys.Restrict", wanted)
-        self._restriction = {**(self._restriction or {}), **wanted}
+
+        def answered(outcome: tuple[Any] | Exception) -> None:
+            if not isinstance(outcome, Exception):
+                self._restriction = {**(self._restriction or {}), **wanted}
+
+        pending.hook = answered
         return pending
 
     def subscribe(self, watch: WatchState) -> Pending:
@@ -486,7 +495,7 @@ class ClientCore:
             if pending is not None:
                 self._finish(pending, errors.from_wire(raw["type"], data, pending.id, pending.type))
                 return
-        if self._on_other is not None:
+        if self._on_other is not None and raw["type"] != errors.Cancelled.wire_type:
             _call(self._on_other, Message(raw))
 
     def _nameless(self, error_type: str) -> Pending | None:

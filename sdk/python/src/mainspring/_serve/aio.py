@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .._core.actor import Actor, Call, tell, trace
+from .._core.actor import EVENTS_MAX, Actor, Call, tell, trace
 from ..context import Context, RequestKind, SyncContext
 from .streams import READ_BYTES, Streams, signals
 
@@ -48,6 +48,9 @@ class AsyncFace:
         self._tasks: set[asyncio.Task[None]] = set()
         self._events: deque[Call] = deque()
         self._event_task: asyncio.Task[None] | None = None
+        #: Events for plain functions that are not handled yet, and the requests that came after them.
+        self._plain_events = 0
+        self._held: deque[Call] = deque()
         self._input_ended = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
@@ -150,18 +153,36 @@ class AsyncFace:
         while ready:
             call = ready.popleft()
             if call.handler.kind == "event":
-                self._events.append(call)
-                if self._event_task is None:
-                    self._event_task = self._loop.create_task(self._handle_events())
+                self._start_event(call)
+            elif self._plain_events and not self._actor.asks:
+                # A plain function sees an event before the request that came after it, though it runs in a thread.
+                # One that asks is not waited for: the request may be what its answer waits for.
+                self._held.append(call)
             else:
-                task = self._task(self._handle(call))
-                if not task.done():
-                    if call.handler.is_async:
-                        call.on_cancel = partial(self._cancel_soon, task)
-                        if call.is_cancelled:
-                            self._cancel_soon(task)
-                    self._tasks.add(task)
-                    task.add_done_callback(self._tasks.discard)
+                self._start_request(call)
+
+    def _start_event(self, call: Call) -> None:
+        self._events.append(call)
+        self._plain_events += not call.handler.is_async
+        if len(self._events) > EVENTS_MAX:
+            self._plain_events -= not self._events.popleft().handler.is_async
+            self._actor.tell_dropping()
+        if self._event_task is None:
+            self._event_task = self._loop.create_task(self._handle_events())
+
+    def _start_request(self, call: Call) -> None:
+        task = self._task(self._handle(call))
+        if not task.done():
+            if call.handler.is_async:
+                call.on_cancel = partial(self._cancel_soon, task)
+                if call.is_cancelled:
+                    self._cancel_soon(task)
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def _start_held(self) -> None:
+        while self._held:
+            self._start_request(self._held.popleft())
 
     def _cancel_soon(self, task: asyncio.Task[None]) -> None:
         # Not before its first step: a coroutine that has not begun would end without an answer.
@@ -175,7 +196,11 @@ class AsyncFace:
 
     async def _handle_events(self) -> None:
         while self._events:
-            await self._handle(self._events.popleft())
+            call = self._events.popleft()
+            await self._handle(call)
+            self._plain_events -= not call.handler.is_async
+            if not self._plain_events:
+                self._start_held()
             self._balance()
         self._event_task = None
 
@@ -261,6 +286,7 @@ class AsyncFace:
         ask.on_done = partial(_set_done, done)
         if self._input_ended.is_set():
             actor.end()
+        self._start_held()
         self._write()
         self._balance()
         try:
