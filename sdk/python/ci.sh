@@ -39,7 +39,7 @@ tools() {
   rm -rf "$venv" && "$python" -m venv "$venv" && "$venv/bin/pip" install -q --disable-pip-version-check "${@:2}" && echo "$want" >"$venv/packages"
 }
 
-tools "$target/tools" build flit_core pytest mypy pyright pydantic msgspec || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
+tools "$target/tools" build flit_core pytest mypy pyright ruff pydantic msgspec || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
 bin=$target/tools/bin
 
 # The package: built as the registry wants it, and nothing is tested that is not in it.
@@ -50,6 +50,8 @@ cd "$target/work" && rm -rf src
 run "package holds what it should" "$bin/python" -m pytest -q tests/test_package.py --package "$target/dist"
 run "tests" "$bin/python" -m pytest -q tests --ignore tests/test_package.py
 cd "$here"
+run "format" "$bin/ruff" format --check --no-cache
+run "lint" "$bin/ruff" check --no-cache
 run "mypy" "$bin/mypy" --cache-dir "$target/mypy"
 # pyright brings a program of its own by npm; without a network it cannot.
 if "$bin/pyright" --version >"$target/output" 2>&1; then

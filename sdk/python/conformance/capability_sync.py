@@ -62,9 +62,7 @@ def ask(
         seconds = None if timeout is None else timeout / 1000
         return {"ok": ctx.ask(type, data, kind=kind, timeout=seconds)}
     except RequestError as error:
-        return {
-            "error": {"code": error.code, "type": error.type, "message": error.message, "started": error.started}
-        }
+        return {"error": {"code": error.code, "type": error.type, "message": error.message, "started": error.started}}
     except ConnectionFailed as error:
         return {"error": {"code": None, "type": None, "message": str(error), "started": error.started}}
 

@@ -65,7 +65,11 @@ class Driver:
     async def connect(self, op: dict[str, Any]) -> None:
         reconnect = 0.0 if op.get("reconnect") is False else 30.0
         self.client = await mainspring.connect(
-            op.get("socket"), tcp=op.get("tcp"), token=op.get("token"), token_file=op.get("tokenFile"), reconnect=reconnect
+            op.get("socket"),
+            tcp=op.get("tcp"),
+            token=op.get("token"),
+            token_file=op.get("tokenFile"),
+            reconnect=reconnect,
         )
 
     async def send(self, op: dict[str, Any]) -> Any:

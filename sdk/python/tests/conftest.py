@@ -30,7 +30,12 @@ class Program:
         path = folder / "program.py"
         path.write_text(textwrap.dedent(source))
         self.process = subprocess.Popen(
-            [sys.executable, str(path)], cwd=folder, env={**os.environ, "PYTHONUNBUFFERED": ""}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            [sys.executable, str(path)],
+            cwd=folder,
+            env={**os.environ, "PYTHONUNBUFFERED": ""},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
         self.number = 0
 
@@ -81,7 +86,17 @@ class Daemon:
     def add(self, name: str, source: str, place: str) -> None:
         """Adds a capability with the manifest that its program writes."""
         (self.folder / f"{name}.py").write_text(textwrap.dedent(source))
-        command = [sys.executable, "-m", "mainspring", "manifest", place, "--out", f"{name}.json", "--python", sys.executable]
+        command = [
+            sys.executable,
+            "-m",
+            "mainspring",
+            "manifest",
+            place,
+            "--out",
+            f"{name}.json",
+            "--python",
+            sys.executable,
+        ]
         subprocess.run(command, cwd=self.folder, check=True)
 
     def start(self) -> None:

@@ -10,7 +10,8 @@ import pytest
 import mainspring
 from mainspring import ConnectionLost, Gap, InvalidMessage, Message, NoAnswer
 from mainspring._core import client as core_module
-from mainspring._core.client import GRACE, SILENCE, ClientCore, WatchState
+from mainspring._core.client import GRACE, SILENCE, ClientCore
+from mainspring._core.watch import WatchState
 
 
 class Clock:
@@ -35,7 +36,9 @@ def lines(core: ClientCore) -> list[dict[str, Any]]:
     return [json.loads(line) for line in core.take_output().splitlines()]
 
 
-def answer(core: ClientCore, cause: str, data: Any, kind: str = "reply", type_name: str = "App.Do", **more: Any) -> None:
+def answer(
+    core: ClientCore, cause: str, data: Any, kind: str = "reply", type_name: str = "App.Do", **more: Any
+) -> None:
     metadata = {"id": "x", "timestamp": 0, "causation": cause, **more}
     core.receive(json.dumps({"kind": kind, "type": type_name, "data": data, "metadata": metadata}).encode() + b"\n")
 
@@ -333,7 +336,14 @@ def test_errors_have_classes_codes_and_started_and_survive_pickling() -> None:
 
     core = opened()
     one = core.request("query", "App.Ask", None)
-    data = {"code": 504, "message": "late", "originalId": one.id, "originalType": "App.Ask", "started": "yes", "capabilityId": "a"}
+    data = {
+        "code": 504,
+        "message": "late",
+        "originalId": one.id,
+        "originalType": "App.Ask",
+        "started": "yes",
+        "capabilityId": "a",
+    }
     answer(core, one.id, data, "error", "Sys.Timeout")
     with pytest.raises(mainspring.RequestTimeout) as caught:
         one.result()

@@ -70,7 +70,11 @@ def test_the_daemon_takes_a_manifest_with_definitions_and_enforces_it(notes: Dae
         assert described["input"]["properties"]["note"] and described["output"]
 
 
-@pytest.mark.parametrize("value", [2**70, 1e300, "\U0001f600", [None, {"": []}], "x" * 500_000], ids=["big", "float", "emoji", "nested", "long"])
+@pytest.mark.parametrize(
+    "value",
+    [2**70, 1e300, "\U0001f600", [None, {"": []}], "x" * 500_000],
+    ids=["big", "float", "emoji", "nested", "long"],
+)
 def test_values_pass_both_ways_unchanged(notes: Daemon, value: Any) -> None:
     async def ask() -> Any:
         async with mainspring.connect(notes.socket, wait=20) as ms:

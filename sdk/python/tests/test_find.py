@@ -27,12 +27,16 @@ def secret(folder: pathlib.Path, mode: int = 0o600) -> str:
     return str(path)
 
 
-def test_the_order_is_argument_tcp_socket_file_default(empty_place: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_order_is_argument_tcp_socket_file_default(
+    empty_place: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TMPDIR", "/tmp")
     assert find.find().socket == find.default_socket()
     monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/7")
     assert find.find() == Address(socket="/run/user/7/mainspring/mainspring.sock")
-    (empty_place / "mainspring.toml").write_text('[[listen]]\ntcp = "127.0.0.1:7700"\ntokens = [{ name = "a", token = "0123456789abcdef" }]\n')
+    (empty_place / "mainspring.toml").write_text(
+        '[[listen]]\ntcp = "127.0.0.1:7700"\ntokens = [{ name = "a", token = "0123456789abcdef" }]\n'
+    )
     assert find.find() == Address(tcp="127.0.0.1:7700", token="0123456789abcdef")
     with (empty_place / "mainspring.toml").open("a") as file:
         file.write('[[listen]]\nunix = "app.sock"\n')

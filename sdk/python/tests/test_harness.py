@@ -9,7 +9,16 @@ from typing import Any
 
 import pytest
 
-from mainspring import Capability, CapabilityError, Context, InvalidMessage, RequestError, RoutingError, SchemaError, SyncContext
+from mainspring import (
+    Capability,
+    CapabilityError,
+    Context,
+    InvalidMessage,
+    RequestError,
+    RoutingError,
+    SchemaError,
+    SyncContext,
+)
 from mainspring.testing import AsyncHarness, BrokenRule, Harness
 
 
@@ -89,7 +98,9 @@ def test_data_is_held_to_the_schema_before_any_handler_runs(cap: Capability) -> 
             loop.query("Shop.Sell", {"what": "pen"})
 
 
-def test_an_answer_that_nobody_set_is_404_and_a_handler_that_lets_it_through_says_whom_it_asked(cap: Capability) -> None:
+def test_an_answer_that_nobody_set_is_404_and_a_handler_that_lets_it_through_says_whom_it_asked(
+    cap: Capability,
+) -> None:
     with Harness(cap) as loop, pytest.raises(CapabilityError, match="asking Stock.Reserve failed") as caught:
         loop.send("Shop.Sell", {"what": "pen"})
     assert caught.value.code == 404 and caught.value.data["cause"]["code"] == 404
@@ -105,7 +116,9 @@ def test_an_error_of_ones_own_has_its_code_and_members(cap: Capability) -> None:
         assert caught.value.code == 500
 
 
-def test_an_unexpected_exception_is_500_and_keeps_its_words(cap: Capability, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unexpected_exception_is_500_and_keeps_its_words(
+    cap: Capability, capsys: pytest.CaptureFixture[str]
+) -> None:
     with Harness(cap) as loop, pytest.raises(CapabilityError) as caught:
         loop.query("Shop.Fail", {"code": 1})
     assert caught.value.code == 500 and "secret" not in caught.value.message

@@ -29,14 +29,25 @@ def test_the_wheel_has_types_licences_and_no_dependency(dist: pathlib.Path) -> N
     assert {name.rpartition("/")[2] for name in names if "LICENSE" in name} == {"LICENSE-MIT", "LICENSE-APACHE"}
     assert not any(name.startswith(("tests", "bench", "conformance")) for name in names)
     needed = [one for one in metadata.get_all("Requires-Dist", []) if "extra ==" not in one]
-    assert needed == [] and metadata["Requires-Python"] == ">=3.10" and metadata["License-Expression"] == "MIT OR Apache-2.0"
+    assert (
+        needed == []
+        and metadata["Requires-Python"] == ">=3.10"
+        and metadata["License-Expression"] == "MIT OR Apache-2.0"
+    )
 
 
 def test_the_source_package_has_the_tests_and_licences(dist: pathlib.Path) -> None:
     [source] = dist.glob("*.tar.gz")
     with tarfile.open(source) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    assert {"README.md", "LICENSE-MIT", "LICENSE-APACHE", "pyproject.toml", "tests/test_wire.py", "src/mainspring/py.typed"} <= names
+    assert {
+        "README.md",
+        "LICENSE-MIT",
+        "LICENSE-APACHE",
+        "pyproject.toml",
+        "tests/test_wire.py",
+        "src/mainspring/py.typed",
+    } <= names
 
 
 def test_what_is_tested_is_the_installed_package() -> None:

@@ -100,7 +100,9 @@ cap.run()
 def test_a_plain_function_notices_that_it_is_cancelled(program: Start, head: str, type_name: str) -> None:
     running = program(head + SLEEPS)
     request = running.give("command", type_name, {})
-    running.give("event", "Sys.RequestCancelled", {"id": request, "type": type_name, "reason": "cancelled"}, causation=request)
+    running.give(
+        "event", "Sys.RequestCancelled", {"id": request, "type": type_name, "reason": "cancelled"}, causation=request
+    )
     outcome = running.take()
     assert outcome["metadata"]["causation"] == request
     assert outcome["data"] == "stopped" if type_name == "P.Look" else outcome["data"]["code"] == 499
@@ -150,7 +152,9 @@ def test_a_daemon_that_is_gone_ends_the_program(program: Start) -> None:
 
 
 def test_the_manifest_is_printed_checked_and_run_by_the_module(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "notes.py").write_text(START + 'cap = Capability("n", "N.")\n@cap.query("N.Hi")\ndef hi() -> int:\n    return 1\n')
+    (tmp_path / "notes.py").write_text(
+        START + 'cap = Capability("n", "N.")\n@cap.query("N.Hi")\ndef hi() -> int:\n    return 1\n'
+    )
 
     def mainspring(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "mainspring", *arguments]
@@ -164,7 +168,12 @@ def test_the_manifest_is_printed_checked_and_run_by_the_module(tmp_path: pathlib
     (tmp_path / "m.json").write_text("{}")
     checked = mainspring("manifest", "notes:cap", "--check", "m.json")
     assert checked.returncode == 1 and "--out m.json" in checked.stderr
-    for place, words in (("notes", "MODULE:NAME"), ("nothing:cap", "no module"), ("notes:other", "no 'other'"), ("notes:os", "not a Capability")):
+    for place, words in (
+        ("notes", "MODULE:NAME"),
+        ("nothing:cap", "no module"),
+        ("notes:other", "no 'other'"),
+        ("notes:os", "not a Capability"),
+    ):
         failed = mainspring("manifest", place)
         assert failed.returncode == 1 and words in failed.stderr and "Traceback" not in failed.stderr
     request = '{"kind":"query","type":"N.Hi","data":{},"metadata":{"id":"1","timestamp":0}}\n'
@@ -172,7 +181,9 @@ def test_the_manifest_is_printed_checked_and_run_by_the_module(tmp_path: pathlib
 
 
 def test_what_a_module_prints_while_it_is_loaded_goes_to_standard_error_too(tmp_path: pathlib.Path) -> None:
-    source = 'print("while it is loaded", flush=True)\n' + PLAIN + '@cap.query("P.Hi")\ndef hi() -> int:\n    return 1\n'
+    source = (
+        'print("while it is loaded", flush=True)\n' + PLAIN + '@cap.query("P.Hi")\ndef hi() -> int:\n    return 1\n'
+    )
     (tmp_path / "p.py").write_text(source)
     request = '{"kind":"query","type":"P.Hi","data":{},"metadata":{"id":"1","timestamp":0}}\n'
     command = [sys.executable, "-m", "mainspring", "run", "p:cap"]
@@ -181,7 +192,10 @@ def test_what_a_module_prints_while_it_is_loaded_goes_to_standard_error_too(tmp_
 
 
 def test_a_capability_of_plain_functions_loads_no_event_loop(tmp_path: pathlib.Path) -> None:
-    source = PLAIN.replace("import *", "import Capability") + '@cap.query("P.Hi")\ndef hi() -> bool:\n    return "asyncio" in sys.modules\ncap.run()\n'
+    source = (
+        PLAIN.replace("import *", "import Capability")
+        + '@cap.query("P.Hi")\ndef hi() -> bool:\n    return "asyncio" in sys.modules\ncap.run()\n'
+    )
     (tmp_path / "p.py").write_text(source)
     request = '{"kind":"query","type":"P.Hi","data":{},"metadata":{"id":"1","timestamp":0}}\n'
     done = subprocess.run([sys.executable, "p.py"], cwd=tmp_path, input=request, capture_output=True, text=True)

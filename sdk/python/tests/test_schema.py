@@ -64,9 +64,9 @@ def schema(hint: Any) -> dict[str, Any]:
     [
         (Any, {}),
         (str, {"type": "string"}),
-        (Optional[int], {"type": ["integer", "null"]}),  # noqa: UP007
+        (Optional[int], {"type": ["integer", "null"]}), 
         (int | str, {"type": ["integer", "string"]}),
-        (Union[int, list[str]], {"anyOf": [{"type": "integer"}, {"type": "array", "items": {"type": "string"}}]}),  # noqa: UP007
+        (Union[int, list[str]], {"anyOf": [{"type": "integer"}, {"type": "array", "items": {"type": "string"}}]}), 
         (Literal["a"], {"const": "a"}),
         (Literal["a", 1, None], {"enum": ["a", 1, None]}),
         (Colour, {"enum": ["red", "blue"], "description": "A colour."}),
@@ -109,7 +109,9 @@ def test_a_class_that_holds_itself_is_a_definition() -> None:
     schemas = Schemas()
     assert schemas.of(Tree) == {"$ref": "#/$defs/Tree"}
     assert schemas.defs["Tree"]["properties"]["children"]["items"] == {"$ref": "#/$defs/Tree"}
-    assert fits({"name": "a", "children": [{"name": "b", "children": []}]}, {"$ref": "#/$defs/Tree"}, {"$defs": schemas.defs})
+    assert fits(
+        {"name": "a", "children": [{"name": "b", "children": []}]}, {"$ref": "#/$defs/Tree"}, {"$defs": schemas.defs}
+    )
     assert not fits({"name": "a", "children": [{"name": 1}]}, {"$ref": "#/$defs/Tree"}, {"$defs": schemas.defs})
 
 
@@ -125,8 +127,8 @@ def test_what_json_has_nothing_like_is_refused(hint: Any) -> None:
         (Point, {"x": 1}, Point(1)),
         (list[Point], [{"x": 1}], [Point(1)]),
         (Tree, {"name": "a", "children": [{"name": "b", "children": []}]}, Tree("a", [Tree("b", [])])),
-        (Optional[Colour], "red", Colour.RED),  # noqa: UP007
-        (Optional[Colour], None, None),  # noqa: UP007
+        (Optional[Colour], "red", Colour.RED),
+        (Optional[Colour], None, None),
         (int | Point, {"x": 2}, Point(2)),
         (Colour | Point | None, "blue", Colour.BLUE),
         (dict[str, Colour], {"a": "red"}, {"a": Colour.RED}),
@@ -134,7 +136,11 @@ def test_what_json_has_nothing_like_is_refused(hint: Any) -> None:
         (Pair, [1, "a"], Pair(1, "a")),
         (set[str], ["a"], {"a"}),
         (bytes, "AP8=", b"\x00\xff"),
-        (datetime.datetime, "2026-01-02T03:04:05Z", datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.timezone.utc)),
+        (
+            datetime.datetime,
+            "2026-01-02T03:04:05Z",
+            datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.timezone.utc),
+        ),
         (int, 3.0, 3),
     ],
 )

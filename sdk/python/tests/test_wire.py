@@ -27,7 +27,20 @@ def round_trip(value: object) -> object:
 
 @pytest.mark.parametrize(
     "value",
-    [2**63, -(2**200), 10**4000, 0.1, 1e308, "", "\x00\x1f\u2028\u2029", "\U0001f600", "\ud800", "a\udfffb", [[[]]], {"": None}],
+    [
+        2**63,
+        -(2**200),
+        10**4000,
+        0.1,
+        1e308,
+        "",
+        "\x00\x1f\u2028\u2029",
+        "\U0001f600",
+        "\ud800",
+        "a\udfffb",
+        [[[]]],
+        {"": None},
+    ],
     ids=repr and (lambda value: repr(value)[:30]),
 )
 def test_what_is_written_is_read_again_exactly(value: object) -> None:
@@ -79,7 +92,14 @@ def test_values_of_the_standard_library_have_json() -> None:
     class Colour(enum.Enum):
         RED = "red"
 
-    value = [Point(1, datetime.date(2026, 1, 2)), Colour.RED, uuid.UUID(int=1), decimal.Decimal("1.50"), b"\x00\xff", {3}]
+    value = [
+        Point(1, datetime.date(2026, 1, 2)),
+        Colour.RED,
+        uuid.UUID(int=1),
+        decimal.Decimal("1.50"),
+        b"\x00\xff",
+        {3},
+    ]
     assert json.loads(wire.dump(value)) == [
         {"x": 1, "when": "2026-01-02"}, "red", str(uuid.UUID(int=1)), "1.50", "AP8=", [3],
     ]  # fmt: skip
@@ -90,7 +110,9 @@ def test_what_has_no_json_is_refused_by_name() -> None:
         wire.dump({"a": object()})
 
 
-@pytest.mark.parametrize("name", ["", "Notes", "notes.Add", "Notes.", "Notes.add", "Notes.Add\n", "Notes.Add\x00", "A.B" + "b" * 256])
+@pytest.mark.parametrize(
+    "name", ["", "Notes", "notes.Add", "Notes.", "Notes.add", "Notes.Add\n", "Notes.Add\x00", "A.B" + "b" * 256]
+)
 def test_bad_types_are_refused(name: str) -> None:
     with pytest.raises(InvalidMessage):
         wire.check_type(name)

@@ -69,14 +69,14 @@ from .errors import (
 if TYPE_CHECKING:
     from . import sync, testing
     from ._client.aio import Client, Watch, connect
-    from ._core.client import Gap
+    from ._core.watch import Gap
 
 __version__ = "0.1.0"
 
 #: What is loaded when it is first used: capabilities of plain functions need neither sockets nor an event loop.
 _LAZY = {
     "Client": "mainspring._client.aio",
-    "Gap": "mainspring._core.client",
+    "Gap": "mainspring._core.watch",
     "Watch": "mainspring._client.aio",
     "connect": "mainspring._client.aio",
     "sync": "",

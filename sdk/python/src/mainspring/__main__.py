@@ -47,7 +47,9 @@ def load(place: str) -> Capability:
     """
     module_name, _, name = place.partition(":")
     if not module_name or not name:
-        raise SchemaProblem(f"{place!r} does not say where the capability is; write MODULE:NAME, such as notes:capability")
+        raise SchemaProblem(
+            f"{place!r} does not say where the capability is; write MODULE:NAME, such as notes:capability"
+        )
     if os.getcwd() not in sys.path and "" not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:

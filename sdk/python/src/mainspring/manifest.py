@@ -51,7 +51,9 @@ def _inbound(capability: Capability) -> dict[str, Any]:
         branches.append(_branch(handler.kind, handler.type, data, handler.description))
     if not branches:
         # A manifest must take something; its subscriptions are all that there is.
-        branches = [_branch("event", name, {}, handler.description) for name, handler in capability.subscriptions.items()]
+        branches = [
+            _branch("event", name, {}, handler.description) for name, handler in capability.subscriptions.items()
+        ]
     return _document(branches, schemas)
 
 

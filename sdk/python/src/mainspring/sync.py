@@ -1,9 +1,9 @@
 """The client for programs without an event loop::
 
-    import mainspring
+import mainspring
 
-    with mainspring.sync.connect() as ms:
-        ms.send("Memory.Set", {"key": "colour", "value": "blue"})
+with mainspring.sync.connect() as ms:
+    ms.send("Memory.Set", {"key": "colour", "value": "blue"})
 """
 
 from ._client.blocking import Client, Request, Watch, connect

@@ -88,9 +88,7 @@ class _Loop:
         try:
             check(data, schema["data"], schema["root"], "data")
         except Misfit as misfit:
-            raise SchemaError(
-                422, str(misfit), started="no", type="Sys.SchemaError", original_type=type_name
-            ) from None
+            raise SchemaError(422, str(misfit), started="no", type="Sys.SchemaError", original_type=type_name) from None
 
     def take(self, output: bytes) -> list[bytes]:
         """What the capability says; returns the answers to what it asks.
@@ -155,7 +153,13 @@ class _Loop:
             return self._outcome(message, "error", error.type or message.type, error.data)
         if answer is _NOBODY:
             words = f"type: no capability handles {message.kind} {message.type}; set it in `answers` of the harness"
-            data = {"code": 404, "message": words, "originalId": message.id, "originalType": message.type, "started": "no"}
+            data = {
+                "code": 404,
+                "message": words,
+                "originalId": message.id,
+                "originalType": message.type,
+                "started": "no",
+            }
             return self._outcome(message, "error", "Sys.RoutingError", data)
         return self._outcome(message, "reply", message.type, answer)
 

@@ -144,7 +144,9 @@ def _of_tcp(listener: dict[str, Any]) -> Address:
         raise BadAddress(f"the daemon of {CONFIG_FILE} chooses its TCP port itself: say which with tcp=, or a socket=")
     for token in listener.get("tokens", []):
         secret = token.get("token")
-        return Address(tcp=place, token=secret if isinstance(secret, str) else read_secret(str(token.get("token_file"))))
+        return Address(
+            tcp=place, token=secret if isinstance(secret, str) else read_secret(str(token.get("token_file")))
+        )
     raise TokenProblem(f"{CONFIG_FILE} has no token for {place}")
 
 
@@ -155,7 +157,9 @@ def _toml(text: str) -> dict[str, Any]:
         except ImportError:
             continue
         return module.loads(text)  # type: ignore[no-any-return]
-    raise BadAddress(f"Python 3.10 cannot read {CONFIG_FILE} without the package tomli: install it, or say socket= or tcp=")
+    raise BadAddress(
+        f"Python 3.10 cannot read {CONFIG_FILE} without the package tomli: install it, or say socket= or tcp="
+    )
 
 
 def parse_place(place: str) -> tuple[str, int]:
@@ -202,7 +206,9 @@ def check_listener(connection: socket.socket, path: str) -> None:
             continue  # It is connected: whatever cannot be looked at is gone by now.
         trusted = about.st_uid in (user, 0, os.stat("/").st_uid)
         if not trusted and (place == folder or stat.S_ISLNK(about.st_mode)):
-            raise AccessDenied(f"{place} belongs to user {about.st_uid}, who may have led it anywhere; you are user {user}")
+            raise AccessDenied(
+                f"{place} belongs to user {about.st_uid}, who may have led it anywhere; you are user {user}"
+            )
 
 
 def no_daemon(address: Address, error: OSError) -> NoDaemon | AccessDenied:

@@ -3,6 +3,7 @@
 - `wire`: JSON text of messages, ids, what is refused.
 - `lines`: lines out of bytes, whatever pieces they come in.
 - `values`: Python values that JSON has no word for.
+- `pending`, `watch`: a request, and a subscription.
 - `client`: a client's side of a connection, across reconnections.
 - `actor`: a capability's side of its standard streams.
 

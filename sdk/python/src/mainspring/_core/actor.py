@@ -150,7 +150,9 @@ class Actor:
     def _take_request(self, raw: dict[str, Any], kind: str, id: str) -> None:
         handler = self._requests.get((kind, raw["type"]))
         if handler is None:
-            self._write_error(raw["type"], id, {"code": 404, "message": f"there is no handler for the {kind} {raw['type']}"})
+            self._write_error(
+                raw["type"], id, {"code": 404, "message": f"there is no handler for the {kind} {raw['type']}"}
+            )
             return
         raw["data"]  # must be there
         call = Call(self, handler, raw, id)
@@ -239,7 +241,9 @@ class Actor:
                 f'"timestamp":{wire.now_ms()},"causation":{wire.quote(call.id)}}}}}\n'
             )
             if len(line) > self._line_bytes_max:
-                raise InvalidMessage(f"the reply is a line of {len(line)} bytes; at most {self._line_bytes_max} are allowed")
+                raise InvalidMessage(
+                    f"the reply is a line of {len(line)} bytes; at most {self._line_bytes_max} are allowed"
+                )
         except InvalidMessage as error:
             self.fail(call, error)
             return
@@ -271,11 +275,17 @@ class Actor:
             return _within_range({"code": error.code, "message": words, "cause": cause})
         if isinstance(error, InvalidMessage):
             tell(f"the handler of {call.handler.type} made a message that cannot be written: {error}")
-            return {"code": 500, "message": f"the handler of {call.handler.type} made a message that cannot be written: {error}"}
+            return {
+                "code": 500,
+                "message": f"the handler of {call.handler.type} made a message that cannot be written: {error}",
+            }
         # What an unexpected exception says is for the log: it may be about others' requests.
         tell(f"the handler of {call.handler.type} failed:\n{trace(error)}")
         name = type(error).__name__
-        return {"code": 500, "message": f"the handler of {call.handler.type} failed ({name}); the capability's log says more"}
+        return {
+            "code": 500,
+            "message": f"the handler of {call.handler.type} failed ({name}); the capability's log says more",
+        }
 
     def _write_error(self, type_name: str, cause: str, data: dict[str, Any]) -> None:
         metadata = {"id": wire.fresh_id(), "timestamp": wire.now_ms(), "causation": cause}
@@ -314,7 +324,9 @@ class Actor:
             members.update(metadata)
         line = wire.compose(kind, type_name, wire.dump(data), members)
         if len(line) > self._line_bytes_max:
-            raise InvalidMessage(f"{type_name} is a line of {len(line)} bytes; at most {self._line_bytes_max} are allowed")
+            raise InvalidMessage(
+                f"{type_name} is a line of {len(line)} bytes; at most {self._line_bytes_max} are allowed"
+            )
         self.out.append(line)
         self.out_bytes += len(line)
         return id

@@ -10,9 +10,7 @@ from __future__ import annotations
 import heapq
 import logging
 import time
-from collections import deque
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, Literal
 
 from .. import errors
@@ -30,6 +28,8 @@ from ..errors import (
 )
 from . import wire
 from .lines import Lines
+from .pending import Pending, same_again
+from .watch import Gap, WatchState, check_pattern
 from .wire import Message
 
 log = logging.getLogger("mainspring")
@@ -41,133 +41,8 @@ SILENCE = 30.0
 #: Unfinished requests, and the bytes of their lines. Beyond: whoever asks waits.
 REQUESTS_MAX = 4096
 REQUEST_BYTES_MAX = 64 << 20
-#: Events that wait to be read from a watch, unless it says otherwise. Beyond: the oldest are dropped, and told.
-WATCH_EVENTS_MAX = 1024
 #: The cause of an error that is about the connection as a whole.
 _CONNECTION = "connection"
-
-
-@dataclass(frozen=True)
-class Gap:
-    """Events are missing here.
-
-    Attributes:
-        reason: `reconnected` (the connection was lost for a while), `daemon` (the daemon dropped them, because they were
-            not read), or `buffer` (this client did, at the bound of the watch).
-        count: How many; `None` if nobody knows.
-    """
-
-    reason: Literal["reconnected", "daemon", "buffer"]
-    count: int | None
-
-
-class Pending:
-    """A request (or an event that is to be confirmed) until its outcome is there."""
-
-    __slots__ = (
-        "id", "kind", "type", "line", "deadline", "repeat", "outcome", "hook", "on_done", "on_progress", "is_written", "was_written",
-    )  # fmt: skip
-
-    def __init__(self, id: str, kind: str, type_name: str, line: bytes, repeat: bool) -> None:
-        self.id = id
-        self.kind = kind
-        self.type = type_name
-        self.line = line
-        self.repeat = repeat
-        self.deadline: float | None = None
-        #: The data of the reply in a tuple of one, or the error.
-        self.outcome: tuple[Any] | Exception | None = None
-        #: What the core itself does at the end, before anybody else.
-        self.hook: Callable[[tuple[Any] | Exception], object] | None = None
-        self.on_done: Callable[[], object] | None = None
-        self.on_progress: Callable[[Any], object] | None = None
-        #: Whether it was written to the connection that there is, and to any connection.
-        self.is_written = False
-        self.was_written = False
-
-    def settle(self, outcome: tuple[Any] | Exception) -> None:
-        """Ends it, once."""
-        if self.outcome is not None:
-            return
-        self.outcome = outcome
-        if isinstance(outcome, ConnectionFailed) and not self.was_written:
-            outcome.started = "no"
-        if self.hook is not None:
-            self.hook(outcome)
-        if self.on_done is not None:
-            self.on_done()
-
-    def result(self) -> Any:
-        """The data of the reply; raises the error."""
-        if isinstance(self.outcome, Exception):
-            raise self.outcome
-        assert self.outcome is not None
-        return self.outcome[0]
-
-
-class WatchState:
-    """What was subscribed to, and what came and was not read yet."""
-
-    def __init__(self, types: Iterable[str], limit: int) -> None:
-        self.types = tuple(dict.fromkeys(check_pattern(pattern) for pattern in types))
-        if not self.types:
-            raise InvalidMessage("say which events to watch: a type, everything below a name (Order.*), or *")
-        if limit < 1:
-            raise InvalidMessage("a watch must have room for at least 1 event")
-        self._exact = frozenset(pattern for pattern in self.types if not pattern.endswith("*"))
-        self._below = tuple(pattern[:-1] for pattern in self.types if pattern.endswith("*"))
-        self._limit = limit
-        self._queue: deque[Message | Gap] = deque()
-        self._dropped = 0
-        self.is_live = False
-        self.is_over = False
-        self.error: Exception | None = None
-        self.on_ready: Callable[[], object] | None = None
-
-    def wants(self, type_name: str) -> bool:
-        """Whether events of this type belong here. `Order.` is the beginning of what `Order.*` means, and "" of all."""
-        return type_name in self._exact or type_name.startswith(self._below)
-
-    def put(self, item: Message | Gap) -> None:
-        """Adds an event, or tells that some are missing. At the bound the oldest goes."""
-        self._queue.append(item)
-        if len(self._queue) > self._limit:
-            oldest = self._queue.popleft()
-            self._dropped += (oldest.count or 0) if isinstance(oldest, Gap) else 1
-        if self.on_ready is not None:
-            self.on_ready()
-
-    @property
-    def has_items(self) -> bool:
-        """Whether `take` has something to give."""
-        return bool(self._queue) or self._dropped > 0
-
-    def take(self) -> Message | Gap | None:
-        """The next event or gap, if one is there."""
-        if self._dropped:
-            gap, self._dropped = Gap("buffer", self._dropped), 0
-            return gap
-        return self._queue.popleft() if self._queue else None
-
-    def end(self, error: Exception | None) -> None:
-        """No more will come."""
-        if not self.is_over:
-            self.is_over, self.is_live, self.error = True, False, error
-            if self.on_ready is not None:
-                self.on_ready()
-
-
-def check_pattern(pattern: str) -> str:
-    """A pattern of types, if it is one."""
-    if pattern == "*":
-        return pattern
-    # Below a single name there are types, though it is none itself.
-    name = pattern[:-2] + ".X" if pattern.endswith(".*") else pattern
-    try:
-        wire.check_type(name)
-    except InvalidMessage:
-        raise InvalidMessage(f"{pattern!r} is not a type, nor everything below a name (Order.*), nor *") from None
-    return pattern
 
 
 class ClientCore:
@@ -259,7 +134,12 @@ class ClientCore:
         if pending.outcome is not None:
             return
         was_written = pending.is_written
-        self._finish(pending, errors.Cancelled(499, "cancelled", type="Sys.Cancelled", original_id=pending.id, original_type=pending.type))
+        self._finish(
+            pending,
+            errors.Cancelled(
+                499, "cancelled", type="Sys.Cancelled", original_id=pending.id, original_type=pending.type
+            ),
+        )
         if pending.kind == "event" or not (was_written and self.is_open and self.can_cancel):
             return
         cancelling = self._internal("command", "Syscall.Cancel", {"id": pending.id})
@@ -315,7 +195,7 @@ class ClientCore:
 
     def _check_closed(self) -> None:
         if self.closed is not None:
-            error = _same_again(self.closed)
+            error = same_again(self.closed)
             error.started = "no"
             raise error
 
@@ -434,7 +314,7 @@ class ClientCore:
     def give_up(self, error: ConnectionFailed) -> None:
         """There is no connection to be had: nobody need wait any longer. What is asked later tries again."""
         for pending in list(self.pending.values()):
-            self._finish(pending, _same_again(error))
+            self._finish(pending, same_again(error))
         for watch in list(self.watches):
             self.watches.remove(watch)
             watch.end(error)
@@ -489,7 +369,11 @@ class ClientCore:
         data: Any = raw["data"]
         if kind == "error" and cause == _CONNECTION:
             code, words = data.get("code", 0), data.get("message", "it does not say why")
-            raise TokenProblem(f"the daemon does not take this token: {words}") if code == 403 else TurnedAway(code, words)
+            raise (
+                TokenProblem(f"the daemon does not take this token: {words}")
+                if code == 403
+                else TurnedAway(code, words)
+            )
         if kind == "error" and raw["type"].startswith("Sys.") and type(data) is dict and data.get("originalId") is None:  # pyright: ignore[reportUnknownMemberType]
             pending = self._nameless(raw["type"])
             if pending is not None:
@@ -566,15 +450,6 @@ class ClientCore:
 
     def _forget_probe(self, _: object) -> None:
         self._probe = None
-
-
-def _same_again(error: ConnectionFailed) -> ConnectionFailed:
-    """A copy: each request has its own, because whether it was started is its own matter."""
-    copy = error.__class__.__new__(error.__class__)
-    copy.args = error.args
-    copy.__dict__.update(error.__dict__)
-    copy.__cause__ = error.__cause__
-    return copy
 
 
 def _call(function: Callable[[Any], object], argument: Any) -> None:

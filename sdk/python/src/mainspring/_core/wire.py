@@ -238,6 +238,4 @@ def compose(
     metadata: dict[str, Any],
 ) -> bytes:
     """A line. The metadata comes first, so that the daemon knows the id of a line that is too long."""
-    return to_bytes(
-        f'{{"kind":"{kind}","type":"{type_name}","metadata":{dump(metadata)},"data":{data_json}}}\n'
-    )
+    return to_bytes(f'{{"kind":"{kind}","type":"{type_name}","metadata":{dump(metadata)},"data":{data_json}}}\n')

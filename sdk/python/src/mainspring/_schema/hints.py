@@ -46,12 +46,17 @@ _SIMPLE: dict[Any, dict[str, Any]] = {
     frozenset: {"type": "array", "uniqueItems": True},
     dict: {"type": "object"},
 }
-_LISTS = (list, collections.abc.Sequence, collections.abc.MutableSequence, collections.abc.Iterable, collections.abc.Collection)
+_LISTS = (
+    list,
+    collections.abc.Sequence,
+    collections.abc.MutableSequence,
+    collections.abc.Iterable,
+    collections.abc.Collection,
+)
 _SETS = (set, frozenset, collections.abc.Set, collections.abc.MutableSet)
 _MAPS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
 _UNIONS: tuple[Any, ...] = (Union, types.UnionType)
 _MISSING = dataclasses.MISSING
-
 
 
 def _required() -> tuple[Any, ...]:

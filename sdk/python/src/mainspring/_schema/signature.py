@@ -64,8 +64,12 @@ def read(function: Callable[..., Any], contexts: tuple[type, ...]) -> Signature:
     if set(parameters) == {"data"}:
         hint = hints.get("data", Any)
         note = words.get("data")
-        return Signature(description, _bind_whole(hint), context, lambda schemas: _noted(schemas.of(hint), note), returns)
-    return Signature(description, _bind_members(parameters, hints), context, _members(parameters, hints, words), returns)
+        return Signature(
+            description, _bind_whole(hint), context, lambda schemas: _noted(schemas.of(hint), note), returns
+        )
+    return Signature(
+        description, _bind_members(parameters, hints), context, _members(parameters, hints, words), returns
+    )
 
 
 def _context(parameters: dict[str, inspect.Parameter], hints: dict[str, Any], contexts: tuple[type, ...]) -> str | None:

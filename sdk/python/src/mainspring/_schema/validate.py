@@ -163,9 +163,13 @@ def _of_branches(value: Any, schema: Schema, root: Any, path: str, depth: int) -
         yield from _misfits(value, branch, root, path, depth + 1)
     for keyword in ("anyOf", "oneOf"):
         if keyword in schema:
-            taken = sum(next(_misfits(value, branch, root, path, depth + 1), None) is None for branch in schema[keyword])
+            taken = sum(
+                next(_misfits(value, branch, root, path, depth + 1), None) is None for branch in schema[keyword]
+            )
             if taken == 0 or (keyword == "oneOf" and taken > 1):
-                yield Misfit(path, f"{_show(value)} fits {'none' if taken == 0 else 'more than one'} of the schemas in {keyword}")
+                yield Misfit(
+                    path, f"{_show(value)} fits {'none' if taken == 0 else 'more than one'} of the schemas in {keyword}"
+                )
     if "not" in schema and next(_misfits(value, schema["not"], root, path, depth + 1), None) is None:
         yield Misfit(path, f"{_show(value)} is not allowed")
 

@@ -85,7 +85,9 @@ class SyncFace:
         on_progress: Callable[[Any], object] | None,
     ) -> Any:
         """Asks, and reads until the answer is there. What else comes waits for its turn."""
-        ask: Ask = self._actor.ask(kind or self._kinds.get(type_name, "query"), type_name, data, call, timeout, on_progress)
+        ask: Ask = self._actor.ask(
+            kind or self._kinds.get(type_name, "query"), type_name, data, call, timeout, on_progress
+        )
         self._flush()
         while ask.outcome is None:
             if self._has_ended:

@@ -1,0 +1,52 @@
+"""Sockets that are connected to a daemon."""
+
+from __future__ import annotations
+
+import asyncio
+import socket as sockets
+
+from ...errors import BadAddress
+from .. import find
+from ..find import Address
+
+
+async def connect_socket(address: Address, loop: asyncio.AbstractEventLoop) -> sockets.socket:
+    """Connects, and makes sure that it is this user's daemon.
+
+    Raises:
+        BadAddress: That is no place to connect to.
+        OSError: Nobody listens there.
+    """
+    if address.socket is not None:
+        find.check_path(address.socket)
+        connection = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
+        try:
+            connection.setblocking(False)
+            await loop.sock_connect(connection, address.socket)
+            find.check_listener(connection, address.socket)
+            return connection
+        except BaseException:
+            connection.close()
+            raise
+    assert address.tcp is not None
+    host, port = find.parse_place(address.tcp)
+    try:
+        places = await loop.getaddrinfo(host, port, type=sockets.SOCK_STREAM)
+    except sockets.gaierror as error:
+        raise BadAddress(f"{address.tcp}: {error.strerror}") from error
+    find.check_loopback(address.tcp, places)
+    failed: OSError = ConnectionRefusedError("the name has no address")
+    for family, kind, protocol, _, place in places:
+        connection = sockets.socket(family, kind, protocol)
+        try:
+            connection.setblocking(False)
+            connection.setsockopt(sockets.IPPROTO_TCP, sockets.TCP_NODELAY, 1)
+            await loop.sock_connect(connection, place)
+            return connection
+        except OSError as error:
+            connection.close()
+            failed = error
+        except BaseException:
+            connection.close()
+            raise
+    raise failed
