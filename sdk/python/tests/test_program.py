@@ -7,6 +7,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -109,6 +110,31 @@ def test_a_plain_function_notices_that_it_is_cancelled(program: Start, head: str
     assert running.end()[0] == 0
 
 
+def test_a_request_that_is_cancelled_in_the_same_breath_begins_and_has_an_outcome(program: Start) -> None:
+    running = program(
+        THREADS
+        + """
+import asyncio
+@cap.command("P.Wait")
+async def wait() -> None:
+    try:
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        print("it was cancelled")
+        raise
+cap.run()
+"""
+    )
+    request = {"kind": "command", "type": "P.Wait", "data": {}, "metadata": {"id": "r", "timestamp": 0}}
+    told = {"id": "r", "type": "P.Wait", "reason": "cancelled"}
+    metadata = {"id": "e", "timestamp": 0, "causation": "r"}
+    event = {"kind": "event", "type": "Sys.RequestCancelled", "data": told, "metadata": metadata}
+    running.process.stdin.write(f"{json.dumps(request)}\n{json.dumps(event)}\n".encode())
+    running.process.stdin.flush()
+    assert running.take()["data"] == {"code": 499, "message": "cancelled"}
+    assert "it was cancelled" in running.end()[2]
+
+
 @pytest.mark.parametrize("head", [PLAIN, THREADS], ids=["plain", "threads"])
 def test_sigterm_is_the_end_of_the_input_and_sigint_is_nothing(program: Start, head: str) -> None:
     running = program(head + '@cap.query("P.Hi")\ndef hi(data: object) -> object:\n    return data\ncap.run()\n')
@@ -125,17 +151,22 @@ def test_sigterm_is_the_end_of_the_input_and_sigint_is_nothing(program: Start, h
 def test_whoever_does_not_read_makes_the_program_stop_reading(program: Start) -> None:
     running = program(
         THREADS.replace("concurrency=4", "concurrency=64")
-        + '@cap.query("P.Blob")\nasync def blob() -> str:\n    return "x" * 500_000\ncap.run()\n'
+        + '@cap.query("P.Blob")\nasync def blob(padding: str) -> str:\n    return "x" * 100_000\ncap.run()\n'
     )
-    running.give("query", "P.Blob", {})
+    running.give("query", "P.Blob", {"padding": ""})
     running.take()
     before = _resident(running.process.pid)
-    for _ in range(64):
-        running.give("query", "P.Blob", {})
+    # 60 MB of answers; some thirty requests fit into one read.
+    asking = threading.Thread(
+        target=lambda: [running.give("query", "P.Blob", {"padding": "x" * 2000}) for _ in range(600)]
+    )
+    asking.start()
     time.sleep(1)
-    assert _resident(running.process.pid) - before < 40 << 20
-    for _ in range(64):
-        assert len(running.take()["data"]) == 500_000
+    assert asking.is_alive(), "it has read everything"
+    assert _resident(running.process.pid) - before < 20 << 20
+    for _ in range(600):
+        assert len(running.take()["data"]) == 100_000
+    asking.join()
     assert running.end()[0] == 0
 
 

@@ -154,6 +154,34 @@ def test_lines_are_the_same_however_the_bytes_are_divided() -> None:
         assert found == text.split(b"\n")
 
 
+@pytest.mark.parametrize("text", ["[" * 500, '"{' * 300, "\\\\", ""])
+def test_a_line_may_nest_as_deeply_as_the_daemon_takes_and_no_deeper(text: str) -> None:
+    def nested(levels: int) -> bytes:
+        value: object = [text]
+        for _ in range(levels - 2):
+            value = [value, {}]
+        return wire.compose("reply", "App.Echo", wire.dump(value), {"id": "1", "timestamp": 0})
+
+    wire.check_line(nested(128), 1 << 20)
+    with pytest.raises(InvalidMessage, match="128 levels"):
+        wire.check_line(nested(129), 1 << 20)
+    with pytest.raises(InvalidMessage, match="at most 10 are"):
+        wire.check_line(nested(3), 10)
+
+
+def test_many_brackets_beside_each_other_are_not_deep() -> None:
+    line = wire.compose("reply", "App.Echo", wire.dump([{"a": []}] * 5000), {"id": "1", "timestamp": 0})
+    wire.check_line(line, 1 << 20)
+
+
+def test_without_the_encoder_in_c_the_same_is_written_and_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json.encoder, "c_make_encoder", None)
+    encode = wire._make_encoder()
+    assert encode({"a": ["\u00e9\ud800", 1.5, {1}]}) == '{"a":["\u00e9\ud800",1.5,[1]]}'
+    with pytest.raises(ValueError):
+        encode(math.nan)
+
+
 def test_a_line_without_end_is_refused_at_its_bound() -> None:
     lines = Lines(limit=10)
     lines.feed(b"12345")

@@ -240,10 +240,7 @@ class Actor:
                 f'{{"kind":"reply","type":"{call.handler.type}","data":{data},"metadata":{{"id":"{wire.fresh_id()}",'
                 f'"timestamp":{wire.now_ms()},"causation":{wire.quote(call.id)}}}}}\n'
             )
-            if len(line) > self._line_bytes_max:
-                raise InvalidMessage(
-                    f"the reply is a line of {len(line)} bytes; at most {self._line_bytes_max} are allowed"
-                )
+            wire.check_line(line, self._line_bytes_max)
         except InvalidMessage as error:
             self.fail(call, error)
             return
@@ -291,10 +288,9 @@ class Actor:
         metadata = {"id": wire.fresh_id(), "timestamp": wire.now_ms(), "causation": cause}
         try:
             line = wire.compose("error", type_name, wire.dump(data), metadata)
+            wire.check_line(line, self._line_bytes_max)
         except InvalidMessage as error:
             tell(f"the error of {type_name} cannot be written: {error}")
-            line = b""
-        if not line or len(line) > self._line_bytes_max:
             short = {"code": data["code"], "message": str(data["message"])[:4096]}
             line = wire.compose("error", type_name, wire.dump(short), metadata)
         self.out.append(line)
@@ -323,10 +319,7 @@ class Actor:
         if metadata:
             members.update(metadata)
         line = wire.compose(kind, type_name, wire.dump(data), members)
-        if len(line) > self._line_bytes_max:
-            raise InvalidMessage(
-                f"{type_name} is a line of {len(line)} bytes; at most {self._line_bytes_max} are allowed"
-            )
+        wire.check_line(line, self._line_bytes_max)
         self.out.append(line)
         self.out_bytes += len(line)
         return id

@@ -142,6 +142,43 @@ def to_bytes(line: str) -> bytes:
         return line.encode("utf-8", "backslashreplace")
 
 
+_NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
+_TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]')
+
+
+def check_line(line: bytes, line_bytes_max: int) -> None:
+    """Makes sure that a daemon takes the line: for whoever says one that it does not take is restarted.
+
+    Raises:
+        InvalidMessage: It is too long, or nests too deeply.
+    """
+    if len(line) > line_bytes_max:
+        raise InvalidMessage(f"it is a line of {len(line)} bytes; at most {line_bytes_max} are allowed")
+    if line.count(b"[") + line.count(b"{") <= DEPTH_MAX:
+        return
+    # Only the brackets, then level by level from the inside. Text with brackets in it may leave some over.
+    brackets = line.translate(None, _NO_BRACKETS)
+    for _ in range(DEPTH_MAX):
+        inner = brackets.replace(b"{}", b"").replace(b"[]", b"")
+        if not inner:
+            return
+        if len(inner) == len(brackets):
+            break
+        brackets = inner
+    if _depth(line) > DEPTH_MAX:
+        raise InvalidMessage(f"it nests more than {DEPTH_MAX} levels")
+
+
+def _depth(line: bytes) -> int:
+    deepest = depth = 0
+    for token in _TOKENS.finditer(line):
+        first = token.group()[:1]
+        depth += first in b"[{"
+        depth -= first in b"]}"
+        deepest = max(deepest, depth)
+    return deepest
+
+
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
