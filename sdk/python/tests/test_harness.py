@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import threading
 from typing import Any
 
@@ -128,6 +129,23 @@ def test_an_unexpected_exception_is_500_and_keeps_its_words(
 def test_a_reply_that_breaks_the_outbound_schema_is_told(cap: Capability) -> None:
     with Harness(cap) as loop, pytest.raises(BrokenRule, match="breaks the outbound schema: data/a"):
         loop.query("Shop.Lie", {})
+
+
+def test_a_second_answer_and_a_made_up_cause_are_broken_rules() -> None:
+    from mainspring.testing import _Loop
+
+    loop = _Loop(shop(False))
+    id, _, outcome = loop.give("command", "Shop.Sell", {"what": "pen"})
+    reply = {"kind": "reply", "type": "Shop.Sell", "data": {"left": 1}}
+    line = json.dumps({**reply, "metadata": {"id": "a", "timestamp": 0, "causation": id}}).encode()
+    loop.take(line)
+    assert outcome == [({"left": 1},)]
+    with pytest.raises(BrokenRule, match="answered already"):
+        loop.take(line)
+    with pytest.raises(BrokenRule, match="never given"):
+        loop.take(json.dumps({**reply, "metadata": {"id": "a", "timestamp": 0, "causation": "x"}}).encode())
+    with pytest.raises(BrokenRule, match="names no cause"):
+        loop.take(json.dumps({**reply, "metadata": {"id": "a", "timestamp": 0}}).encode())
 
 
 def test_an_event_that_is_not_declared_is_refused_with_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:

@@ -147,7 +147,8 @@ def test_what_json_has_nothing_like_is_refused(hint: Any) -> None:
 def test_json_becomes_what_the_hint_promises(hint: Any, value: Any, expected: Any) -> None:
     convert = converter(hint)
     assert convert is not None
-    assert convert(value) == expected
+    made = convert(value)
+    assert made == expected and type(made) is type(expected)
 
 
 @pytest.mark.parametrize("hint", [str, float, Any, list[str], dict[str, Any], Note, Literal["a", "b"], str | None])
