@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Callable
 
-from .programs import TOKEN, Bare, Client, Daemon, Failed, Program, Proxy
+from .programs import TOKEN, Bare, Client, Daemon, Failed, Program, Proxy, expect
 
 
 @dataclass
@@ -45,12 +45,20 @@ class Features:
         try:
             daemon = Daemon(programs.daemon, programs.capability, folder, cancel=False)
             try:
+                self.runs(daemon)
                 self.found["Syscall.Cancel"] = daemon.offers("Syscall.Cancel")
                 self.found["progress"] = self.tells_progress(daemon)
             finally:
                 daemon.stop()
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    @staticmethod
+    def runs(daemon: Daemon) -> None:
+        """Makes sure that the capability runs at all: without it every case would fail for the same reason."""
+        with daemon.raw() as raw:
+            answer = raw.ask("query", "Conf.Echo", "here", timeout=20_000)
+        expect(answer["data"] == "here", f"the capability does not run: {answer['data']}\n{daemon.words()}")
 
     @staticmethod
     def tells_progress(daemon: Daemon) -> bool:
@@ -130,7 +138,11 @@ class Runner:
         self.printing = threading.Lock()
 
     def run(self, cases: list[Case]) -> int:
-        features = Features(self.programs)
+        try:
+            features = Features(self.programs)
+        except Failed as failure:
+            print(f"FAIL {self.programs.name}: {failure}\n0 passed, 1 failed, 0 skipped", flush=True)
+            return 1
         start = time.monotonic()
         chosen = []
         for case in cases:

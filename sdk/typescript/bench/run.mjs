@@ -1,10 +1,11 @@
-// Round trips through a real daemon: the CPU time of a capability and of a client that use the SDK, beside the same by hand.
+// Round trips through a real daemon: the CPU time of a capability and of a client that use the SDK, beside the same
+// by hand.
 //
 //     MAINSPRING=target/release/mainspring node bench/run.mjs [--count 100000] [--rounds 5] [--json FILE]
 //
-// Run it where the package is installed: `ci.sh` leaves a copy in target/sdk/typescript/dev/run/bench. The least of the rounds
-// counts; they alternate, so that a busy machine is busy for both. The bound is 1.15 times the CPU time of the program by hand.
-// Schemas of zod both ways, which the one by hand does not check, are for information.
+// Run it where the package is installed: `ci.sh` leaves a copy in target/sdk/typescript/dev/run/bench. The least of
+// the rounds counts; they alternate, so that a busy machine is busy for both. The bound is 1.15 times the CPU time
+// of the program by hand. Schemas of zod both ways, which the one by hand does not check, are for information.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -15,7 +16,8 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
 const here = dirname(fileURLToPath(import.meta.url));
-const option = (name, otherwise) => (process.argv.includes(name) ? process.argv[process.argv.indexOf(name) + 1] : otherwise);
+const option = (name, otherwise) =>
+  process.argv.includes(name) ? process.argv[process.argv.indexOf(name) + 1] : otherwise;
 const COUNT = Number(option("--count", "100000"));
 const ROUNDS = Number(option("--rounds", "5"));
 const BOUND = 1.15;
@@ -26,11 +28,20 @@ const DATA = JSON.stringify({ text: "a note of some length, as they are", number
 async function startDaemon(program) {
   const folder = mkdtempSync(join(tmpdir(), "ms-"));
   const inbound = { properties: { kind: { const: "query" }, type: { const: "Bench.Echo" } } };
-  const manifest = { id: "echo", description: "Echoes.", inbound, limits: { concurrency: 64 }, program: { process: ["node", join(here, program ?? "")] } };
+  const manifest = {
+    id: "echo",
+    description: "Echoes.",
+    inbound,
+    limits: { concurrency: 64 },
+    program: { process: ["node", join(here, program ?? "")] },
+  };
   writeFileSync(join(folder, "capability.json"), JSON.stringify(manifest));
   const manifests = program === undefined ? "" : 'manifests = ["capability.json"]\n';
   writeFileSync(join(folder, "mainspring.toml"), `${manifests}[[listen]]\nunix = "app.sock"\n`);
-  const child = spawn(process.env.MAINSPRING ?? "mainspring", ["up", "--json"], { cwd: folder, stdio: ["ignore", "pipe", "ignore"] });
+  const child = spawn(process.env.MAINSPRING ?? "mainspring", ["up", "--json"], {
+    cwd: folder,
+    stdio: ["ignore", "pipe", "ignore"],
+  });
   await once(createInterface({ input: child.stdout }), "line");
   return {
     socket: join(folder, "app.sock"),
@@ -92,7 +103,13 @@ const cases = [1, 16].map((inFlight) => ({
   sdk: () => capability("sdk-capability.mjs", inFlight),
   zod: () => capability("zod-capability.mjs", inFlight),
 }));
-cases.push(...[1, 64].map((inFlight) => ({ name: `client, ${inFlight} in flight`, hand: () => client("hand", inFlight), sdk: () => client("sdk", inFlight) })));
+cases.push(
+  ...[1, 64].map((inFlight) => ({
+    name: `client, ${inFlight} in flight`,
+    hand: () => client("hand", inFlight),
+    sdk: () => client("sdk", inFlight),
+  })),
+);
 
 const results = [];
 let isWithin = true;
@@ -100,13 +117,16 @@ console.log(`microseconds of CPU per request, the least of ${ROUNDS} rounds of $
 for (const each of cases) {
   const least = { hand: Infinity, sdk: Infinity, zod: Infinity };
   for (let round = 0; round < ROUNDS; round += 1) {
-    for (const who of ["hand", "sdk", "zod"]) if (each[who] !== undefined) least[who] = Math.min(least[who], await each[who]());
+    for (const who of ["hand", "sdk", "zod"])
+      if (each[who] !== undefined) least[who] = Math.min(least[who], await each[who]());
   }
   const ratio = least.sdk / least.hand;
   isWithin &&= ratio <= BOUND;
   results.push({ case: each.name, ...least, ratio });
   const zod = Number.isFinite(least.zod) ? `, with zod ${least.zod.toFixed(2)}` : "";
-  console.log(`${each.name.padEnd(28)} by hand ${least.hand.toFixed(2)}, SDK ${least.sdk.toFixed(2)} (${ratio.toFixed(2)} x)${zod}`);
+  console.log(
+    `${each.name.padEnd(28)} by hand ${least.hand.toFixed(2)}, SDK ${least.sdk.toFixed(2)} (${ratio.toFixed(2)} x)${zod}`,
+  );
 }
 const file = option("--json", undefined);
 if (file !== undefined) writeFileSync(file, `${JSON.stringify(results, null, 2)}\n`);

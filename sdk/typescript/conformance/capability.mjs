@@ -12,7 +12,11 @@ const app = capability({ id: "conformance", description: "What the conformance s
 
 app.query("Conf.Echo", ({ data }) => data);
 
-app.command("Conf.Add", { input: object({ a: integer, b: integer }), output: object({ sum: integer }) }, async ({ data }) => ({ sum: data.a + data.b }));
+app.command(
+  "Conf.Add",
+  { input: object({ a: integer, b: integer }), output: object({ sum: integer }) },
+  async ({ data }) => ({ sum: data.a + data.b }),
+);
 
 app.query("Conf.Fail", ({ data }) => {
   throw new Failure(data.code, data.message);
@@ -37,7 +41,14 @@ app.command("Conf.Ask", async ({ data, ask }) => {
     return { ok: await ask(data.type, data.data, { kind: data.kind, timeout: data.timeout }) };
   } catch (error) {
     if (!(error instanceof MainspringError)) throw error;
-    return { error: { code: error.code, type: error.type, message: error.reason ?? error.message, started: error.started ?? null } };
+    return {
+      error: {
+        code: error.code,
+        type: error.type,
+        message: error.reason ?? error.message,
+        started: error.started ?? null,
+      },
+    };
   }
 });
 

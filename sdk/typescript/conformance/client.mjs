@@ -14,7 +14,17 @@ const write = (line) => process.stdout.write(`${stringifyJson(line)}\n`);
 function fail(n, error) {
   if (!(error instanceof MainspringError)) throw error;
   const { kind, code, type, started, originalId } = error;
-  write({ n, error: { kind, code, type: type ?? null, message: error.reason ?? error.message, started: started ?? null, originalId: originalId ?? null } });
+  write({
+    n,
+    error: {
+      kind,
+      code,
+      type: type ?? null,
+      message: error.reason ?? error.message,
+      started: started ?? null,
+      originalId: originalId ?? null,
+    },
+  });
 }
 
 const request = (kind) => async (operation) => {

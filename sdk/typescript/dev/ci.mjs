@@ -27,7 +27,10 @@ function note(name, { passed = 0, failed = 0, skipped = 0 }) {
 /** Runs a command quietly; its output is told if it fails. */
 function quiet(command, words, cwd, more = {}) {
   const { status, stdout, stderr, error } = spawnSync(command, words, { cwd, encoding: "utf8", ...more });
-  if (status !== 0) throw new Error(`\`${command} ${words.join(" ")}\` failed: ${error?.message ?? ""}\n${stdout ?? ""}${stderr ?? ""}`);
+  if (status !== 0)
+    throw new Error(
+      `\`${command} ${words.join(" ")}\` failed: ${error?.message ?? ""}\n${stdout ?? ""}${stderr ?? ""}`,
+    );
   return stdout;
 }
 
@@ -68,7 +71,11 @@ function compile(folder) {
 function tree(folder, prefix = "") {
   return readdirSync(join(folder, prefix), { withFileTypes: true })
     .sort((one, other) => (one.name < other.name ? -1 : 1))
-    .flatMap((entry) => (entry.isDirectory() ? tree(folder, join(prefix, entry.name)) : [[join(prefix, entry.name), readFileSync(join(folder, prefix, entry.name), "utf8")]]));
+    .flatMap((entry) =>
+      entry.isDirectory()
+        ? tree(folder, join(prefix, entry.name))
+        : [[join(prefix, entry.name), readFileSync(join(folder, prefix, entry.name), "utf8")]],
+    );
 }
 
 /** Makes sure that dist/, which the daemon's program carries, is what the sources say. */
@@ -79,7 +86,9 @@ function compareDist() {
   if (JSON.stringify(wanted) === JSON.stringify(found)) return;
   const names = new Map(found);
   const changed = wanted.filter(([name, text]) => names.get(name) !== text).map(([name]) => name);
-  throw new Error(`dist/ is not what the sources say (${changed.join(", ") || "files too many"}): run sdk/typescript/ci.sh build`);
+  throw new Error(
+    `dist/ is not what the sources say (${changed.join(", ") || "files too many"}): run sdk/typescript/ci.sh build`,
+  );
 }
 
 /** Packs as for npm, and installs the package as a user would. */
@@ -87,30 +96,81 @@ function pack() {
   const folder = join(target, "pack");
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  for (const name of ["package.json", "README.md", "LICENSE-MIT", "LICENSE-APACHE", "dist"]) cpSync(join(sdk, name), join(folder, name), { recursive: true });
+  for (const name of ["package.json", "README.md", "LICENSE-MIT", "LICENSE-APACHE", "dist"])
+    cpSync(join(sdk, name), join(folder, name), { recursive: true });
   for (const name of ["LICENSE-MIT", "LICENSE-APACHE"]) {
-    if (readFileSync(join(sdk, name), "utf8") !== readFileSync(join(sdk, "../..", name), "utf8")) throw new Error(`${name} is not that of the repository`);
+    if (readFileSync(join(sdk, name), "utf8") !== readFileSync(join(sdk, "../..", name), "utf8"))
+      throw new Error(`${name} is not that of the repository`);
   }
   const [{ filename, files }] = JSON.parse(quiet("npm", ["pack", "--json"], folder));
-  const stray = files.map((file) => file.path).filter((path) => !/^(dist\/.*\.(js|d\.ts)|README\.md|LICENSE-\w+|package\.json)$/.test(path));
-  const missing = ["README.md", "LICENSE-MIT", "LICENSE-APACHE", "dist/index.js", "dist/index.d.ts", "dist/testing.js", "dist/bin.js"].filter((path) => !files.some((file) => file.path === path));
+  const stray = files
+    .map((file) => file.path)
+    .filter((path) => !/^(dist\/.*\.(js|d\.ts)|README\.md|LICENSE-\w+|package\.json)$/.test(path));
+  const missing = [
+    "README.md",
+    "LICENSE-MIT",
+    "LICENSE-APACHE",
+    "dist/index.js",
+    "dist/index.d.ts",
+    "dist/testing.js",
+    "dist/bin.js",
+  ].filter((path) => !files.some((file) => file.path === path));
   if (missing.length > 0) throw new Error(`the package lacks ${missing.join(", ")}`);
   if (stray.length > 0) throw new Error(`the package has more than it should: ${stray.join(", ")}`);
-  quiet("npm", ["install", "--no-save", "--offline", "--no-audit", "--no-fund", "--loglevel=error", join(folder, filename)], dev);
+  quiet(
+    "npm",
+    ["install", "--no-save", "--offline", "--no-audit", "--no-fund", "--loglevel=error", join(folder, filename)],
+    dev,
+  );
 }
 
 /** The tests where they find the installed package, and data that Node 20 cannot read as it is. */
 function prepare() {
   rmSync(work, { recursive: true, force: true });
   mkdirSync(work, { recursive: true });
-  for (const name of ["test", "conformance", "bench"]) cpSync(join(sdk, name), join(work, name), { recursive: true });
+  for (const name of ["test", "conformance", "bench", "skeleton"])
+    cpSync(join(sdk, name), join(work, name), { recursive: true });
   const data = join(work, "test/data");
-  const options = ["--target", "es2022", "--module", "nodenext", "--skipLibCheck", "--types", "node", "--lib", "es2023,dom"];
-  quiet(tsc(), [...options, "--outDir", join(data, "compiled"), ...readdirSync(data).map((name) => join(data, name))], dev);
+  const options = [
+    "--target",
+    "es2022",
+    "--module",
+    "nodenext",
+    "--skipLibCheck",
+    "--types",
+    "node",
+    "--lib",
+    "es2023,dom",
+  ];
+  quiet(
+    tsc(),
+    [...options, "--outDir", join(data, "compiled"), ...readdirSync(data).map((name) => join(data, name))],
+    dev,
+  );
+}
+
+const FORMATTED = ["src", "test", "conformance", "bench", "skeleton", "dev"];
+
+/** Formats the sources, or makes sure that they are. */
+function format(flag) {
+  const patterns = FORMATTED.map((folder) => `${folder}/**/*.{ts,mjs}`);
+  quiet(join(dev, "node_modules/.bin/prettier"), ["--no-config", "--print-width=120", flag, ...patterns], sdk);
 }
 
 function checkTypes() {
-  const options = ["--noEmit", "--strict", "--target", "es2022", "--module", "nodenext", "--lib", "es2023,esnext.disposable,dom", "--types", "node", "--exactOptionalPropertyTypes"];
+  const options = [
+    "--noEmit",
+    "--strict",
+    "--target",
+    "es2022",
+    "--module",
+    "nodenext",
+    "--lib",
+    "es2023,esnext.disposable,dom",
+    "--types",
+    "node",
+    "--exactOptionalPropertyTypes",
+  ];
   quiet(tsc(), [...options, join(work, "test/types.ts")], dev);
 }
 
@@ -121,12 +181,16 @@ function runtimes() {
     const folder = join(target, "runtimes", name);
     const program = join(folder, "node_modules/.bin", pack);
     const stamp = join(folder, "version");
-    const isThere = () => existsSync(stamp) && readFileSync(stamp, "utf8") === version && spawnSync(program, ["--version"]).status === 0;
+    const isThere = () =>
+      existsSync(stamp) && readFileSync(stamp, "utf8") === version && spawnSync(program, ["--version"]).status === 0;
     if (!isThere()) {
       mkdirSync(folder, { recursive: true });
       writeFileSync(join(folder, "package.json"), '{"private":true}\n');
       console.log(`==> installing ${pack}@${version}`);
-      spawnSync("npm", ["install", "--no-audit", "--no-fund", "--loglevel=error", `${pack}@${version}`], { cwd: folder, stdio: "inherit" });
+      spawnSync("npm", ["install", "--no-audit", "--no-fund", "--loglevel=error", `${pack}@${version}`], {
+        cwd: folder,
+        stdio: "inherit",
+      });
       writeFileSync(stamp, version);
     }
     if (isThere()) found[name] = name === "deno" ? [program, "run", ...DENO] : [program];
@@ -141,7 +205,11 @@ function runtimes() {
 /** Runs a command, shows what it says, and gives its last lines. */
 function show(command, words, env = {}) {
   return new Promise((done) => {
-    const child = spawn(command, words, { cwd: work, env: { ...process.env, NO_COLOR: "1", ...env }, stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(command, words, {
+      cwd: work,
+      env: { ...process.env, NO_COLOR: "1", ...env },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
     let text = "";
     for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (more) => (text += more));
     child.on("close", (status) => done({ status, text }));
@@ -152,43 +220,77 @@ function show(command, words, env = {}) {
 /** The package's own tests on a runtime. */
 async function unitTests(name, command) {
   const [program] = command;
-  const files = readdirSync(join(work, "test")).filter((file) => file.endsWith(".test.mjs")).map((file) => `./test/${file}`);
-  const words = name === "deno" ? ["test", ...DENO, ...files] : name === "bun" ? ["test", ...files] : ["--test", "--test-reporter=tap", ...files];
+  const files = readdirSync(join(work, "test"))
+    .filter((file) => file.endsWith(".test.mjs"))
+    .map((file) => `./test/${file}`);
+  const words =
+    name === "deno"
+      ? ["test", ...DENO, ...files]
+      : name === "bun"
+        ? ["test", ...files]
+        : ["--test", "--test-reporter=tap", ...files];
   const { status, text } = await show(program, words);
-  const number = (...patterns) => Number(patterns.map((pattern) => text.match(pattern)?.[1]).find((each) => each !== undefined) ?? 0);
+  const number = (...patterns) =>
+    Number(patterns.map((pattern) => text.match(pattern)?.[1]).find((each) => each !== undefined) ?? 0);
   const passed = number(/^# pass (\d+)/m, /(\d+) passed \|/, /^\s*(\d+) pass$/m);
   const failed = number(/^# fail (\d+)/m, /\| (\d+) failed/, /^\s*(\d+) fail$/m);
   const skipped = number(/^# skipped (\d+)/m, /\| (\d+) ignored/, /^\s*(\d+) skip$/m);
   if (status !== 0 || passed === 0) console.log(text);
   note(`unit tests on ${name}`, { passed, skipped, failed: status !== 0 || passed === 0 ? Math.max(failed, 1) : 0 });
-  console.log(`${status === 0 ? "ok  " : "FAIL"} typescript: unit tests on ${name}: ${passed} passed, ${failed} failed, ${skipped} skipped`);
+  console.log(
+    `${status === 0 ? "ok  " : "FAIL"} typescript: unit tests on ${name}: ${passed} passed, ${failed} failed, ${skipped} skipped`,
+  );
 }
 
 /** The suite of all SDKs on a runtime. Node has both transports; the others the one that differs most between them. */
 async function conformance(name, command) {
   const line = (file) => [...command, join(work, "conformance", file)].join(" ");
   const suite = join(sdk, "../conformance/run.py");
-  const words = [suite, "--daemon", process.env.MAINSPRING, "--name", `typescript on ${name}`, "--capability", line("capability.mjs"), "--client", line("client.mjs")];
+  const words = [
+    suite,
+    "--daemon",
+    process.env.MAINSPRING,
+    "--name",
+    `typescript on ${name}`,
+    "--capability",
+    line("capability.mjs"),
+    "--client",
+    line("client.mjs"),
+  ];
   if (name !== "node") words.push("--transport", "unix");
   const { status, text } = await show("python3", words);
-  console.log(text.split("\n").filter((each) => !each.startsWith("ok ")).join("\n"));
+  console.log(
+    text
+      .split("\n")
+      .filter((each) => !each.startsWith("ok "))
+      .join("\n"),
+  );
   const [, passed, failed, skipped] = text.match(/(\d+) passed, (\d+) failed, (\d+) skipped\s*$/) ?? [0, 0, 1, 0];
-  note(`conformance on ${name}`, { passed: Number(passed), failed: status === 0 ? Number(failed) : Math.max(1, Number(failed)), skipped: Number(skipped) });
+  note(`conformance on ${name}`, {
+    passed: Number(passed),
+    failed: status === 0 ? Number(failed) : Math.max(1, Number(failed)),
+    skipped: Number(skipped),
+  });
 }
 
 async function main() {
   try {
     install();
   } catch (error) {
-    console.log(`missing: the packages of sdk/typescript/dev (${error.message.split("\n")[0]}); the TypeScript SDK is not tested`);
+    console.log(
+      `missing: the packages of sdk/typescript/dev (${error.message.split("\n")[0]}); the TypeScript SDK is not tested`,
+    );
     console.log("0 passed, 0 failed, 1 skipped");
     return 0;
   }
   if (process.argv[2] === "build") {
+    format("--write");
     compile(join(sdk, "dist"));
     return 0;
   }
-  const isPacked = step("dist/ is what the sources say", compareDist) & step("the package", pack) & step("test data", prepare);
+  step("formatting", () => format("--check"));
+  const isPacked =
+    step("dist/ is what the sources say", compareDist) & step("the package", pack) & step("test data", prepare);
   if (isPacked) {
     step("types", checkTypes);
     const only = process.argv[2];

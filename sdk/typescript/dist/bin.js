@@ -33,7 +33,9 @@ function readArguments(words) {
     }
     const isManifest = rest[0] === "manifest";
     const file = isManifest ? rest[1] : rest[0];
-    return file === undefined || file.startsWith("-") || rest.length > (isManifest ? 2 : 1) ? undefined : { isManifest, id, file };
+    return file === undefined || file.startsWith("-") || rest.length > (isManifest ? 2 : 1)
+        ? undefined
+        : { isManifest, id, file };
 }
 async function main() {
     const words = process.argv.slice(2);

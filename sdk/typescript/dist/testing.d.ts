@@ -15,7 +15,10 @@ import type { RequestOptions } from "./client/core.ts";
 import { type Clock } from "./core/clock.ts";
 import { type Message } from "./message/message.ts";
 export { VirtualClock } from "./core/clock.ts";
-/** Answers requests of a type in place of a capability. What it throws is an error: a `Failure` its own, anything else 500. */
+/**
+ * Answers requests of a type in place of a capability. What it throws is an error: a `Failure` its own, anything
+ * else 500.
+ */
 export type Stub = (data: any, request: Message) => unknown;
 /** A daemon in memory. */
 export declare class TestDaemon {

@@ -31,7 +31,9 @@ function readArguments(words: string[]): Arguments | undefined {
   }
   const isManifest = rest[0] === "manifest";
   const file = isManifest ? rest[1] : rest[0];
-  return file === undefined || file.startsWith("-") || rest.length > (isManifest ? 2 : 1) ? undefined : { isManifest, id, file };
+  return file === undefined || file.startsWith("-") || rest.length > (isManifest ? 2 : 1)
+    ? undefined
+    : { isManifest, id, file };
 }
 
 async function main(): Promise<number> {
@@ -58,7 +60,9 @@ async function main(): Promise<number> {
       process.stdout.write(`${JSON.stringify({ ...(await manifestOfActor(found, id)), program }, null, 2)}\n`);
     } else await runActor(found, { id });
   } else {
-    process.stderr.write(`${given.file} exports no capability: neither what capability() makes nor an object with inbound and spawn\n`);
+    process.stderr.write(
+      `${given.file} exports no capability: neither what capability() makes nor an object with inbound and spawn\n`,
+    );
     return 1;
   }
   return 0;

@@ -1,5 +1,5 @@
 export { Capability, capability } from "./capability/capability.ts";
-export type { CapabilityOptions, EventSpec, RequestSpec, RunOptions } from "./capability/capability.ts";
+export type { CapabilityOptions, EventSpec, Hints, RequestSpec, RunOptions } from "./capability/capability.ts";
 export { runActor, manifestOfActor } from "./capability/actor.ts";
 export type { ActorCapability, CapabilityActor } from "./capability/actor.ts";
 export { Context } from "./capability/context.ts";

@@ -23,7 +23,10 @@ import { matches, type Message } from "./message/message.ts";
 
 export { VirtualClock } from "./core/clock.ts";
 
-/** Answers requests of a type in place of a capability. What it throws is an error: a `Failure` its own, anything else 500. */
+/**
+ * Answers requests of a type in place of a capability. What it throws is an error: a `Failure` its own, anything
+ * else 500.
+ */
 export type Stub = (data: any, request: Message) => unknown;
 
 /** Somebody at the other end of a line in memory. */
@@ -112,7 +115,8 @@ export class TestDaemon {
 
   /** Lets virtual time pass. */
   async advance(ms: number): Promise<void> {
-    if (!(this.#clock instanceof VirtualClock)) throw new TypeError("time passes by itself here; make the daemon with a VirtualClock");
+    if (!(this.#clock instanceof VirtualClock))
+      throw new TypeError("time passes by itself here; make the daemon with a VirtualClock");
     await this.#clock.advance(ms);
   }
 
@@ -151,11 +155,15 @@ export class TestDaemon {
     this.#open.set(request.metadata.id, open);
     if (this.#builtIn(open)) return;
     const stub = this.#stubs.get(request.type);
-    open.to = this.#peers.find((peer) => peer.capability?.handles.some((each) => each.kind === request.kind && each.type === request.type));
+    open.to = this.#peers.find((peer) =>
+      peer.capability?.handles.some((each) => each.kind === request.kind && each.type === request.type),
+    );
     if (stub === undefined && open.to === undefined) {
       return this.#error(open, "Sys.RoutingError", 404, `nobody handles ${request.kind} ${request.type}`, "no");
     }
-    open.stopTimer = this.#clock.after(timeout, () => this.#error(open, "Sys.Timeout", 504, `no outcome within ${timeout} ms`, "yes"));
+    open.stopTimer = this.#clock.after(timeout, () =>
+      this.#error(open, "Sys.Timeout", 504, `no outcome within ${timeout} ms`, "yes"),
+    );
     if (stub !== undefined) void this.#answer(open, stub);
     else this.#deliver(open.to!, request);
   }
@@ -187,7 +195,8 @@ export class TestDaemon {
   #cancel(from: Peer, id: string): void {
     const open = this.#open.get(id);
     if (open === undefined || open.from !== from) return;
-    if (open.to !== undefined) this.#deliver(open.to, this.#make("event", "Sys.RequestCancelled", { originalId: id }, id));
+    if (open.to !== undefined)
+      this.#deliver(open.to, this.#make("event", "Sys.RequestCancelled", { originalId: id }, id));
     this.#error(open, "Sys.Cancelled", 499, "the requester cancelled it", "yes");
   }
 
@@ -223,7 +232,8 @@ export class TestDaemon {
     const open = this.#open.get(id);
     // Late, because the request timed out or was cancelled: no fault.
     if (open === undefined || open.to !== from) return;
-    if (outcome.type !== open.request.type) this.#fault(from, `${outcome.kind} ${outcome.type} for ${open.request.type}`);
+    if (outcome.type !== open.request.type)
+      this.#fault(from, `${outcome.kind} ${outcome.type} for ${open.request.type}`);
     this.#end(open, outcome);
   }
 
@@ -241,7 +251,10 @@ export class TestDaemon {
 
   #error(open: Open, type: string, code: number, message: string, started: "yes" | "no"): void {
     const { id } = open.request.metadata;
-    this.#end(open, this.#make("error", type, { code, message, originalId: id, originalType: open.request.type, started }, id));
+    this.#end(
+      open,
+      this.#make("error", type, { code, message, originalId: id, originalType: open.request.type, started }, id),
+    );
   }
 
   #end(open: Open, outcome: Message): void {

@@ -6,7 +6,11 @@ import { type as arktype } from "arktype";
 import * as v from "valibot";
 import { z } from "zod";
 
-const outcome = (promise) => promise.then((value) => ({ value }), (error) => error);
+const outcome = (promise) =>
+  promise.then(
+    (value) => ({ value }),
+    (error) => error,
+  );
 
 test("a handler's return is the reply and its failure the error", async () => {
   const app = capability({ id: "app" })
@@ -22,7 +26,10 @@ test("a handler's return is the reply and its failure the error", async () => {
   assert.equal(await daemon.query("App.Nothing"), null);
   const error = await outcome(daemon.send("App.Fail"));
   assert.ok(error instanceof RequestError);
-  assert.deepEqual([error.code, error.type, error.reason, error.started], [409, "App.Fail", "it is there already", undefined]);
+  assert.deepEqual(
+    [error.code, error.type, error.reason, error.started],
+    [409, "App.Fail", "it is there already", undefined],
+  );
   assert.deepEqual(error.data, { key: "a", code: 409, message: "it is there already" });
   assert.deepEqual(daemon.faults, []);
   await daemon.close();
@@ -42,7 +49,11 @@ test("an exception is 500, told to the log and not to whoever asked", async () =
 
 for (const [name, input, output] of [
   ["zod", z.object({ text: z.string().min(2), times: z.int().default(1) }), z.object({ text: z.string() })],
-  ["valibot", v.object({ text: v.pipe(v.string(), v.minLength(2)), times: v.optional(v.number(), 1) }), v.object({ text: v.string() })],
+  [
+    "valibot",
+    v.object({ text: v.pipe(v.string(), v.minLength(2)), times: v.optional(v.number(), 1) }),
+    v.object({ text: v.string() }),
+  ],
   ["arktype", arktype({ text: "string>=2", times: "number = 1" }), arktype({ text: "string" })],
 ]) {
   test(`schemas of ${name} check what comes and what goes, with their defaults`, async () => {
@@ -98,7 +109,13 @@ test("what a handler asks, sends and emits names its request as the cause", asyn
     .handle("Store.Set", (data, request) => (seen.push(request), { value: data.value }));
   const reply = await daemon.send("App.Do", 1);
   assert.equal(reply.value, 42);
-  assert.deepEqual(seen.map(({ kind, metadata }) => [kind, metadata.causation]), [["query", reply.cause], ["command", reply.cause]]);
+  assert.deepEqual(
+    seen.map(({ kind, metadata }) => [kind, metadata.causation]),
+    [
+      ["query", reply.cause],
+      ["command", reply.cause],
+    ],
+  );
   assert.equal(daemon.events[0].metadata.causation, reply.cause);
   assert.equal(new Set(seen.map((each) => each.metadata.id)).size, 2);
   await daemon.close();
@@ -114,7 +131,10 @@ test("the error of a question is an error with code and started, and of no busin
     .query("App.Let", async ({ ask }) => ask("No.Such"));
   const daemon = createTestDaemon(app);
   await daemon.query("App.Catch");
-  assert.deepEqual([caught.code, caught.type, caught.started, caught.originalType], [404, "Sys.RoutingError", "no", "No.Such"]);
+  assert.deepEqual(
+    [caught.code, caught.type, caught.started, caught.originalType],
+    [404, "Sys.RoutingError", "no", "No.Such"],
+  );
   const error = await outcome(daemon.query("App.Let"));
   assert.deepEqual([error.code, error.type], [500, "App.Let"]);
   await daemon.close();
@@ -182,10 +202,15 @@ test("progress comes to a requester that asked for it", async () => {
 });
 
 test("events that are not declared, or that nothing caused, are refused where they are made", async () => {
-  const app = capability({ id: "app", emits: { "App.Known": z.object({}) } }).query("App.Emit", ({ data, emit }) => emit(data, {}));
+  const app = capability({ id: "app", emits: { "App.Known": z.object({}) } }).query("App.Emit", ({ data, emit }) =>
+    emit(data, {}),
+  );
   const daemon = createTestDaemon(app);
   await daemon.query("App.Emit", "App.Known");
-  assert.match((await outcome(daemon.query("App.Emit", "App.Unknown"))).reason, /App.Unknown is not declared in `emits`/);
+  assert.match(
+    (await outcome(daemon.query("App.Emit", "App.Unknown"))).reason,
+    /App.Unknown is not declared in `emits`/,
+  );
   assert.throws(() => app.emit("App.Known", {}), /has no cause/);
   await daemon.close();
   const sensor = capability({ id: "sensor", uncaused: true }).query("Sensor.Ping", () => null);

@@ -3,7 +3,11 @@ import test from "node:test";
 import { ClosedError, OverflowError, capability } from "@mainspring/sdk";
 import { TestDaemon, VirtualClock, createTestDaemon } from "@mainspring/sdk/testing";
 
-const outcome = (promise) => promise.then((value) => ({ value }), (error) => error);
+const outcome = (promise) =>
+  promise.then(
+    (value) => ({ value }),
+    (error) => error,
+  );
 const turn = () => new Promise((done) => setTimeout(done, 2));
 
 test("watched events come in their order, and the loop's end ends the watch", async () => {
@@ -50,7 +54,14 @@ test("several consumers of one watch share its events, and an abort signal ends 
   await daemon.emit("App.Happened", 2);
   controller.abort();
   const found = await Promise.all(both);
-  assert.deepEqual(found.map(({ value, done }) => [value?.data, done]), [[1, false], [2, false], [undefined, true]]);
+  assert.deepEqual(
+    found.map(({ value, done }) => [value?.data, done]),
+    [
+      [1, false],
+      [2, false],
+      [undefined, true],
+    ],
+  );
   await client.close();
 });
 
@@ -111,7 +122,14 @@ test("a silent connection is asked whether it is there, and given up if not", as
   await clock.advance(1);
   assert.match(sent[1], /Syscall\.Ping/);
   const ping = JSON.parse(sent[1]);
-  core.receive(JSON.stringify({ kind: "reply", type: ping.type, data: null, metadata: { id: "r", timestamp: 0, causation: ping.metadata.id } }));
+  core.receive(
+    JSON.stringify({
+      kind: "reply",
+      type: ping.type,
+      data: null,
+      metadata: { id: "r", timestamp: 0, causation: ping.metadata.id },
+    }),
+  );
   await clock.advance(10_000);
   assert.equal(silent, 0);
   await clock.advance(30_000);
@@ -124,7 +142,11 @@ test("what waits for a connection is sent in its order when there is one, and gi
   const clock = new VirtualClock();
   const { ClientCore } = await import(new URL("./client/core.js", import.meta.resolve("@mainspring/sdk")));
   const core = new ClientCore({ clock });
-  const wire = (sent) => ({ send: (text) => sent.push(...text.trim().split("\n")), waiting: () => 0, whenEmpty: (call) => call() });
+  const wire = (sent) => ({
+    send: (text) => sent.push(...text.trim().split("\n")),
+    waiting: () => 0,
+    whenEmpty: (call) => call(),
+  });
   const first = [];
   core.open(wire(first));
   const one = outcome(core.request("command", "App.One", { n: 1 }, {}));
@@ -153,9 +175,23 @@ test("an error about a line that could not be read is that of the longest", asyn
   const small = outcome(core.request("query", "App.Small", 1, { id: "small" }));
   const large = outcome(core.request("query", "App.Large", "x".repeat(1000), {}));
   const data = { code: 413, message: "too long", originalId: null, originalType: null, started: "no" };
-  core.receive(JSON.stringify({ kind: "error", type: "Sys.TooLargeError", data, metadata: { id: "e", timestamp: 0, causation: "line-2" } }));
+  core.receive(
+    JSON.stringify({
+      kind: "error",
+      type: "Sys.TooLargeError",
+      data,
+      metadata: { id: "e", timestamp: 0, causation: "line-2" },
+    }),
+  );
   assert.deepEqual([(await large).code, (await large).originalType], [413, "App.Large"]);
-  core.receive(JSON.stringify({ kind: "reply", type: "App.Small", data: 2, metadata: { id: "r", timestamp: 0, causation: "small" } }));
+  core.receive(
+    JSON.stringify({
+      kind: "reply",
+      type: "App.Small",
+      data: 2,
+      metadata: { id: "r", timestamp: 0, causation: "small" },
+    }),
+  );
   assert.equal((await small).value.data, 2);
   core.close("");
 });
@@ -171,9 +207,19 @@ test("many timeouts have one timer, and those that were answered none", async ()
   const { ClientCore } = await import(new URL("./client/core.js", import.meta.resolve("@mainspring/sdk")));
   const core = new ClientCore({ clock });
   core.open({ send: () => {}, waiting: () => 0, whenEmpty: (call) => call() });
-  const all = Array.from({ length: 5000 }, (_, n) => outcome(core.request("query", "App.Ask", n, { id: `i${n}`, timeout: 1000 + (n % 7) })));
+  const all = Array.from({ length: 5000 }, (_, n) =>
+    outcome(core.request("query", "App.Ask", n, { id: `i${n}`, timeout: 1000 + (n % 7) })),
+  );
   assert.ok(timers < 10, `${timers} timers`);
-  for (let n = 0; n < 4999; n += 1) core.receive(JSON.stringify({ kind: "reply", type: "App.Ask", data: n, metadata: { id: "r", timestamp: 0, causation: `i${n}` } }));
+  for (let n = 0; n < 4999; n += 1)
+    core.receive(
+      JSON.stringify({
+        kind: "reply",
+        type: "App.Ask",
+        data: n,
+        metadata: { id: "r", timestamp: 0, causation: `i${n}` },
+      }),
+    );
   await clock.advance(5000);
   const found = await Promise.all(all);
   assert.equal(found[4998].value.data, 4998);

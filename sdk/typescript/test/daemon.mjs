@@ -14,18 +14,27 @@ export function makeFolder() {
 
 /** The command line of the runtime that runs this, for a file. */
 export function runtime(file) {
-  return process.versions.deno === undefined ? [process.execPath, file] : [process.execPath, "run", "--allow-all", "--no-lock", "--node-modules-dir=manual", file];
+  return process.versions.deno === undefined
+    ? [process.execPath, file]
+    : [process.execPath, "run", "--allow-all", "--no-lock", "--node-modules-dir=manual", file];
 }
 
 /** Starts a daemon with these manifests; `stop` ends it and removes its folder. */
 export async function startDaemon(manifests, folder = makeFolder()) {
-  for (const [number, manifest] of manifests.entries()) writeFileSync(join(folder, `capability-${number}.json`), JSON.stringify(manifest));
+  for (const [number, manifest] of manifests.entries())
+    writeFileSync(join(folder, `capability-${number}.json`), JSON.stringify(manifest));
   writeFileSync(join(folder, "mainspring.toml"), 'manifests = ["capability-*.json"]\n[[listen]]\nunix = "app.sock"\n');
   chmodSync(folder, 0o700);
-  const child = spawn(process.env.MAINSPRING ?? "mainspring", ["up", "--json"], { cwd: folder, stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(process.env.MAINSPRING ?? "mainspring", ["up", "--json"], {
+    cwd: folder,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   const log = [];
   child.stderr.setEncoding("utf8").on("data", (text) => log.push(text));
-  const [line] = await Promise.race([once(createInterface({ input: child.stdout }), "line"), once(child, "exit").then(() => [""])]);
+  const [line] = await Promise.race([
+    once(createInterface({ input: child.stdout }), "line"),
+    once(child, "exit").then(() => [""]),
+  ]);
   if (!line.includes("Sys.BootComplete")) throw new Error(`the daemon does not start: ${line} ${log.join("")}`);
   return {
     socket: join(folder, "app.sock"),

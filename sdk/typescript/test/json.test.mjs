@@ -11,7 +11,10 @@ test("integers that a number cannot hold are bigints, all others numbers", () =>
   assert.equal(read("1234567890123456"), 1234567890123456);
   assert.equal(read("12345678901234567890.5"), 12345678901234567890.5);
   assert.equal(read("12345678901234567890e3"), 12345678901234567890e3);
-  assert.deepEqual(read('{"a":[9007199254740993,{"b":-9007199254740993}],"c":1.5}'), { a: [9007199254740993n, { b: -9007199254740993n }], c: 1.5 });
+  assert.deepEqual(read('{"a":[9007199254740993,{"b":-9007199254740993}],"c":1.5}'), {
+    a: [9007199254740993n, { b: -9007199254740993n }],
+    c: 1.5,
+  });
 });
 
 test("digits in texts and names stay texts and names", () => {
@@ -29,14 +32,28 @@ test("a run of sixteen digits is found wherever it begins", () => {
 });
 
 test("what is not JSON is refused however long its numbers are", () => {
-  for (const text of ["01234567890123456789", "{12345678901234567890:1}", "[12345678901234567890 1]", "12345678901234567890x", "-", "[9007199254740993", '"9007199254740993', "1234567890123456.", "+12345678901234567890", "12345678901234567890 12345678901234567890"]) {
+  for (const text of [
+    "01234567890123456789",
+    "{12345678901234567890:1}",
+    "[12345678901234567890 1]",
+    "12345678901234567890x",
+    "-",
+    "[9007199254740993",
+    '"9007199254740993',
+    "1234567890123456.",
+    "+12345678901234567890",
+    "12345678901234567890 12345678901234567890",
+  ]) {
     assert.throws(() => parseJson(text), SyntaxError, text);
   }
 });
 
 test("bigints are written as integers, and nothing else changes", () => {
   assert.equal(stringifyJson(2n ** 64n), "18446744073709551616");
-  assert.equal(stringifyJson({ a: -1n, b: [10n ** 30n, "1"], c: undefined }), '{"a":-1,"b":[1000000000000000000000000000000,"1"]}');
+  assert.equal(
+    stringifyJson({ a: -1n, b: [10n ** 30n, "1"], c: undefined }),
+    '{"a":-1,"b":[1000000000000000000000000000000,"1"]}',
+  );
   assert.equal(stringifyJson(undefined), "null");
   assert.equal(stringifyJson("x"), '"x"');
 });
@@ -58,7 +75,9 @@ test("random values survive both ways", () => {
   const make = (depth) => {
     switch (random(depth > 4 ? 4 : 6)) {
       case 0:
-        return random(2) === 0 ? BigInt(random(1e9)) * 10n ** BigInt(8 + random(20)) + 9007199254740993n : -BigInt(random(1e9)) - 9007199254740993n;
+        return random(2) === 0
+          ? BigInt(random(1e9)) * 10n ** BigInt(8 + random(20)) + 9007199254740993n
+          : -BigInt(random(1e9)) - 9007199254740993n;
       case 1:
         return random(1e9) / 1000;
       case 2:

@@ -16,7 +16,10 @@ function check(manifest) {
   try {
     writeFileSync(join(folder, "capability.json"), JSON.stringify({ ...manifest, program: { process: ["true"] } }));
     writeFileSync(join(folder, "mainspring.toml"), 'manifests = ["capability.json"]\n');
-    const { status, stdout, stderr } = spawnSync(process.env.MAINSPRING ?? "mainspring", ["check"], { cwd: folder, encoding: "utf8" });
+    const { status, stdout, stderr } = spawnSync(process.env.MAINSPRING ?? "mainspring", ["check"], {
+      cwd: folder,
+      encoding: "utf8",
+    });
     return { status, said: `${stdout}${stderr}` };
   } finally {
     rmSync(folder, { recursive: true });
@@ -30,11 +33,25 @@ async function accepted(app) {
   return manifest;
 }
 
-const note = z.object({ text: z.string().min(1), tags: z.array(z.enum(["home", "work"])).default([]), at: z.iso.datetime().optional() });
+const note = z.object({
+  text: z.string().min(1),
+  tags: z.array(z.enum(["home", "work"])).default([]),
+  at: z.iso.datetime().optional(),
+});
 
 test("handlers and schemas make a manifest that the daemon takes", async () => {
-  const app = capability({ id: "notes", description: "Keeps notes.", emits: { "Notes.Added": z.object({ id: z.string() }) }, asks: ["Memory.Set"], concurrency: 4 })
-    .command("Notes.Add", { input: note, output: z.object({ id: z.string() }), description: "Keeps a note.", examples: [{ text: "milk" }] }, () => ({ id: "1" }))
+  const app = capability({
+    id: "notes",
+    description: "Keeps notes.",
+    emits: { "Notes.Added": z.object({ id: z.string() }) },
+    asks: ["Memory.Set"],
+    concurrency: 4,
+  })
+    .command(
+      "Notes.Add",
+      { input: note, output: z.object({ id: z.string() }), description: "Keeps a note.", examples: [{ text: "milk" }] },
+      () => ({ id: "1" }),
+    )
     .query("Notes.List", { output: z.array(note) }, () => [])
     .on("App.Reset", () => {})
     .on("Notes.Imported", { input: z.object({ count: z.int() }) }, () => {});
@@ -45,10 +62,12 @@ test("handlers and schemas make a manifest that the daemon takes", async () => {
   const [add, list, imported] = manifest.inbound.anyOf;
   assert.equal(add.description, "Keeps a note.");
   assert.deepEqual(add.properties.data.required, ["text"], "what has a default need not be given");
-  assert.deepEqual(add.examples, [{ kind: "command", type: "Notes.Add", data: { text: "milk" } }]);
+  assert.deepEqual(add.properties.data.examples, [{ text: "milk" }]);
   assert.equal(list.properties.data, undefined);
   assert.deepEqual(imported.properties.kind, { const: "event" });
-  const says = manifest.outbound.anyOf.map((branch) => JSON.stringify([branch.properties.kind, branch.properties.type]));
+  const says = manifest.outbound.anyOf.map((branch) =>
+    JSON.stringify([branch.properties.kind, branch.properties.type]),
+  );
   assert.deepEqual(says, [
     '[{"const":"reply"},{"const":"Notes.Add"}]',
     '[{"const":"reply"},{"const":"Notes.List"}]',
@@ -63,6 +82,23 @@ test("what is not declared stays open, and replies are described all the same", 
   assert.deepEqual(manifest.outbound.anyOf.at(-1), { properties: { kind: { enum: ["event", "command", "query"] } } });
   const plain = await accepted(capability({ id: "plain" }).query("Plain.Get", () => 1));
   assert.equal(plain.outbound, undefined);
+});
+
+test("hints are told by the names that manifests have for them", async () => {
+  const app = capability({ id: "app", cancel: true })
+    .command(
+      "App.Drop",
+      { hints: { title: "Drop it", destructive: true, idempotent: true, openWorld: false } },
+      () => null,
+    )
+    .query("App.Get", { hints: { readOnly: true } }, () => null)
+    .query("App.Plain", () => null);
+  const { types, cancel } = await app.manifest();
+  assert.deepEqual(types, {
+    "App.Drop": { title: "Drop it", destructive: true, idempotent: true, open_world: false },
+    "App.Get": { read_only: true },
+  });
+  assert.equal(cancel, true);
 });
 
 test("schemas that refer to themselves are gathered under names of their own", async () => {
@@ -83,7 +119,11 @@ test("valibot, arktype and JSON Schema itself do as well", async () => {
   const spec = {
     valibot: v.object({ name: v.pipe(v.string(), v.minLength(1)), age: v.optional(v.number()) }),
     arktype: arktype({ name: "string>0", "age?": "number" }),
-    "JSON Schema": { type: "object", properties: { name: { type: "string", minLength: 1 }, age: { type: "number" } }, required: ["name"] },
+    "JSON Schema": {
+      type: "object",
+      properties: { name: { type: "string", minLength: 1 }, age: { type: "number" } },
+      required: ["name"],
+    },
   };
   for (const [library, input] of Object.entries(spec)) {
     const { inbound } = await accepted(capability({ id: "app" }).command("App.Greet", { input }, () => null));

@@ -34,44 +34,55 @@ function commands(text) {
     });
 }
 
-test("everything that the README shows works", { skip: process.versions.deno !== undefined || process.versions.bun !== undefined }, async () => {
-  const folder = makeFolder();
-  const daemons = [];
-  // `mainspring` and `node` as the reader has them, and the package where npm puts it.
-  const tools = join(folder, "tools");
-  mkdirSync(tools);
-  symlinkSync(process.env.MAINSPRING ?? "mainspring", join(tools, "mainspring"));
-  symlinkSync(process.execPath, join(tools, "node"));
-  symlinkSync(join(here, "..", "..", "node_modules"), join(folder, "node_modules"));
-  chmodSync(folder, 0o700);
-  const options = { cwd: folder, encoding: "utf8", env: { ...process.env, PATH: `${tools}:${process.env.PATH}`, NODE_TEST_CONTEXT: "" } };
-  let count = 0;
-  try {
-    for (const part of parts()) {
-      if (part.file !== undefined) {
-        mkdirSync(dirname(join(folder, part.file)), { recursive: true });
-        writeFileSync(join(folder, part.file), part.text);
-        continue;
-      }
-      for (const { command, expected } of commands(part.console)) {
-        count += 1;
-        if (command.endsWith("&")) {
-          const daemon = spawn("sh", ["-c", `exec ${command.slice(0, -1)} --json`], { ...options, stdio: ["ignore", "pipe", "ignore"] });
-          daemons.push(daemon);
-          const [line] = await once(daemon.stdout.setEncoding("utf8"), "data");
-          assert.match(line, /Sys.BootComplete/);
+test(
+  "everything that the README shows works",
+  { skip: process.versions.deno !== undefined || process.versions.bun !== undefined },
+  async () => {
+    const folder = makeFolder();
+    const daemons = [];
+    // `mainspring` and `node` as the reader has them, and the package where npm puts it.
+    const tools = join(folder, "tools");
+    mkdirSync(tools);
+    symlinkSync(process.env.MAINSPRING ?? "mainspring", join(tools, "mainspring"));
+    symlinkSync(process.execPath, join(tools, "node"));
+    symlinkSync(join(here, "..", "..", "node_modules"), join(folder, "node_modules"));
+    chmodSync(folder, 0o700);
+    const options = {
+      cwd: folder,
+      encoding: "utf8",
+      env: { ...process.env, PATH: `${tools}:${process.env.PATH}`, NODE_TEST_CONTEXT: "" },
+    };
+    let count = 0;
+    try {
+      for (const part of parts()) {
+        if (part.file !== undefined) {
+          mkdirSync(dirname(join(folder, part.file)), { recursive: true });
+          writeFileSync(join(folder, part.file), part.text);
           continue;
         }
-        const { stdout, stderr } = spawnSync("sh", ["-c", `${command} 2>&1`], options);
-        assert.equal(stdout + stderr, expected, command);
+        for (const { command, expected } of commands(part.console)) {
+          count += 1;
+          if (command.endsWith("&")) {
+            const daemon = spawn("sh", ["-c", `exec ${command.slice(0, -1)} --json`], {
+              ...options,
+              stdio: ["ignore", "pipe", "ignore"],
+            });
+            daemons.push(daemon);
+            const [line] = await once(daemon.stdout.setEncoding("utf8"), "data");
+            assert.match(line, /Sys.BootComplete/);
+            continue;
+          }
+          const { stdout, stderr } = spawnSync("sh", ["-c", `${command} 2>&1`], options);
+          assert.equal(stdout + stderr, expected, command);
+        }
       }
+    } finally {
+      for (const daemon of daemons) {
+        daemon.kill();
+        await once(daemon, "exit");
+      }
+      rmSync(folder, { recursive: true, force: true });
     }
-  } finally {
-    for (const daemon of daemons) {
-      daemon.kill();
-      await once(daemon, "exit");
-    }
-    rmSync(folder, { recursive: true, force: true });
-  }
-  assert.ok(count >= 8, `${count} commands`);
-});
+    assert.ok(count >= 8, `${count} commands`);
+  },
+);

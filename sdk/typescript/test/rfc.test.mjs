@@ -1,4 +1,5 @@
-// The specification's own objects (RFC 0032: 11.3, 12.1), as TypeScript files that know nothing of the SDK, with a real daemon.
+// The specification's own objects (RFC 0032: 11.3, 12.1), as TypeScript files that know nothing of the SDK, with a
+// real daemon.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { rmSync, writeFileSync } from "node:fs";
@@ -11,7 +12,10 @@ import { makeFolder, runtime, startDaemon } from "./daemon.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 // Node 20 reads no TypeScript: there the files are compiled first, and nothing else.
-const canStrip = process.versions.deno !== undefined || process.versions.bun !== undefined || Number(process.versions.node.split(".")[0]) >= 22;
+const canStrip =
+  process.versions.deno !== undefined ||
+  process.versions.bun !== undefined ||
+  Number(process.versions.node.split(".")[0]) >= 22;
 const data = (name) => (canStrip ? join(here, "data", `${name}.ts`) : join(here, "data", "compiled", `${name}.js`));
 const bin = fileURLToPath(new URL("./bin.js", import.meta.resolve("@mainspring/sdk")));
 
@@ -31,7 +35,9 @@ test("an object of RFC 0032 runs unchanged", async () => {
   try {
     const watch = client.watch("Store.Changed");
     await watch.ready;
-    assert.deepEqual(await client.send("Store.Set", { key: "a", value: [1, "ä"] }, { correlation: "flow" }), { ok: true });
+    assert.deepEqual(await client.send("Store.Set", { key: "a", value: [1, "ä"] }, { correlation: "flow" }), {
+      ok: true,
+    });
     const { value: event } = await watch.next();
     assert.deepEqual([event.data, event.metadata.correlation], [{ key: "a", resets: 0 }, "flow"]);
     assert.deepEqual(await client.query("Store.Get", { key: "a" }), { value: [1, "ä"] });
@@ -73,7 +79,10 @@ test("finite forms are taken and endless ones refused with the place", async () 
     const manifest = await manifestOfActor({ description: "A form.", inbound, spawn: () => ({}) }, "form");
     writeFileSync(join(folder, "capability.json"), JSON.stringify({ ...manifest, program: { process: ["true"] } }));
     writeFileSync(join(folder, "mainspring.toml"), 'manifests = ["capability.json"]\n');
-    const { status, stdout, stderr } = spawnSync(process.env.MAINSPRING ?? "mainspring", ["check"], { cwd: folder, encoding: "utf8" });
+    const { status, stdout, stderr } = spawnSync(process.env.MAINSPRING ?? "mainspring", ["check"], {
+      cwd: folder,
+      encoding: "utf8",
+    });
     rmSync(folder, { recursive: true });
     return { status, said: `${stdout}${stderr}` };
   };

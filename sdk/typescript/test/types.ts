@@ -9,17 +9,21 @@ type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 
 const same = <A, B>(_proof: Same<A, B>): void => {};
 
 const app = capability({ id: "types", emits: { "Types.Added": z.object({ id: z.number() }) } })
-  .command("Types.Add", { input: z.object({ text: z.string(), times: z.number().default(1) }), output: z.object({ id: z.number() }) }, async ({ data, emit, signal, deadline }) => {
-    same<typeof data, { text: string; times: number }>(true);
-    same<typeof signal, AbortSignal>(true);
-    same<typeof deadline, number | undefined>(true);
-    await emit("Types.Added", { id: 1 });
-    // @ts-expect-error: it is not declared
-    await emit("Types.Other", { id: 1 });
-    // @ts-expect-error: its data does not fit
-    await emit("Types.Added", { id: "1" });
-    return { id: 1 };
-  })
+  .command(
+    "Types.Add",
+    { input: z.object({ text: z.string(), times: z.number().default(1) }), output: z.object({ id: z.number() }) },
+    async ({ data, emit, signal, deadline }) => {
+      same<typeof data, { text: string; times: number }>(true);
+      same<typeof signal, AbortSignal>(true);
+      same<typeof deadline, number | undefined>(true);
+      await emit("Types.Added", { id: 1 });
+      // @ts-expect-error: it is not declared
+      await emit("Types.Other", { id: 1 });
+      // @ts-expect-error: its data does not fit
+      await emit("Types.Added", { id: "1" });
+      return { id: 1 };
+    },
+  )
   .query("Types.Valibot", { input: v.object({ n: v.number() }) }, ({ data }) => {
     same<typeof data, { n: number }>(true);
     return data.n;

@@ -10,7 +10,10 @@ import { toJsonSchema } from "./schema.js";
 /** Whether a value is a capability of RFC 0032 or 0031. */
 export function isActorCapability(value) {
     const it = value;
-    return typeof it === "object" && it !== null && (typeof it.spawn === "function" || typeof it.factory === "function") && it.inbound !== undefined;
+    return (typeof it === "object" &&
+        it !== null &&
+        (typeof it.spawn === "function" || typeof it.factory === "function") &&
+        it.inbound !== undefined);
 }
 /** Its manifest. The schemas are those of whole messages already. */
 export async function manifestOfActor(capability, id) {
@@ -53,7 +56,10 @@ export class ActorServer {
     constructor(capability, wire, log, onCrash) {
         this.#outbox = new Outbox(wire);
         this.#log = log;
-        this.#actor = capability.spawn === undefined ? streamActor(capability, (message) => this.#say(message), onCrash) : this.#attach(capability.spawn(), onCrash);
+        this.#actor =
+            capability.spawn === undefined
+                ? streamActor(capability, (message) => this.#say(message), onCrash)
+                : this.#attach(capability.spawn(), onCrash);
     }
     receive = (line) => {
         let message;

@@ -35,6 +35,23 @@ export interface RequestSpec<Input extends Schema | undefined, Output extends Sc
     description?: string;
     /** Data that it takes, as examples. */
     examples?: readonly unknown[];
+    /** What else people and language models should know. Needs a daemon whose manifests know `types`. */
+    hints?: Hints;
+}
+/** What is said about a type besides its schemas. What is absent is as careful as can be. */
+export interface Hints {
+    /** A name for people. */
+    title?: string;
+    /** Whether it changes nothing. A query does not, unless it says otherwise. */
+    readOnly?: boolean;
+    /** Whether it may undo or delete something. */
+    destructive?: boolean;
+    /** Whether doing it twice is the same as doing it once. */
+    idempotent?: boolean;
+    /** Whether it reaches beyond this daemon. */
+    openWorld?: boolean;
+    /** Whether it should not be used any more. */
+    deprecated?: boolean;
 }
 /** What is declared about an event that it wants. */
 export interface EventSpec<Input extends Schema | undefined> {
@@ -56,7 +73,10 @@ export declare class Capability<Events = Record<string, Schema>> {
     #private;
     readonly options: CapabilityOptions;
     constructor(options: CapabilityOptions);
-    /** Handles a command: something that is to be done. What the handler returns is the reply; what it throws, an error. */
+    /**
+     * Handles a command: something that is to be done. What the handler returns is the reply; what it throws, an
+     * error.
+     */
     command(type: string, handler: RequestHandler<undefined, undefined, Events>): this;
     command<I extends Schema | undefined = undefined, O extends Schema | undefined = undefined>(type: string, spec: RequestSpec<I, O>, handler: RequestHandler<I, O, Events>): this;
     /** Handles a query: something that is to be told, and changes nothing. */
@@ -74,6 +94,16 @@ export declare class Capability<Events = Record<string, Schema>> {
      * argument of the program it prints that instead.
      */
     run(options?: RunOptions): Promise<void>;
+    /**
+     * The same, if this file is the program and not imported by another (its test, say).
+     *
+     * @example
+     * await app.runIfMain(import.meta);
+     */
+    runIfMain(meta: {
+        url: string;
+        main?: boolean;
+    }, options?: RunOptions): Promise<void>;
     /** The same without any input or output, for tests and other transports. */
     start(outlets: {
         wire: Wire;

@@ -38,6 +38,17 @@ export class Capability {
         const { runCapability } = await import("./run.js");
         return runCapability(this, options);
     }
+    /**
+     * The same, if this file is the program and not imported by another (its test, say).
+     *
+     * @example
+     * await app.runIfMain(import.meta);
+     */
+    async runIfMain(meta, options = {}) {
+        const { isMain } = await import("./run.js");
+        if (isMain(meta))
+            await this.run(options);
+    }
     /** The same without any input or output, for tests and other transports. */
     start(outlets) {
         this.#core = new CapabilityCore(this.options, this.#registrations, outlets);
@@ -56,8 +67,17 @@ export class Capability {
             throw new TypeError(`${what}: the handler is no function`);
         if (this.#registrations.some((each) => each.kind === kind && each.type === type))
             throw new TypeError(`${what} has a handler already`);
-        const { input, output, description, examples } = spec;
-        this.#registrations.push({ kind, type, input, output, description, examples, handler: handler });
+        const { input, output, description, examples, hints } = spec;
+        this.#registrations.push({
+            kind,
+            type,
+            input,
+            output,
+            description,
+            examples,
+            hints,
+            handler: handler,
+        });
         return this;
     }
 }

@@ -16,8 +16,8 @@ export type Ask = (type: string, data?: unknown, options?: AskOptions) => Promis
 /** Sends an event that this message caused. Awaiting it holds a loop back while nobody reads. */
 export type Emit<Events> = string extends keyof Events ? (type: string, data?: unknown) => Promise<void> : <Type extends keyof Events & string>(type: Type, data: Events[Type] extends Schema ? InputOf<Events[Type]> : unknown) => Promise<void>;
 /**
- * What a handler gets. Members can be taken apart: `async ({ data, ask, emit, log, signal, deadline }) => ...`. What is not
- * asked for is not made.
+ * What a handler gets. Members can be taken apart: `async ({ data, ask, emit, log, signal, deadline }) => ...`.
+ * What is not asked for is not made.
  */
 export declare class Context<Data, Events = Record<string, Schema>> {
     #private;
@@ -32,8 +32,8 @@ export declare class Context<Data, Events = Record<string, Schema>> {
     /** The workflow that the message belongs to, if any. Whatever is sent here belongs to the same. */
     get correlation(): string | undefined;
     /**
-     * When the requester stops waiting, in milliseconds since 1970; undefined if the request does not say. A clock that is
-     * plainly not ours (a timestamp of 0, say) does not count: then it is that long from now.
+     * When the requester stops waiting, in milliseconds since 1970; undefined if the request does not say. A clock
+     * that is plainly not ours (a timestamp of 0, say) does not count: then it is that long from now.
      */
     get deadline(): number | undefined;
     /** Aborted when the request is cancelled, its deadline passes, or the daemon wants the program to end. */

@@ -1,9 +1,12 @@
 import { CancelledError } from "../errors.js";
-/** How much later than the deadline a handler is told of it: the daemon's own word about a timeout says more than ours. */
+/**
+ * How much later than the deadline a handler is told of it: the daemon's own word about a timeout says more than
+ * ours.
+ */
 const DEADLINE_SLACK_MS = 250;
 /**
- * What a handler gets. Members can be taken apart: `async ({ data, ask, emit, log, signal, deadline }) => ...`. What is not
- * asked for is not made.
+ * What a handler gets. Members can be taken apart: `async ({ data, ask, emit, log, signal, deadline }) => ...`.
+ * What is not asked for is not made.
  */
 export class Context {
     /** What the request or event says, as its schema made it. */
@@ -33,8 +36,8 @@ export class Context {
         return this.message.metadata.correlation;
     }
     /**
-     * When the requester stops waiting, in milliseconds since 1970; undefined if the request does not say. A clock that is
-     * plainly not ours (a timestamp of 0, say) does not count: then it is that long from now.
+     * When the requester stops waiting, in milliseconds since 1970; undefined if the request does not say. A clock
+     * that is plainly not ours (a timestamp of 0, say) does not count: then it is that long from now.
      */
     get deadline() {
         const { timestamp, timeout } = this.message.metadata;

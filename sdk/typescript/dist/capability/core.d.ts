@@ -1,9 +1,9 @@
 import { type Clock } from "../core/clock.ts";
 import { Outbox, type Wire } from "../core/outbox.ts";
-import { MainspringError } from "../errors.ts";
 import { type Message } from "../message/message.ts";
+import type { Hints } from "./capability.ts";
 import { type AskOptions, Context } from "./context.ts";
-import { type Schema } from "./schema.ts";
+import type { Schema } from "./schema.ts";
 /** The longest line that a daemon takes, as shipped (`limits.line_bytes_max`). A longer one would be a fault. */
 export declare const LINE_BYTES_MAX: number;
 /** A handler, with what is declared about it. */
@@ -14,6 +14,7 @@ export interface Registration {
     output: Schema | undefined;
     description: string | undefined;
     examples: readonly unknown[] | undefined;
+    hints: Hints | undefined;
     handler: (context: Context<any, any>) => unknown;
 }
 /** What a core needs to know besides its handlers. */
@@ -52,9 +53,11 @@ export declare class CapabilityCore {
     /** Says a line to people, on standard error. */
     readonly log: (...values: unknown[]) => void;
     /**
-     * Sends an event. The promise resolves when there is room for more, so a loop that awaits it is held back like any writer.
+     * Sends an event. The promise resolves when there is room for more, so a loop that awaits it is held back like
+     * any writer.
      *
-     * @throws {InvalidMessageError} The type is no type, is not declared, or has no cause and needs one; or the data is no JSON.
+     * @throws {InvalidMessageError} The type is no type, is not declared, or has no cause and needs one; or the data
+     *   is no JSON.
      * @throws {OverflowError} Too much is waiting.
      */
     emit(type: string, data: unknown, cause: string | undefined): Promise<void>;
@@ -63,8 +66,3 @@ export declare class CapabilityCore {
     /** A line. Causes and ids are texts of others, and are written as such. */
     compose(kind: string, type: string, data: unknown, id: string, cause: string | undefined, more: string): string;
 }
-export declare function closed(pending: {
-    id: string;
-    type: string;
-    isWritten: boolean;
-}, why: string): MainspringError;

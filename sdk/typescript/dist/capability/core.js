@@ -1,16 +1,19 @@
-/** What a capability does with lines, apart from where they come from: handlers, outcomes, questions of its own, and its end. */
+/**
+ * What a capability does with lines, apart from where they come from: handlers, outcomes, questions of its own, and
+ * its end.
+ */
 import { format } from "node:util";
 import { Buffer } from "node:buffer";
 import { systemClock } from "../core/clock.js";
 import { Outbox } from "../core/outbox.js";
-import { GRACE_MS, Requests, onAbort } from "../core/requests.js";
-import { CancelledError, ClosedError, Failure, InvalidMessageError, MainspringError, OverflowError } from "../errors.js";
+import { GRACE_MS, Requests, closed, onAbort, timeoutOf } from "../core/requests.js";
+import { CancelledError, ClosedError, Failure, InvalidMessageError, OverflowError } from "../errors.js";
 import { freshId } from "../message/ids.js";
 import { parseJson, stringifyJson } from "../message/json.js";
 import { isType } from "../message/message.js";
 import { Context } from "./context.js";
 import { EventQueue } from "./events.js";
-import { check, isStandard } from "./schema.js";
+import { invoke, isPromise } from "./invoke.js";
 /** The longest line that a daemon takes, as shipped (`limits.line_bytes_max`). A longer one would be a fault. */
 export const LINE_BYTES_MAX = 1024 * 1024;
 /** Questions of its own under way at a time. */
@@ -95,9 +98,11 @@ export class CapabilityCore {
         this.#outlets.log(format(...values));
     };
     /**
-     * Sends an event. The promise resolves when there is room for more, so a loop that awaits it is held back like any writer.
+     * Sends an event. The promise resolves when there is room for more, so a loop that awaits it is held back like
+     * any writer.
      *
-     * @throws {InvalidMessageError} The type is no type, is not declared, or has no cause and needs one; or the data is no JSON.
+     * @throws {InvalidMessageError} The type is no type, is not declared, or has no cause and needs one; or the data
+     *   is no JSON.
      * @throws {OverflowError} Too much is waiting.
      */
     emit(type, data, cause) {
@@ -118,7 +123,17 @@ export class CapabilityCore {
             if (this.#asks.size >= ASKS_MAX)
                 throw new OverflowError(`${ASKS_MAX} requests are under way`, type);
             const id = freshId();
-            const pending = { id, type, line: "", resolve, reject, repeats: false, isWritten: true, since: 0, hasDeadline: options.timeout !== undefined };
+            const pending = {
+                id,
+                type,
+                line: "",
+                resolve,
+                reject,
+                repeats: false,
+                isWritten: true,
+                since: 0,
+                hasDeadline: options.timeout !== undefined,
+            };
             if (options.signal !== undefined) {
                 pending.forget = onAbort(options.signal, pending, (error) => {
                     this.#asks.fail(id, error);
@@ -257,60 +272,15 @@ export class CapabilityCore {
         const data = (event.data ?? {});
         const id = [event.metadata.causation, data.originalId, data.id].find((each) => typeof each === "string" && this.#running.has(each));
         const context = this.#running.get(id);
-        context?.abort(new CancelledError(`${context.type} was cancelled`, { code: 499, originalId: context.id, originalType: context.type }));
+        context?.abort(new CancelledError(`${context.type} was cancelled`, {
+            code: 499,
+            originalId: context.id,
+            originalType: context.type,
+        }));
     }
 }
 const DONE = Promise.resolve();
-/** Calls a handler with checked data, and checks what it returns. Stays synchronous for as long as all of it is. */
-function invoke(handler, context) {
-    const { input, output } = handler;
-    if (input === undefined || !isStandard(input))
-        return call(handler, context, output);
-    const data = check(input, context.data, 422);
-    if (isPromise(data)) {
-        return data.then((late) => {
-            context.data = late;
-            return call(handler, context, output);
-        });
-    }
-    context.data = data;
-    return call(handler, context, output);
-}
-function call(handler, context, output) {
-    const result = handler.handler(context);
-    if (output === undefined || !isStandard(output))
-        return result;
-    return isPromise(result) ? result.then((value) => checkOutput(output, value, context)) : checkOutput(output, result, context);
-}
-function checkOutput(output, value, context) {
-    const wrong = (error) => {
-        if (!(error instanceof Failure))
-            throw error;
-        throw new InvalidMessageError(`the reply of ${context.type} does not fit its schema: ${error.message}`, context.type);
-    };
-    if (!isStandard(output))
-        return value;
-    try {
-        const checked = check(output, value, 500);
-        return isPromise(checked) ? checked.then((late) => late, wrong) : checked;
-    }
-    catch (error) {
-        return wrong(error);
-    }
-}
-function isPromise(value) {
-    return typeof value === "object" && value !== null && typeof value.then === "function";
-}
 /** What an error says, without the drawing that some engines add below. */
 function firstLine(error) {
     return error.message.split("\n", 1)[0];
-}
-function timeoutOf(ms) {
-    if (!Number.isFinite(ms) || ms <= 0)
-        throw new InvalidMessageError(`a timeout is a number of milliseconds above 0, not ${ms}`);
-    return Math.max(1, Math.round(ms));
-}
-export function closed(pending, why) {
-    const started = pending.isWritten ? undefined : "no";
-    return new ClosedError(`${pending.type}: ${why}`, { code: 503, started, originalId: pending.id, originalType: pending.type });
 }

@@ -8,6 +8,7 @@ export interface Manifest {
     inbound: Record<string, unknown>;
     outbound?: Record<string, unknown>;
     subscribes?: string[];
+    types?: Record<string, Record<string, unknown>>;
     uncaused?: boolean;
     cancel?: boolean;
     limits?: {

@@ -41,9 +41,14 @@ export async function makeManifest(options, registrations) {
     const says = await outbound(options, registrations);
     if (says !== undefined)
         manifest.outbound = says;
-    const subscribes = registrations.filter((each) => each.kind === "event" && each.input === undefined).map((each) => each.type);
+    const subscribes = registrations
+        .filter((each) => each.kind === "event" && each.input === undefined)
+        .map((each) => each.type);
     if (subscribes.length > 0)
         manifest.subscribes = subscribes;
+    const types = hintsOf(registrations);
+    if (Object.keys(types).length > 0)
+        manifest.types = types;
     if (options.uncaused === true)
         manifest.uncaused = true;
     if (options.cancel === true)
@@ -51,6 +56,24 @@ export async function makeManifest(options, registrations) {
     if (options.concurrency !== undefined)
         manifest.limits = { concurrency: options.concurrency };
     return manifest;
+}
+/** The names of hints in a manifest. */
+const HINTS = {
+    title: "title",
+    readOnly: "read_only",
+    destructive: "destructive",
+    idempotent: "idempotent",
+    openWorld: "open_world",
+    deprecated: "deprecated",
+};
+function hintsOf(registrations) {
+    const types = {};
+    for (const { type, hints } of registrations) {
+        const given = Object.entries(HINTS).filter(([name]) => hints?.[name] !== undefined);
+        if (given.length > 0)
+            types[type] = Object.fromEntries(given.map(([name, key]) => [key, hints?.[name]]));
+    }
+    return types;
 }
 async function inbound(options, registrations) {
     const definitions = new Definitions();
@@ -61,8 +84,10 @@ async function inbound(options, registrations) {
         const branch = await makeBranch(each.kind, each.type, each.input, "input", definitions);
         if (each.description !== undefined)
             branch["description"] = each.description;
-        if (each.examples !== undefined)
-            branch["examples"] = each.examples.map((data) => ({ kind: each.kind, type: each.type, data }));
+        if (each.examples !== undefined) {
+            const properties = branch["properties"];
+            properties["data"] = { ...properties["data"], examples: each.examples };
+        }
         branches.push(branch);
     }
     if (branches.length === 0) {

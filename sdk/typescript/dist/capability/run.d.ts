@@ -13,5 +13,10 @@ export declare function runCapability(capability: Capability<any>, options: RunO
 export declare function printed(manifest: () => Promise<Manifest>): Promise<boolean>;
 /** Serves until the input ends, or SIGTERM comes; resolves when everything is written. */
 export declare function serve(start: (stdio: Stdio, log: (line: string) => void) => Server, options: RunOptions): Promise<void>;
+/** Whether a module is what the runtime was started with. */
+export declare function isMain(meta: {
+    url: string;
+    main?: boolean;
+}): boolean;
 /** How this program is started from its own folder. */
 export declare function commandLine(script?: string): string[];

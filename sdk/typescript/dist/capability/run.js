@@ -1,6 +1,8 @@
 /** A capability as a program. */
 import process from "node:process";
+import { realpathSync } from "node:fs";
 import { basename } from "node:path";
+import { fileURLToPath } from "node:url";
 import { takeStdio } from "./stdio.js";
 export async function runCapability(capability, options) {
     if (await printed(() => capability.manifest()))
@@ -40,6 +42,17 @@ export async function serve(start, options) {
     await server.end();
     if (options.exit !== false)
         process.exit(0);
+}
+/** Whether a module is what the runtime was started with. */
+export function isMain(meta) {
+    if (typeof meta.main === "boolean")
+        return meta.main;
+    try {
+        return process.argv[1] !== undefined && realpathSync(process.argv[1]) === realpathSync(fileURLToPath(meta.url));
+    }
+    catch {
+        return false;
+    }
 }
 /** How this program is started from its own folder. */
 export function commandLine(script = process.argv[1] ?? "main.js") {

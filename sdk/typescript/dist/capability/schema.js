@@ -13,8 +13,8 @@ export function isStandard(schema) {
     return (typeof schema === "object" || typeof schema === "function") && schema !== null && "~standard" in schema;
 }
 /**
- * Checks a value, and gives what the schema makes of it (defaults, conversions). What does not fit is a `Failure` of this
- * code that names the first few places.
+ * Checks a value, and gives what the schema makes of it (defaults, conversions). What does not fit is a `Failure`
+ * of this code that names the first few places.
  */
 export function check(schema, value, code) {
     const result = schema["~standard"].validate(value);
@@ -44,7 +44,9 @@ export async function toJsonSchema(schema, io, what) {
             return withoutDialect(made);
     }
     catch (error) {
-        throw new TypeError(`${what}: ${standard.vendor} cannot express it as JSON Schema: ${error.message}`, { cause: error });
+        throw new TypeError(`${what}: ${standard.vendor} cannot express it as JSON Schema: ${error.message}`, {
+            cause: error,
+        });
     }
     throw new TypeError(`${what}: ${standard.vendor} offers no JSON Schema here; ` +
         (standard.vendor === "valibot" ? "install @valibot/to-json-schema" : "write it as JSON Schema"));

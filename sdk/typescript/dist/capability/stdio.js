@@ -4,8 +4,8 @@ import { format } from "node:util";
 import { CountedWire } from "../core/wire.js";
 import { LineSplitter } from "../message/lines.js";
 /**
- * Takes standard output for messages alone: whatever the program, or a library of it, prints from now on goes to standard
- * error. A stray word between messages would be a fault, and cost the program its life.
+ * Takes standard output for messages alone: whatever the program, or a library of it, prints from now on goes to
+ * standard error. A stray word between messages would be a fault, and cost the program its life.
  */
 export function takeStdio() {
     const { stdin, stdout, stderr } = process;

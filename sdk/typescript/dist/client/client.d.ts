@@ -4,8 +4,8 @@ import { type Place } from "./find.ts";
 import { type LinkOptions } from "./link.ts";
 import { Watch, type WatchOptions } from "./watch.ts";
 /**
- * What a daemon offers, by type: as `mainspring codegen` writes it. Without one, everything may be sent and anything comes
- * back.
+ * What a daemon offers, by type: as `mainspring codegen` writes it. Without one, everything may be sent and
+ * anything comes back.
  */
 export interface Catalogue {
     [type: string]: {
@@ -46,9 +46,9 @@ export declare class Client<C extends object = Catalogue> implements AsyncDispos
     /**
      * Sends a command: something that is to be done. Resolves with the data of its reply.
      *
-     * After a lost connection it is sent again under the same id, byte for byte: the daemon does it once and gives the one answer.
-     * (A daemon that was itself started again, without a journal, knows nothing of the first time: `repeat: false` is for
-     * commands that must not be done twice even then.)
+     * After a lost connection it is sent again under the same id, byte for byte: the daemon does it once and gives
+     * the one answer. (A daemon that was itself started again, without a journal, knows nothing of the first time:
+     * `repeat: false` is for commands that must not be done twice even then.)
      *
      * @throws {RequestError} It ended in an error. Other errors of this package: there is no outcome.
      */

@@ -22,18 +22,20 @@ export class Client {
     /**
      * Sends a command: something that is to be done. Resolves with the data of its reply.
      *
-     * After a lost connection it is sent again under the same id, byte for byte: the daemon does it once and gives the one answer.
-     * (A daemon that was itself started again, without a journal, knows nothing of the first time: `repeat: false` is for
-     * commands that must not be done twice even then.)
+     * After a lost connection it is sent again under the same id, byte for byte: the daemon does it once and gives
+     * the one answer. (A daemon that was itself started again, without a journal, knows nothing of the first time:
+     * `repeat: false` is for commands that must not be done twice even then.)
      *
      * @throws {RequestError} It ended in an error. Other errors of this package: there is no outcome.
      */
     async send(type, ...[data, options]) {
-        return (await this.#core.request("command", type, data, options ?? {})).data;
+        return (await this.#core.request("command", type, data, options ?? {}))
+            .data;
     }
     /** Sends a query: something that is to be told. Resolves with the data of its reply. */
     async query(type, ...[data, options]) {
-        return (await this.#core.request("query", type, data, options ?? {})).data;
+        return (await this.#core.request("query", type, data, options ?? {}))
+            .data;
     }
     /** Sends a command or query, and resolves with the whole message of its reply. */
     request(kind, type, data, options = {}) {

@@ -1,3 +1,7 @@
+/**
+ * What a client does with lines, apart from where they come from: requests, events, repetition after a lost
+ * connection.
+ */
 import { type Clock } from "../core/clock.ts";
 import { type Wire } from "../core/outbox.ts";
 import { ConnectError, MainspringError } from "../errors.ts";
@@ -38,7 +42,10 @@ export declare class ClientCore {
     get pending(): number;
     /** Why the daemon refused the connection as a whole, if it did. */
     get refusal(): ConnectError | undefined;
-    /** There is a connection. Subscriptions are made again, and what is unanswered is sent again, in its order and byte for byte. */
+    /**
+     * There is a connection. Subscriptions are made again, and what is unanswered is sent again, in its order and
+     * byte for byte.
+     */
     open(wire: Wire, greeting?: string): void;
     /** The connection is gone. What cannot be repeated fails; the rest waits for the next one. */
     lost(why: string): void;
@@ -49,8 +56,8 @@ export declare class ClientCore {
     /** Sends a request; resolves with its reply. */
     request(kind: "command" | "query", type: string, data: unknown, options: RequestOptions): Promise<Message>;
     /**
-     * Sends an event. Resolves when the daemon has taken it: a refusal comes before the answer to whatever is asked next. With
-     * `confirm: false` it resolves when there is room for more, and a refusal is told to nobody.
+     * Sends an event. Resolves when the daemon has taken it: a refusal comes before the answer to whatever is asked
+     * next. With `confirm: false` it resolves when there is room for more, and a refusal is told to nobody.
      */
     emit(type: string, data: unknown, options: {
         correlation?: string;

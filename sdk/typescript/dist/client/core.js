@@ -1,8 +1,10 @@
-/** What a client does with lines, apart from where they come from: requests, events, repetition after a lost connection. */
-import { closed } from "../capability/core.js";
+/**
+ * What a client does with lines, apart from where they come from: requests, events, repetition after a lost
+ * connection.
+ */
 import { systemClock } from "../core/clock.js";
 import { Outbox, WAITING_BYTES_MAX } from "../core/outbox.js";
-import { GRACE_MS, Requests, onAbort } from "../core/requests.js";
+import { GRACE_MS, Requests, closed, onAbort, timeoutOf } from "../core/requests.js";
 import { ConnectError, InvalidMessageError, MainspringError, OverflowError, RequestError } from "../errors.js";
 import { freshId } from "../message/ids.js";
 import { parseJson, stringifyJson } from "../message/json.js";
@@ -44,7 +46,10 @@ export class ClientCore {
     get refusal() {
         return this.#refusal;
     }
-    /** There is a connection. Subscriptions are made again, and what is unanswered is sent again, in its order and byte for byte. */
+    /**
+     * There is a connection. Subscriptions are made again, and what is unanswered is sent again, in its order and
+     * byte for byte.
+     */
     open(wire, greeting = "") {
         this.#outbox = new Outbox(wire);
         this.#refusal = undefined;
@@ -134,8 +139,8 @@ export class ClientCore {
         });
     }
     /**
-     * Sends an event. Resolves when the daemon has taken it: a refusal comes before the answer to whatever is asked next. With
-     * `confirm: false` it resolves when there is room for more, and a refusal is told to nobody.
+     * Sends an event. Resolves when the daemon has taken it: a refusal comes before the answer to whatever is asked
+     * next. With `confirm: false` it resolves when there is room for more, and a refusal is told to nobody.
      */
     emit(type, data, options) {
         return new Promise((resolve, reject) => {
@@ -197,7 +202,17 @@ export class ClientCore {
     }
     /** Waits for what answers a message of this connection that is not repeated. */
     #await(id, type, resolve, reject) {
-        const pending = { id, type, line: "", resolve, reject, repeats: false, isWritten: true, since: this.clock.now(), hasDeadline: false };
+        const pending = {
+            id,
+            type,
+            line: "",
+            resolve,
+            reject,
+            repeats: false,
+            isWritten: true,
+            since: this.clock.now(),
+            hasDeadline: false,
+        };
         this.#check(pending);
         this.#requests.add(pending, undefined);
     }
@@ -231,10 +246,15 @@ export class ClientCore {
             return `{"kind":"${kind}","type":"${type}","data":${stringifyJson(data)},"metadata":{"id":${JSON.stringify(id)},"timestamp":${this.clock.wall()}${more}}}`;
         }
         catch (error) {
+            if (error instanceof InvalidMessageError)
+                throw error;
             throw new InvalidMessageError(`${kind} ${type} cannot be sent: ${error.message}`, type, error);
         }
     }
-    /** The caller gave it up. A daemon that knows `Syscall.Cancel` ends it for good; another answers 404, which nobody reads. */
+    /**
+     * The caller gave it up. A daemon that knows `Syscall.Cancel` ends it for good; another answers 404, which nobody
+     * reads.
+     */
     #cancel(pending, error) {
         this.#requests.fail(pending.id, error);
         if (this.#outbox !== undefined && pending.isWritten)
@@ -271,7 +291,10 @@ export class ClientCore {
         if (longest !== undefined)
             this.#requests.fail(longest.id, new RequestError(error, longest));
     }
-    /** Looks after silence, and after requests that wait for a connection that does not come. One timer, and none while idle. */
+    /**
+     * Looks after silence, and after requests that wait for a connection that does not come. One timer, and none
+     * while idle.
+     */
     #look() {
         this.#stopLooking?.();
         const lostAt = this.#lostAt;
@@ -306,9 +329,4 @@ export class ClientCore {
         });
         this.ask("query", "Syscall.Ping", null).catch(() => { });
     }
-}
-function timeoutOf(ms) {
-    if (!Number.isFinite(ms) || ms <= 0)
-        throw new RangeError(`a timeout is a number of milliseconds above 0, not ${ms}`);
-    return Math.max(1, Math.round(ms));
 }

@@ -5,7 +5,16 @@ const BARE_KEY = /[A-Za-z0-9_-]+/y;
 const SPACE = /[ \t]*/y;
 const BLANK = /(?:[ \t\r\n]|#[^\n]*)*/y;
 const DEPTH_MAX = 64;
-const ESCAPES = { b: "\b", t: "\t", n: "\n", f: "\f", r: "\r", '"': '"', "\\": "\\", e: "\u001b" };
+const ESCAPES = {
+    b: "\b",
+    t: "\t",
+    n: "\n",
+    f: "\f",
+    r: "\r",
+    '"': '"',
+    "\\": "\\",
+    e: "\u001b",
+};
 /**
  * Reads a document.
  *

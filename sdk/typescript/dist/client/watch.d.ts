@@ -2,7 +2,10 @@ import type { MainspringError } from "../errors.ts";
 import { type Message } from "../message/message.ts";
 /** Why events are missing from a watch. */
 export interface Gap {
-    /** `daemon`: it dropped them, because this client did not keep up. `buffer`: the program did not. `reconnected`: there was no connection for a while. */
+    /**
+     * `daemon`: it dropped them, because this client did not keep up. `buffer`: the program did not. `reconnected`:
+     * there was no connection for a while.
+     */
     reason: "daemon" | "buffer" | "reconnected";
     /** How many, if anybody knows. */
     count: number | null;
@@ -17,8 +20,8 @@ export interface WatchOptions {
     signal?: AbortSignal;
 }
 /**
- * Events as they come, for `for await`. It begins at once, and goes on over lost connections; the loop's end (`break`), `close`
- * or the signal ends it.
+ * Events as they come, for `for await`. It begins at once, and goes on over lost connections; the loop's end
+ * (`break`), `close` or the signal ends it.
  */
 export declare class Watch<Event extends Message = Message> implements AsyncIterableIterator<Event>, AsyncDisposable {
     #private;

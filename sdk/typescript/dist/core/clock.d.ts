@@ -4,7 +4,10 @@ export interface Clock {
     now(): number;
     /** Milliseconds since 1970, for the timestamps of messages. */
     wall(): number;
-    /** Calls once, so many milliseconds from now; returns what takes that back. `holds`: whether the process stays for it. */
+    /**
+     * Calls once, so many milliseconds from now; returns what takes that back. `holds`: whether the process stays for
+     * it.
+     */
     after(ms: number, call: () => void, holds?: boolean): () => void;
 }
 /** The time of this machine. */

@@ -1,4 +1,4 @@
-import { CancelledError, MainspringError } from "../errors.ts";
+import { CancelledError, ClosedError, MainspringError } from "../errors.ts";
 import type { Message } from "../message/message.ts";
 import type { Clock } from "./clock.ts";
 /** How much longer than the daemon we wait: its own word about a timeout says more than ours. */
@@ -53,3 +53,11 @@ export declare function onAbort(signal: AbortSignal, about: {
     id: string;
     type: string;
 }, call: (error: CancelledError) => void): () => void;
+/** A time as it is written into a message. */
+export declare function timeoutOf(ms: number): number;
+/** There is no connection for a request, or not any more. */
+export declare function closed(pending: {
+    id: string;
+    type: string;
+    isWritten: boolean;
+}, why: string): ClosedError;

@@ -1,4 +1,4 @@
-import { CancelledError, MainspringError, RequestError, TimeoutError } from "../errors.js";
+import { CancelledError, ClosedError, InvalidMessageError, MainspringError, RequestError, TimeoutError, } from "../errors.js";
 import { Deadlines } from "./deadlines.js";
 /** How much longer than the daemon we wait: its own word about a timeout says more than ours. */
 export const GRACE_MS = 2000;
@@ -72,7 +72,12 @@ export class Requests {
         const pending = this.#pending.get(id);
         if (pending === undefined)
             return;
-        const details = { code: 504, originalId: id, originalType: pending.type, started: pending.isWritten ? undefined : "no" };
+        const details = {
+            code: 504,
+            originalId: id,
+            originalType: pending.type,
+            started: pending.isWritten ? undefined : "no",
+        };
         this.fail(id, new TimeoutError(`${pending.type}: no outcome in time, and no word of the daemon`, details));
     }
 }
@@ -94,4 +99,17 @@ export function onAbort(signal, about, call) {
     const listener = () => call(error());
     signal.addEventListener("abort", listener, { once: true });
     return () => signal.removeEventListener("abort", listener);
+}
+/** A time as it is written into a message. */
+export function timeoutOf(ms) {
+    if (!Number.isFinite(ms) || ms <= 0) {
+        throw new InvalidMessageError(`a timeout is a number of milliseconds above 0, not ${ms}`);
+    }
+    return Math.max(1, Math.round(ms));
+}
+/** There is no connection for a request, or not any more. */
+export function closed(pending, why) {
+    const started = pending.isWritten ? undefined : "no";
+    const details = { code: 503, started, originalId: pending.id, originalType: pending.type };
+    return new ClosedError(`${pending.type}: ${why}`, details);
 }

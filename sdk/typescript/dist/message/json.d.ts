@@ -1,9 +1,9 @@
 /**
  * JSON whose integers are exact.
  *
- * JavaScript's own parser rounds integers beyond 2^53 in silence. Here such an integer is a `bigint`, in both directions;
- * every other number is a `number`. The search for long numbers looks at every sixteenth character, so that messages
- * without one cost next to nothing more than `JSON.parse`.
+ * JavaScript's own parser rounds integers beyond 2^53 in silence. Here such an integer is a `bigint`, in both
+ * directions; every other number is a `number`. The search for long numbers looks at every sixteenth character, so
+ * that messages without one cost next to nothing more than `JSON.parse`.
  */
 /**
  * Reads JSON. Integers that a `number` cannot hold exactly are `bigint`s.

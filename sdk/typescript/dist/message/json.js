@@ -1,9 +1,9 @@
 /**
  * JSON whose integers are exact.
  *
- * JavaScript's own parser rounds integers beyond 2^53 in silence. Here such an integer is a `bigint`, in both directions;
- * every other number is a `number`. The search for long numbers looks at every sixteenth character, so that messages
- * without one cost next to nothing more than `JSON.parse`.
+ * JavaScript's own parser rounds integers beyond 2^53 in silence. Here such an integer is a `bigint`, in both
+ * directions; every other number is a `number`. The search for long numbers looks at every sixteenth character, so
+ * that messages without one cost next to nothing more than `JSON.parse`.
  */
 /** Integers of fewer digits are safe. */
 const DIGITS_MIN = 16;
@@ -46,7 +46,10 @@ export function stringifyJson(value) {
         throw new TypeError(`a ${typeof value} cannot be written as JSON`);
     return text;
 }
-/** Whether there are so many digits in a row that a number may not be safe. A run of 16 covers one of every 16 places. */
+/**
+ * Whether there are so many digits in a row that a number may not be safe. A run of 16 covers one of every 16
+ * places.
+ */
 function hasLongNumber(text) {
     for (let at = DIGITS_MIN - 1; at < text.length; at += DIGITS_MIN) {
         if (!isDigit(text.charCodeAt(at)))
@@ -75,7 +78,8 @@ function parseExactly(text) {
             !/[.eE]/.test(token) &&
             token.charCodeAt(first) !== 48 &&
             !Number.isSafeInteger(Number(token));
-        // A number cannot be a name, or stand in the middle of something: what is wrong stays as it is, for JSON.parse to say.
+        // A number cannot be a name, or stand in the middle of something: what is wrong stays as it is, for JSON.parse
+        // to say.
         if (!isUnsafe || !isValue(text, at + token.length))
             return token;
         found = true;

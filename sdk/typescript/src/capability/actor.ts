@@ -32,7 +32,12 @@ export interface ActorCapability {
 /** Whether a value is a capability of RFC 0032 or 0031. */
 export function isActorCapability(value: unknown): value is ActorCapability {
   const it = value as ActorCapability | null | undefined;
-  return typeof it === "object" && it !== null && (typeof it.spawn === "function" || typeof it.factory === "function") && it.inbound !== undefined;
+  return (
+    typeof it === "object" &&
+    it !== null &&
+    (typeof it.spawn === "function" || typeof it.factory === "function") &&
+    it.inbound !== undefined
+  );
 }
 
 /** Its manifest. The schemas are those of whole messages already. */
@@ -42,8 +47,10 @@ export async function manifestOfActor(capability: ActorCapability, id: string): 
     description: capability.description,
     inbound: await toJsonSchema(capability.inbound, "input", "inbound"),
   };
-  if (capability.outbound !== undefined) manifest.outbound = await toJsonSchema(capability.outbound, "output", "outbound");
-  if (capability.subscribes !== undefined && capability.subscribes.length > 0) manifest.subscribes = [...capability.subscribes];
+  if (capability.outbound !== undefined)
+    manifest.outbound = await toJsonSchema(capability.outbound, "output", "outbound");
+  if (capability.subscribes !== undefined && capability.subscribes.length > 0)
+    manifest.subscribes = [...capability.subscribes];
   return manifest;
 }
 
@@ -54,7 +61,9 @@ export async function runActor(capability: ActorCapability, options: RunOptions 
   await serve((stdio, log) => {
     // An actor that throws has crashed: the daemon restarts it, and tells whoever waits.
     const onCrash = (error: unknown) => {
-      process.stderr.write(`the actor failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+      process.stderr.write(
+        `the actor failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`,
+      );
       process.exit(1);
     };
     return new ActorServer(capability, stdio.wire, log, onCrash);
@@ -77,7 +86,10 @@ export class ActorServer implements Server {
   constructor(capability: ActorCapability, wire: Wire, log: (line: string) => void, onCrash: (error: unknown) => void) {
     this.#outbox = new Outbox(wire);
     this.#log = log;
-    this.#actor = capability.spawn === undefined ? streamActor(capability, (message) => this.#say(message), onCrash) : this.#attach(capability.spawn(), onCrash);
+    this.#actor =
+      capability.spawn === undefined
+        ? streamActor(capability, (message) => this.#say(message), onCrash)
+        : this.#attach(capability.spawn(), onCrash);
   }
 
   readonly receive = (line: string): void => {
@@ -136,7 +148,11 @@ export class ActorServer implements Server {
 }
 
 /** RFC 0031's shape: a stream that messages pass through. */
-function streamActor(capability: ActorCapability, say: (message: Message) => void, onCrash: (error: unknown) => void): Pick<CapabilityActor, "postMessage" | "terminate"> {
+function streamActor(
+  capability: ActorCapability,
+  say: (message: Message) => void,
+  onCrash: (error: unknown) => void,
+): Pick<CapabilityActor, "postMessage" | "terminate"> {
   const { readable, writable } = capability.factory!();
   const writer = writable.getWriter();
   const reader = readable.getReader();

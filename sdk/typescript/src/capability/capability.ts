@@ -38,6 +38,24 @@ export interface RequestSpec<Input extends Schema | undefined, Output extends Sc
   description?: string;
   /** Data that it takes, as examples. */
   examples?: readonly unknown[];
+  /** What else people and language models should know. Needs a daemon whose manifests know `types`. */
+  hints?: Hints;
+}
+
+/** What is said about a type besides its schemas. What is absent is as careful as can be. */
+export interface Hints {
+  /** A name for people. */
+  title?: string;
+  /** Whether it changes nothing. A query does not, unless it says otherwise. */
+  readOnly?: boolean;
+  /** Whether it may undo or delete something. */
+  destructive?: boolean;
+  /** Whether doing it twice is the same as doing it once. */
+  idempotent?: boolean;
+  /** Whether it reaches beyond this daemon. */
+  openWorld?: boolean;
+  /** Whether it should not be used any more. */
+  deprecated?: boolean;
 }
 
 /** What is declared about an event that it wants. */
@@ -69,7 +87,10 @@ export class Capability<Events = Record<string, Schema>> {
     this.options = options;
   }
 
-  /** Handles a command: something that is to be done. What the handler returns is the reply; what it throws, an error. */
+  /**
+   * Handles a command: something that is to be done. What the handler returns is the reply; what it throws, an
+   * error.
+   */
   command(type: string, handler: RequestHandler<undefined, undefined, Events>): this;
   command<I extends Schema | undefined = undefined, O extends Schema | undefined = undefined>(
     type: string,
@@ -93,14 +114,19 @@ export class Capability<Events = Record<string, Schema>> {
 
   /** Handles an event. Events come one after another, in their order, unless `eventsAtOnce` says otherwise. */
   on(type: string, handler: EventHandler<undefined, Events>): this;
-  on<I extends Schema | undefined = undefined>(type: string, spec: EventSpec<I>, handler: EventHandler<I, Events>): this;
+  on<I extends Schema | undefined = undefined>(
+    type: string,
+    spec: EventSpec<I>,
+    handler: EventHandler<I, Events>,
+  ): this;
   on(type: string, ...rest: unknown[]): this {
     return this.#register("event", type, rest);
   }
 
   /** Emits an event that no message caused: a sensor, a clock. Needs `uncaused: true`, and that it runs. */
   emit(type: string, data?: unknown): Promise<void> {
-    if (this.#core === undefined) throw new Error(`capability ${this.options.id} does not run: nobody would hear ${type}`);
+    if (this.#core === undefined)
+      throw new Error(`capability ${this.options.id} does not run: nobody would hear ${type}`);
     return this.#core.emit(type, data, undefined);
   }
 
@@ -118,6 +144,17 @@ export class Capability<Events = Record<string, Schema>> {
     return runCapability(this, options);
   }
 
+  /**
+   * The same, if this file is the program and not imported by another (its test, say).
+   *
+   * @example
+   * await app.runIfMain(import.meta);
+   */
+  async runIfMain(meta: { url: string; main?: boolean }, options: RunOptions = {}): Promise<void> {
+    const { isMain } = await import("./run.ts");
+    if (isMain(meta)) await this.run(options);
+  }
+
   /** The same without any input or output, for tests and other transports. */
   start(outlets: { wire: Wire; log: (line: string) => void; clock?: Clock; onReady?: () => void }): CapabilityCore {
     this.#core = new CapabilityCore(this.options, this.#registrations, outlets);
@@ -132,11 +169,22 @@ export class Capability<Events = Record<string, Schema>> {
   #register(kind: Registration["kind"], type: string, rest: unknown[]): this {
     const [spec, handler] = rest.length === 1 ? [{}, rest[0]] : rest;
     const what = `${kind} ${type}`;
-    if (!isType(type)) throw new TypeError(`${what}: a type has two or more names with a capital letter, joined by dots`);
+    if (!isType(type))
+      throw new TypeError(`${what}: a type has two or more names with a capital letter, joined by dots`);
     if (typeof handler !== "function") throw new TypeError(`${what}: the handler is no function`);
-    if (this.#registrations.some((each) => each.kind === kind && each.type === type)) throw new TypeError(`${what} has a handler already`);
-    const { input, output, description, examples } = spec as RequestSpec<Schema, Schema>;
-    this.#registrations.push({ kind, type, input, output, description, examples, handler: handler as Registration["handler"] });
+    if (this.#registrations.some((each) => each.kind === kind && each.type === type))
+      throw new TypeError(`${what} has a handler already`);
+    const { input, output, description, examples, hints } = spec as RequestSpec<Schema, Schema>;
+    this.#registrations.push({
+      kind,
+      type,
+      input,
+      output,
+      description,
+      examples,
+      hints,
+      handler: handler as Registration["handler"],
+    });
     return this;
   }
 }

@@ -13,7 +13,10 @@ export interface AskOptions {
   signal?: AbortSignal;
 }
 
-/** How much later than the deadline a handler is told of it: the daemon's own word about a timeout says more than ours. */
+/**
+ * How much later than the deadline a handler is told of it: the daemon's own word about a timeout says more than
+ * ours.
+ */
 const DEADLINE_SLACK_MS = 250;
 
 /** Sends a request to another capability, and gives the data of its reply. An error of it is a `RequestError`. */
@@ -22,11 +25,14 @@ export type Ask = (type: string, data?: unknown, options?: AskOptions) => Promis
 /** Sends an event that this message caused. Awaiting it holds a loop back while nobody reads. */
 export type Emit<Events> = string extends keyof Events
   ? (type: string, data?: unknown) => Promise<void>
-  : <Type extends keyof Events & string>(type: Type, data: Events[Type] extends Schema ? InputOf<Events[Type]> : unknown) => Promise<void>;
+  : <Type extends keyof Events & string>(
+      type: Type,
+      data: Events[Type] extends Schema ? InputOf<Events[Type]> : unknown,
+    ) => Promise<void>;
 
 /**
- * What a handler gets. Members can be taken apart: `async ({ data, ask, emit, log, signal, deadline }) => ...`. What is not
- * asked for is not made.
+ * What a handler gets. Members can be taken apart: `async ({ data, ask, emit, log, signal, deadline }) => ...`.
+ * What is not asked for is not made.
  */
 export class Context<Data, Events = Record<string, Schema>> {
   /** What the request or event says, as its schema made it. */
@@ -62,8 +68,8 @@ export class Context<Data, Events = Record<string, Schema>> {
   }
 
   /**
-   * When the requester stops waiting, in milliseconds since 1970; undefined if the request does not say. A clock that is
-   * plainly not ours (a timestamp of 0, say) does not count: then it is that long from now.
+   * When the requester stops waiting, in milliseconds since 1970; undefined if the request does not say. A clock
+   * that is plainly not ours (a timestamp of 0, say) does not count: then it is that long from now.
    */
   get deadline(): number | undefined {
     const { timestamp, timeout } = this.message.metadata;
@@ -139,4 +145,3 @@ export class Context<Data, Events = Record<string, Schema>> {
     });
   }
 }
-

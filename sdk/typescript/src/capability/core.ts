@@ -1,16 +1,21 @@
-/** What a capability does with lines, apart from where they come from: handlers, outcomes, questions of its own, and its end. */
+/**
+ * What a capability does with lines, apart from where they come from: handlers, outcomes, questions of its own, and
+ * its end.
+ */
 import { format } from "node:util";
 import { Buffer } from "node:buffer";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { Outbox, type Wire } from "../core/outbox.ts";
-import { GRACE_MS, type Pending, Requests, onAbort } from "../core/requests.ts";
-import { CancelledError, ClosedError, Failure, InvalidMessageError, MainspringError, OverflowError } from "../errors.ts";
+import { GRACE_MS, type Pending, Requests, closed, onAbort, timeoutOf } from "../core/requests.ts";
+import { CancelledError, ClosedError, Failure, InvalidMessageError, OverflowError } from "../errors.ts";
 import { freshId } from "../message/ids.ts";
 import { parseJson, stringifyJson } from "../message/json.ts";
 import { isType, type Message } from "../message/message.ts";
+import type { Hints } from "./capability.ts";
 import { type AskOptions, Context } from "./context.ts";
 import { EventQueue } from "./events.ts";
-import { type Schema, check, isStandard } from "./schema.ts";
+import { invoke, isPromise } from "./invoke.ts";
+import type { Schema } from "./schema.ts";
 
 /** The longest line that a daemon takes, as shipped (`limits.line_bytes_max`). A longer one would be a fault. */
 export const LINE_BYTES_MAX = 1024 * 1024;
@@ -27,6 +32,7 @@ export interface Registration {
   output: Schema | undefined;
   description: string | undefined;
   examples: readonly unknown[] | undefined;
+  hints: Hints | undefined;
   handler: (context: Context<any, any>) => unknown;
 }
 
@@ -72,7 +78,11 @@ export class CapabilityCore {
     this.#outlets = outlets;
     this.#lineBytesMax = options.lineBytesMax ?? LINE_BYTES_MAX;
     this.#asks = new Requests(this.clock);
-    this.#events = new EventQueue(options.eventsAtOnce ?? 1, (message) => this.#runEvent(message), () => this.#outlets.onReady?.());
+    this.#events = new EventQueue(
+      options.eventsAtOnce ?? 1,
+      (message) => this.#runEvent(message),
+      () => this.#outlets.onReady?.(),
+    );
     for (const each of registrations) this.#handlers.set(`${each.kind} ${each.type}`, each);
   }
 
@@ -81,7 +91,8 @@ export class CapabilityCore {
     let message: Message;
     try {
       message = parseJson(line) as Message;
-      if (typeof message.metadata.id !== "string" || typeof message.type !== "string") throw new TypeError("it is no message");
+      if (typeof message.metadata.id !== "string" || typeof message.type !== "string")
+        throw new TypeError("it is no message");
     } catch (error) {
       this.log(`cannot read a line: ${(error as Error).message}: ${JSON.stringify(line.slice(0, QUOTE_LENGTH))}`);
       return;
@@ -133,14 +144,19 @@ export class CapabilityCore {
   };
 
   /**
-   * Sends an event. The promise resolves when there is room for more, so a loop that awaits it is held back like any writer.
+   * Sends an event. The promise resolves when there is room for more, so a loop that awaits it is held back like
+   * any writer.
    *
-   * @throws {InvalidMessageError} The type is no type, is not declared, or has no cause and needs one; or the data is no JSON.
+   * @throws {InvalidMessageError} The type is no type, is not declared, or has no cause and needs one; or the data
+   *   is no JSON.
    * @throws {OverflowError} Too much is waiting.
    */
   emit(type: string, data: unknown, cause: string | undefined): Promise<void> {
     if (this.options.emits !== undefined && !(type in this.options.emits)) {
-      throw new InvalidMessageError(`event ${type} is not declared in \`emits\` of capability ${this.options.id}`, type);
+      throw new InvalidMessageError(
+        `event ${type} is not declared in \`emits\` of capability ${this.options.id}`,
+        type,
+      );
     }
     if (cause === undefined && this.options.uncaused !== true) {
       throw new InvalidMessageError(`event ${type} has no cause; \`uncaused: true\` allows that`, type);
@@ -152,14 +168,26 @@ export class CapabilityCore {
   /** Sends a request, caused by another; resolves with its reply. */
   ask(type: string, data: unknown, options: AskOptions, context: Context<any, any>): Promise<Message> {
     return new Promise((resolve, reject) => {
-      if (this.#isEnding) throw new ClosedError(`${type}: the daemon ended the input`, { code: 503, started: "no", originalType: type });
+      if (this.#isEnding)
+        throw new ClosedError(`${type}: the daemon ended the input`, { code: 503, started: "no", originalType: type });
       if (this.#asks.size >= ASKS_MAX) throw new OverflowError(`${ASKS_MAX} requests are under way`, type);
       const id = freshId();
-      const pending: Pending = { id, type, line: "", resolve, reject, repeats: false, isWritten: true, since: 0, hasDeadline: options.timeout !== undefined };
+      const pending: Pending = {
+        id,
+        type,
+        line: "",
+        resolve,
+        reject,
+        repeats: false,
+        isWritten: true,
+        since: 0,
+        hasDeadline: options.timeout !== undefined,
+      };
       if (options.signal !== undefined) {
         pending.forget = onAbort(options.signal, pending, (error) => {
           this.#asks.fail(id, error);
-          if (this.options.cancel === true) this.outbox.push(this.compose("command", "Syscall.Cancel", { id }, freshId(), context.id, ""));
+          if (this.options.cancel === true)
+            this.outbox.push(this.compose("command", "Syscall.Cancel", { id }, freshId(), context.id, ""));
         });
       }
       try {
@@ -169,24 +197,37 @@ export class CapabilityCore {
         pending.forget?.();
         throw error;
       }
-      this.#asks.add(pending, options.timeout === undefined ? undefined : this.clock.now() + options.timeout + GRACE_MS);
+      this.#asks.add(
+        pending,
+        options.timeout === undefined ? undefined : this.clock.now() + options.timeout + GRACE_MS,
+      );
     });
   }
 
   /** A line. Causes and ids are texts of others, and are written as such. */
   compose(kind: string, type: string, data: unknown, id: string, cause: string | undefined, more: string): string {
-    if (!isType(type)) throw new InvalidMessageError(`${JSON.stringify(type)} is no type: it needs two or more names with a capital letter, joined by dots`);
+    if (!isType(type))
+      throw new InvalidMessageError(
+        `${JSON.stringify(type)} is no type: it needs two or more names with a capital letter, joined by dots`,
+      );
     let json: string;
     try {
       json = stringifyJson(data);
     } catch (error) {
-      throw new InvalidMessageError(`the data of ${kind} ${type} cannot be written as JSON: ${firstLine(error)}`, type, error);
+      throw new InvalidMessageError(
+        `the data of ${kind} ${type} cannot be written as JSON: ${firstLine(error)}`,
+        type,
+        error,
+      );
     }
     const causation = cause === undefined ? "" : `,"causation":${JSON.stringify(cause)}`;
     const line = `{"kind":"${kind}","type":"${type}","data":${json},"metadata":{"id":"${id}","timestamp":${this.clock.wall()}${causation}${more}}}`;
     // A character has at most three bytes.
     if (line.length * 3 > this.#lineBytesMax && Buffer.byteLength(line) > this.#lineBytesMax) {
-      throw new InvalidMessageError(`${kind} ${type} has ${Buffer.byteLength(line)} bytes, and a line at most ${this.#lineBytesMax}`, type);
+      throw new InvalidMessageError(
+        `${kind} ${type} has ${Buffer.byteLength(line)} bytes, and a line at most ${this.#lineBytesMax}`,
+        type,
+      );
     }
     return line;
   }
@@ -195,7 +236,11 @@ export class CapabilityCore {
     const handler = this.#handlers.get(`${message.kind} ${message.type}`);
     const context = new Context<any, any>(this, message);
     this.#running.set(message.metadata.id, context);
-    if (handler === undefined) return this.#fail(context, new Failure(404, `${this.options.id} has no handler for ${message.kind} ${message.type}`));
+    if (handler === undefined)
+      return this.#fail(
+        context,
+        new Failure(404, `${this.options.id} has no handler for ${message.kind} ${message.type}`),
+      );
     let result: unknown;
     try {
       result = invoke(handler, context);
@@ -286,64 +331,23 @@ export class CapabilityCore {
   /** A request that its requester gave up. Its outcome is owed all the same: it frees the place. */
   #cancelled(event: Message): void {
     const data = (event.data ?? {}) as { id?: unknown; originalId?: unknown };
-    const id = [event.metadata.causation, data.originalId, data.id].find((each) => typeof each === "string" && this.#running.has(each));
+    const id = [event.metadata.causation, data.originalId, data.id].find(
+      (each) => typeof each === "string" && this.#running.has(each),
+    );
     const context = this.#running.get(id as string);
-    context?.abort(new CancelledError(`${context.type} was cancelled`, { code: 499, originalId: context.id, originalType: context.type }));
+    context?.abort(
+      new CancelledError(`${context.type} was cancelled`, {
+        code: 499,
+        originalId: context.id,
+        originalType: context.type,
+      }),
+    );
   }
 }
 
 const DONE: Promise<void> = Promise.resolve();
 
-/** Calls a handler with checked data, and checks what it returns. Stays synchronous for as long as all of it is. */
-function invoke(handler: Registration, context: Context<any, any>): unknown {
-  const { input, output } = handler;
-  if (input === undefined || !isStandard(input)) return call(handler, context, output);
-  const data = check(input, context.data, 422);
-  if (isPromise(data)) {
-    return data.then((late) => {
-      context.data = late;
-      return call(handler, context, output);
-    });
-  }
-  context.data = data;
-  return call(handler, context, output);
-}
-
-function call(handler: Registration, context: Context<any, any>, output: Schema | undefined): unknown {
-  const result = handler.handler(context);
-  if (output === undefined || !isStandard(output)) return result;
-  return isPromise(result) ? result.then((value) => checkOutput(output, value, context)) : checkOutput(output, result, context);
-}
-
-function checkOutput(output: Schema, value: unknown, context: Context<any, any>): unknown {
-  const wrong = (error: unknown): never => {
-    if (!(error instanceof Failure)) throw error;
-    throw new InvalidMessageError(`the reply of ${context.type} does not fit its schema: ${error.message}`, context.type);
-  };
-  if (!isStandard(output)) return value;
-  try {
-    const checked = check(output, value, 500);
-    return isPromise(checked) ? checked.then((late) => late, wrong) : checked;
-  } catch (error) {
-    return wrong(error);
-  }
-}
-
-function isPromise(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
-}
-
 /** What an error says, without the drawing that some engines add below. */
 function firstLine(error: unknown): string {
   return (error as Error).message.split("\n", 1)[0]!;
-}
-
-function timeoutOf(ms: number): number {
-  if (!Number.isFinite(ms) || ms <= 0) throw new InvalidMessageError(`a timeout is a number of milliseconds above 0, not ${ms}`);
-  return Math.max(1, Math.round(ms));
-}
-
-export function closed(pending: { id: string; type: string; isWritten: boolean }, why: string): MainspringError {
-  const started = pending.isWritten ? undefined : ("no" as const);
-  return new ClosedError(`${pending.type}: ${why}`, { code: 503, started, originalId: pending.id, originalType: pending.type });
 }

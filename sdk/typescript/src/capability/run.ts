@@ -1,6 +1,8 @@
 /** A capability as a program. */
 import process from "node:process";
+import { realpathSync } from "node:fs";
 import { basename } from "node:path";
+import { fileURLToPath } from "node:url";
 import type { Capability, RunOptions } from "./capability.ts";
 import type { Manifest } from "./manifest.ts";
 import { type Stdio, takeStdio } from "./stdio.ts";
@@ -24,15 +26,21 @@ export async function printed(manifest: () => Promise<Manifest>): Promise<boolea
   if (wish !== "--manifest" && wish !== "--schema") return false;
   const whole = await manifest();
   const { inbound, outbound, subscribes } = whole;
-  const shown = wish === "--manifest" ? { ...whole, program: { process: commandLine() } } : { inbound, outbound, subscribes };
+  const shown =
+    wish === "--manifest" ? { ...whole, program: { process: commandLine() } } : { inbound, outbound, subscribes };
   process.stdout.write(`${JSON.stringify(shown, null, 2)}\n`);
   return true;
 }
 
 /** Serves until the input ends, or SIGTERM comes; resolves when everything is written. */
-export async function serve(start: (stdio: Stdio, log: (line: string) => void) => Server, options: RunOptions): Promise<void> {
+export async function serve(
+  start: (stdio: Stdio, log: (line: string) => void) => Server,
+  options: RunOptions,
+): Promise<void> {
   if (process.stdin.isTTY) {
-    process.stderr.write("This is a capability: `mainspring up` starts it and speaks to it. --manifest prints its manifest.\n");
+    process.stderr.write(
+      "This is a capability: `mainspring up` starts it and speaks to it. --manifest prints its manifest.\n",
+    );
   } else {
     // A terminal sends it to everybody; what it means for this program, the daemon says.
     process.on("SIGINT", () => {});
@@ -49,6 +57,16 @@ export async function serve(start: (stdio: Stdio, log: (line: string) => void) =
   });
   await server.end();
   if (options.exit !== false) process.exit(0);
+}
+
+/** Whether a module is what the runtime was started with. */
+export function isMain(meta: { url: string; main?: boolean }): boolean {
+  if (typeof meta.main === "boolean") return meta.main;
+  try {
+    return process.argv[1] !== undefined && realpathSync(process.argv[1]) === realpathSync(fileURLToPath(meta.url));
+  } catch {
+    return false;
+  }
 }
 
 /** How this program is started from its own folder. */

@@ -36,8 +36,8 @@ export function isStandard(schema: Schema): schema is StandardSchema {
 }
 
 /**
- * Checks a value, and gives what the schema makes of it (defaults, conversions). What does not fit is a `Failure` of this
- * code that names the first few places.
+ * Checks a value, and gives what the schema makes of it (defaults, conversions). What does not fit is a `Failure`
+ * of this code that names the first few places.
  */
 export function check(schema: StandardSchema, value: unknown, code: number): unknown {
   const result = schema["~standard"].validate(value);
@@ -60,14 +60,20 @@ function accept(result: Result<unknown>, code: number): unknown {
 const TARGET = "draft-2020-12";
 
 /** The JSON Schema of a schema: its own, its library's by Standard JSON Schema, or by the library's own function. */
-export async function toJsonSchema(schema: Schema, io: "input" | "output", what: string): Promise<Record<string, unknown>> {
+export async function toJsonSchema(
+  schema: Schema,
+  io: "input" | "output",
+  what: string,
+): Promise<Record<string, unknown>> {
   if (!isStandard(schema)) return schema as Record<string, unknown>;
   const standard = schema["~standard"];
   try {
     const made = standard.jsonSchema?.[io]({ target: TARGET }) ?? (await convert(schema, standard.vendor, io));
     if (made !== undefined) return withoutDialect(made);
   } catch (error) {
-    throw new TypeError(`${what}: ${standard.vendor} cannot express it as JSON Schema: ${(error as Error).message}`, { cause: error });
+    throw new TypeError(`${what}: ${standard.vendor} cannot express it as JSON Schema: ${(error as Error).message}`, {
+      cause: error,
+    });
   }
   throw new TypeError(
     `${what}: ${standard.vendor} offers no JSON Schema here; ` +
@@ -76,8 +82,15 @@ export async function toJsonSchema(schema: Schema, io: "input" | "output", what:
 }
 
 /** The ways of libraries, or of versions of them, that do not know Standard JSON Schema. */
-async function convert(schema: object, vendor: string, io: "input" | "output"): Promise<Record<string, unknown> | undefined> {
-  const own = schema as { toJSONSchema?: (options: object) => Record<string, unknown>; toJsonSchema?: () => Record<string, unknown> };
+async function convert(
+  schema: object,
+  vendor: string,
+  io: "input" | "output",
+): Promise<Record<string, unknown> | undefined> {
+  const own = schema as {
+    toJSONSchema?: (options: object) => Record<string, unknown>;
+    toJsonSchema?: () => Record<string, unknown>;
+  };
   if (typeof own.toJSONSchema === "function") return own.toJSONSchema({ target: TARGET, io });
   if (typeof own.toJsonSchema === "function") return own.toJsonSchema();
   if (vendor === "zod") {

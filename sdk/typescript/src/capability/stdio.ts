@@ -15,8 +15,8 @@ export interface Stdio {
 }
 
 /**
- * Takes standard output for messages alone: whatever the program, or a library of it, prints from now on goes to standard
- * error. A stray word between messages would be a fault, and cost the program its life.
+ * Takes standard output for messages alone: whatever the program, or a library of it, prints from now on goes to
+ * standard error. A stray word between messages would be a fault, and cost the program its life.
  */
 export function takeStdio(): Stdio {
   const { stdin, stdout, stderr } = process;
@@ -26,7 +26,10 @@ export function takeStdio(): Stdio {
   // The daemon is gone: so is the reason to be.
   stdout.on("error", () => process.exit(1));
   let resume = () => {};
-  const wire = new CountedWire((text, done) => write(text, done), () => resume());
+  const wire = new CountedWire(
+    (text, done) => write(text, done),
+    () => resume(),
+  );
   return {
     wire,
     read(onLine, mayRead, onEnd) {

@@ -5,8 +5,8 @@ import { Link, type LinkOptions } from "./link.ts";
 import { Watch, type WatchOptions } from "./watch.ts";
 
 /**
- * What a daemon offers, by type: as `mainspring codegen` writes it. Without one, everything may be sent and anything comes
- * back.
+ * What a daemon offers, by type: as `mainspring codegen` writes it. Without one, everything may be sent and
+ * anything comes back.
  */
 export interface Catalogue {
   [type: string]: { kind?: "command" | "query" | "event"; data: any; reply?: any };
@@ -52,19 +52,27 @@ export class Client<C extends object = Catalogue> implements AsyncDisposable {
   /**
    * Sends a command: something that is to be done. Resolves with the data of its reply.
    *
-   * After a lost connection it is sent again under the same id, byte for byte: the daemon does it once and gives the one answer.
-   * (A daemon that was itself started again, without a journal, knows nothing of the first time: `repeat: false` is for
-   * commands that must not be done twice even then.)
+   * After a lost connection it is sent again under the same id, byte for byte: the daemon does it once and gives
+   * the one answer. (A daemon that was itself started again, without a journal, knows nothing of the first time:
+   * `repeat: false` is for commands that must not be done twice even then.)
    *
    * @throws {RequestError} It ended in an error. Other errors of this package: there is no outcome.
    */
-  async send<T extends keyof C & string>(type: T, ...[data, options]: [...DataArgument<DataOf<C, T>>, options?: RequestOptions]): Promise<ReplyOf<C, T>> {
-    return (await this.#core.request("command", type, data, (options as RequestOptions | undefined) ?? {})).data as ReplyOf<C, T>;
+  async send<T extends keyof C & string>(
+    type: T,
+    ...[data, options]: [...DataArgument<DataOf<C, T>>, options?: RequestOptions]
+  ): Promise<ReplyOf<C, T>> {
+    return (await this.#core.request("command", type, data, (options as RequestOptions | undefined) ?? {}))
+      .data as ReplyOf<C, T>;
   }
 
   /** Sends a query: something that is to be told. Resolves with the data of its reply. */
-  async query<T extends keyof C & string>(type: T, ...[data, options]: [...DataArgument<DataOf<C, T>>, options?: RequestOptions]): Promise<ReplyOf<C, T>> {
-    return (await this.#core.request("query", type, data, (options as RequestOptions | undefined) ?? {})).data as ReplyOf<C, T>;
+  async query<T extends keyof C & string>(
+    type: T,
+    ...[data, options]: [...DataArgument<DataOf<C, T>>, options?: RequestOptions]
+  ): Promise<ReplyOf<C, T>> {
+    return (await this.#core.request("query", type, data, (options as RequestOptions | undefined) ?? {}))
+      .data as ReplyOf<C, T>;
   }
 
   /** Sends a command or query, and resolves with the whole message of its reply. */
@@ -82,7 +90,10 @@ export class Client<C extends object = Catalogue> implements AsyncDisposable {
   }
 
   /** Watches events of these types: exact types, `Prefix.*`, or `*`. */
-  watch<T extends string>(types: T | readonly T[], options: WatchOptions = {}): Watch<Message<T extends keyof C ? DataOf<C, T> : any>> {
+  watch<T extends string>(
+    types: T | readonly T[],
+    options: WatchOptions = {},
+  ): Watch<Message<T extends keyof C ? DataOf<C, T> : any>> {
     const list = typeof types === "string" ? [types] : [...types];
     const watch = new Watch<any>(list, options, (ended) => this.#core.removeWatch(ended));
     this.#core.addWatch(watch);

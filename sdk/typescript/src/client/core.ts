@@ -1,8 +1,10 @@
-/** What a client does with lines, apart from where they come from: requests, events, repetition after a lost connection. */
-import { closed } from "../capability/core.ts";
+/**
+ * What a client does with lines, apart from where they come from: requests, events, repetition after a lost
+ * connection.
+ */
 import { type Clock, systemClock } from "../core/clock.ts";
 import { Outbox, WAITING_BYTES_MAX, type Wire } from "../core/outbox.ts";
-import { GRACE_MS, type Pending, Requests, onAbort } from "../core/requests.ts";
+import { GRACE_MS, type Pending, Requests, closed, onAbort, timeoutOf } from "../core/requests.ts";
 import { ConnectError, InvalidMessageError, MainspringError, OverflowError, RequestError } from "../errors.ts";
 import { freshId } from "../message/ids.ts";
 import { parseJson, stringifyJson } from "../message/json.ts";
@@ -78,7 +80,10 @@ export class ClientCore {
     return this.#refusal;
   }
 
-  /** There is a connection. Subscriptions are made again, and what is unanswered is sent again, in its order and byte for byte. */
+  /**
+   * There is a connection. Subscriptions are made again, and what is unanswered is sent again, in its order and
+   * byte for byte.
+   */
   open(wire: Wire, greeting = ""): void {
     this.#outbox = new Outbox(wire);
     this.#refusal = undefined;
@@ -155,24 +160,33 @@ export class ClientCore {
         hasDeadline: options.timeout !== undefined,
       };
       this.#check(pending);
-      if (options.signal !== undefined) pending.forget = onAbort(options.signal, pending, (error) => this.#cancel(pending, error));
-      this.#requests.add(pending, options.timeout === undefined ? undefined : pending.since + options.timeout + GRACE_MS);
+      if (options.signal !== undefined)
+        pending.forget = onAbort(options.signal, pending, (error) => this.#cancel(pending, error));
+      this.#requests.add(
+        pending,
+        options.timeout === undefined ? undefined : pending.since + options.timeout + GRACE_MS,
+      );
       this.#outbox?.push(line, true);
       if (this.#stopLooking === undefined) this.#look();
     });
   }
 
   /**
-   * Sends an event. Resolves when the daemon has taken it: a refusal comes before the answer to whatever is asked next. With
-   * `confirm: false` it resolves when there is room for more, and a refusal is told to nobody.
+   * Sends an event. Resolves when the daemon has taken it: a refusal comes before the answer to whatever is asked
+   * next. With `confirm: false` it resolves when there is room for more, and a refusal is told to nobody.
    */
-  emit(type: string, data: unknown, options: { correlation?: string; confirm?: boolean; metadata?: Record<string, unknown> }): Promise<void> {
+  emit(
+    type: string,
+    data: unknown,
+    options: { correlation?: string; confirm?: boolean; metadata?: Record<string, unknown> },
+  ): Promise<void> {
     return new Promise((resolve, reject) => {
       const id = freshId();
       const line = this.#compose("event", type, data, id, options as RequestOptions);
       const outbox = this.#outbox;
       if (outbox === undefined) throw closed({ id, type, isWritten: false }, "there is no connection");
-      if (outbox.waiting() + line.length > WAITING_BYTES_MAX) throw new OverflowError(`more than ${WAITING_BYTES_MAX} bytes wait to be written`, type);
+      if (outbox.waiting() + line.length > WAITING_BYTES_MAX)
+        throw new OverflowError(`more than ${WAITING_BYTES_MAX} bytes wait to be written`, type);
       if (options.confirm === false) {
         outbox.push(line);
         if (outbox.isFull()) outbox.drained().then(resolve);
@@ -182,10 +196,15 @@ export class ClientCore {
       // Refused by an error that names it; taken when the ping after it is answered.
       const ping = freshId();
       this.#await(id, type, () => {}, reject);
-      this.#await(ping, type, () => {
-        this.#requests.drop(id);
-        resolve();
-      }, reject);
+      this.#await(
+        ping,
+        type,
+        () => {
+          this.#requests.drop(id);
+          resolve();
+        },
+        reject,
+      );
       outbox.push(`${line}\n${this.#compose("query", "Syscall.Ping", null, ping, {})}`, true);
       if (this.#stopLooking === undefined) this.#look();
     });
@@ -224,7 +243,17 @@ export class ClientCore {
 
   /** Waits for what answers a message of this connection that is not repeated. */
   #await(id: string, type: string, resolve: (reply: Message) => void, reject: (error: MainspringError) => void): void {
-    const pending: Pending = { id, type, line: "", resolve, reject, repeats: false, isWritten: true, since: this.clock.now(), hasDeadline: false };
+    const pending: Pending = {
+      id,
+      type,
+      line: "",
+      resolve,
+      reject,
+      repeats: false,
+      isWritten: true,
+      since: this.clock.now(),
+      hasDeadline: false,
+    };
     this.#check(pending);
     this.#requests.add(pending, undefined);
   }
@@ -232,8 +261,10 @@ export class ClientCore {
   #check(pending: Pending): void {
     if (this.#isClosed) throw closed(pending, "the client is closed");
     if (this.#outbox === undefined && !pending.repeats) throw closed(pending, "there is no connection");
-    if (this.#requests.has(pending.id)) throw new InvalidMessageError(`a request with the id ${JSON.stringify(pending.id)} is under way`, pending.type);
-    if (this.#requests.size >= REQUESTS_MAX) throw new OverflowError(`${REQUESTS_MAX} requests are under way`, pending.type);
+    if (this.#requests.has(pending.id))
+      throw new InvalidMessageError(`a request with the id ${JSON.stringify(pending.id)} is under way`, pending.type);
+    if (this.#requests.size >= REQUESTS_MAX)
+      throw new OverflowError(`${REQUESTS_MAX} requests are under way`, pending.type);
     const waiting = Math.max(this.#requests.bytes, this.#outbox?.waiting() ?? 0);
     if (waiting + pending.line.length > WAITING_BYTES_MAX) {
       throw new OverflowError(`requests of more than ${WAITING_BYTES_MAX} bytes are under way`, pending.type);
@@ -241,23 +272,32 @@ export class ClientCore {
   }
 
   #compose(kind: string, type: string, data: unknown, id: string, options: RequestOptions): string {
-    if (!isType(type)) throw new InvalidMessageError(`${JSON.stringify(type)} is no type: it needs two or more names with a capital letter, joined by dots`);
+    if (!isType(type))
+      throw new InvalidMessageError(
+        `${JSON.stringify(type)} is no type: it needs two or more names with a capital letter, joined by dots`,
+      );
     try {
       let more = "";
       if (options.timeout !== undefined) more += `,"timeout":${timeoutOf(options.timeout)}`;
       if (options.correlation !== undefined) more += `,"correlation":${JSON.stringify(options.correlation)}`;
       if (options.onProgress !== undefined) more += ',"progress":true';
-      for (const [name, value] of Object.entries(options.metadata ?? {})) more += `,${JSON.stringify(name)}:${stringifyJson(value)}`;
+      for (const [name, value] of Object.entries(options.metadata ?? {}))
+        more += `,${JSON.stringify(name)}:${stringifyJson(value)}`;
       return `{"kind":"${kind}","type":"${type}","data":${stringifyJson(data)},"metadata":{"id":${JSON.stringify(id)},"timestamp":${this.clock.wall()}${more}}}`;
     } catch (error) {
+      if (error instanceof InvalidMessageError) throw error;
       throw new InvalidMessageError(`${kind} ${type} cannot be sent: ${(error as Error).message}`, type, error);
     }
   }
 
-  /** The caller gave it up. A daemon that knows `Syscall.Cancel` ends it for good; another answers 404, which nobody reads. */
+  /**
+   * The caller gave it up. A daemon that knows `Syscall.Cancel` ends it for good; another answers 404, which nobody
+   * reads.
+   */
   #cancel(pending: Pending, error: MainspringError): void {
     this.#requests.fail(pending.id, error);
-    if (this.#outbox !== undefined && pending.isWritten) this.ask("command", "Syscall.Cancel", { id: pending.id }).catch(() => {});
+    if (this.#outbox !== undefined && pending.isWritten)
+      this.ask("command", "Syscall.Cancel", { id: pending.id }).catch(() => {});
   }
 
   #event(event: Message, length: number): void {
@@ -287,7 +327,10 @@ export class ClientCore {
     if (longest !== undefined) this.#requests.fail(longest.id, new RequestError(error, longest));
   }
 
-  /** Looks after silence, and after requests that wait for a connection that does not come. One timer, and none while idle. */
+  /**
+   * Looks after silence, and after requests that wait for a connection that does not come. One timer, and none
+   * while idle.
+   */
   #look(): void {
     this.#stopLooking?.();
     const lostAt = this.#lostAt;
@@ -318,9 +361,4 @@ export class ClientCore {
     });
     this.ask("query", "Syscall.Ping", null).catch(() => {});
   }
-}
-
-function timeoutOf(ms: number): number {
-  if (!Number.isFinite(ms) || ms <= 0) throw new RangeError(`a timeout is a number of milliseconds above 0, not ${ms}`);
-  return Math.max(1, Math.round(ms));
 }

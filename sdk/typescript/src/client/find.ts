@@ -26,8 +26,8 @@ const FILE_BYTES_MAX = 4 * 1024 * 1024;
 const TOKEN_BYTES_MAX = 4096;
 
 /**
- * The daemon's listener: as the program says, or else by `MAINSPRING_TCP` or `MAINSPRING_SOCKET`, by `mainspring.toml` in this
- * folder, or the user's own socket.
+ * The daemon's listener: as the program says, or else by `MAINSPRING_TCP` or `MAINSPRING_SOCKET`, by
+ * `mainspring.toml` in this folder, or the user's own socket.
  *
  * @throws {ConnectError} There is no token for TCP, or it cannot be read; `mainspring.toml` has a fault.
  */
@@ -79,7 +79,9 @@ function findToken(place: Place, tcp: string): string {
   if (token !== undefined) return token;
   const file = variable("MAINSPRING_TOKEN_FILE");
   if (file !== undefined) return readToken(file);
-  throw new ConnectError(`the daemon at ${tcp} wants a token: give \`token\` or \`tokenFile\`, or set MAINSPRING_TOKEN or MAINSPRING_TOKEN_FILE`);
+  throw new ConnectError(
+    `the daemon at ${tcp} wants a token: give \`token\` or \`tokenFile\`, or set MAINSPRING_TOKEN or MAINSPRING_TOKEN_FILE`,
+  );
 }
 
 function readToken(path: string): string {
@@ -94,7 +96,10 @@ function readToken(path: string): string {
   }
 }
 
-/** The first Unix socket of the file, or else its first TCP socket with its first token. A file with a fault leads nowhere else. */
+/**
+ * The first Unix socket of the file, or else its first TCP socket with its first token. A file with a fault leads
+ * nowhere else.
+ */
 function ofConfiguration(): Address | undefined {
   if (!existsSync(CONFIG_FILE)) return undefined;
   const path = resolve(CONFIG_FILE);
@@ -121,15 +126,18 @@ function ofListeners(listeners: Listener[], folder: string): Address | undefined
   if (unix !== undefined) return { unix: resolve(folder, unix) };
   const tcp = listeners.find((each) => typeof each.tcp === "string");
   if (tcp?.tcp === undefined) return undefined;
-  if (tcp.tcp.endsWith(":0")) throw new ConnectError(`the daemon of ${CONFIG_FILE} chooses its TCP port itself: say which with \`tcp\``);
+  if (tcp.tcp.endsWith(":0"))
+    throw new ConnectError(`the daemon of ${CONFIG_FILE} chooses its TCP port itself: say which with \`tcp\``);
   const first = tcp.tokens?.[0];
-  const token = first?.token ?? (first?.token_file === undefined ? undefined : readToken(resolve(folder, first.token_file)));
+  const token =
+    first?.token ?? (first?.token_file === undefined ? undefined : readToken(resolve(folder, first.token_file)));
   return token === undefined ? undefined : { ...hostAndPort(tcp.tcp), token };
 }
 
 /**
- * Makes sure that nobody else decides where a Unix socket leads: the socket, its folder and a link in its place are this user's
- * or the system's. A daemon serves its own user alone, so whoever else listens could only want to hear what we say.
+ * Makes sure that nobody else decides where a Unix socket leads: the socket, its folder and a link in its place are
+ * this user's or the system's. A daemon serves its own user alone, so whoever else listens could only want to hear
+ * what we say.
  */
 export function checkOwner(path: string): void {
   const user = process.geteuid?.();

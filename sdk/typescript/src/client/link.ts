@@ -11,7 +11,10 @@ import { type Address, checkOwner, showAddress } from "./find.ts";
 export interface LinkOptions {
   /** How long a daemon is waited for that does not listen yet, in milliseconds; 1000 if absent. */
   wait?: number | undefined;
-  /** Whether a lost connection is made again; true if absent. Pauses grow from the first to the second number, in milliseconds. */
+  /**
+   * Whether a lost connection is made again; true if absent. Pauses grow from the first to the second number, in
+   * milliseconds.
+   */
   reconnect?: boolean | { first?: number; longest?: number } | undefined;
   /** Called when the connection is lost, and when there is one again. */
   onDisconnect?: ((reason: string) => void) | undefined;
@@ -175,7 +178,8 @@ export class Link {
       if (!this.#isClosing) this.#options.onReconnect?.();
     } catch {
       // A connection that was made and lost is seen to where it ends.
-      if (this.#socket === undefined && this.#stopPause === undefined && !this.#isClosing && !this.#core.isClosed) this.#pause();
+      if (this.#socket === undefined && this.#stopPause === undefined && !this.#isClosing && !this.#core.isClosed)
+        this.#pause();
     }
   }
 
@@ -183,8 +187,10 @@ export class Link {
     if (error instanceof ConnectError) return error;
     const { code, message } = error as { code?: unknown; message: string };
     const where = showAddress(this.#address);
-    if (code === "EACCES") return new ConnectError(`permission denied to connect to ${where}: it belongs to another user`, error);
-    if (typeof code === "string") return new ConnectError(`no daemon listens at ${where} (${message}); start one with \`mainspring up\``, error);
+    if (code === "EACCES")
+      return new ConnectError(`permission denied to connect to ${where}: it belongs to another user`, error);
+    if (typeof code === "string")
+      return new ConnectError(`no daemon listens at ${where} (${message}); start one with \`mainspring up\``, error);
     return new ConnectError(`what listens at ${where} does not answer like a daemon: ${message}`, error);
   }
 }
@@ -192,7 +198,10 @@ export class Link {
 function connected(where: { path: string } | { host: string; port: number }): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = createConnection(where);
-    const timer = setTimeout(() => socket.destroy(Object.assign(new Error("it does not accept"), { code: "ETIMEDOUT" })), ADMISSION_MS);
+    const timer = setTimeout(
+      () => socket.destroy(Object.assign(new Error("it does not accept"), { code: "ETIMEDOUT" })),
+      ADMISSION_MS,
+    );
     const failed = (error: Error) => {
       clearTimeout(timer);
       reject(error);
@@ -210,7 +219,9 @@ function connected(where: { path: string } | { host: string; port: number }): Pr
 async function loopback(host: string): Promise<string[]> {
   const addresses = isIP(host) !== 0 ? [host] : (await lookup(host, { all: true })).map((found) => found.address);
   if (addresses.length === 0 || !addresses.every((address) => /^127\.|^::1$|^::ffff:127\./.test(address))) {
-    throw new ConnectError(`${host} is not an address of loopback, and the token would travel unencrypted; forward a port, as with \`ssh -L\``);
+    throw new ConnectError(
+      `${host} is not an address of loopback, and the token would travel unencrypted; forward a port, as with \`ssh -L\``,
+    );
   }
   return addresses;
 }

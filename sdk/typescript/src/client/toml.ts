@@ -8,7 +8,16 @@ const BARE_KEY = /[A-Za-z0-9_-]+/y;
 const SPACE = /[ \t]*/y;
 const BLANK = /(?:[ \t\r\n]|#[^\n]*)*/y;
 const DEPTH_MAX = 64;
-const ESCAPES: Record<string, string> = { b: "\b", t: "\t", n: "\n", f: "\f", r: "\r", '"': '"', "\\": "\\", e: "\u001b" };
+const ESCAPES: Record<string, string> = {
+  b: "\b",
+  t: "\t",
+  n: "\n",
+  f: "\f",
+  r: "\r",
+  '"': '"',
+  "\\": "\\",
+  e: "\u001b",
+};
 
 /**
  * Reads a document.
@@ -34,7 +43,8 @@ class Reader {
       if (this.#peek() === "[") table = this.#header(root);
       else this.#pair(table);
       this.#skip(SPACE);
-      if (this.#at < this.#text.length && !"\r\n#".includes(this.#peek())) throw this.#wrong("expected the end of the line");
+      if (this.#at < this.#text.length && !"\r\n#".includes(this.#peek()))
+        throw this.#wrong("expected the end of the line");
     }
     return root;
   }
@@ -174,7 +184,8 @@ class Reader {
     if (known !== undefined) return known;
     const digits = { x: 2, u: 4, U: 8 }[letter];
     const code = digits === undefined ? "" : this.#text.slice(this.#at, this.#at + digits);
-    if (digits === undefined || !/^[0-9a-fA-F]+$/.test(code) || code.length < digits || parseInt(code, 16) > 0x10ffff) throw this.#wrong("unknown escape");
+    if (digits === undefined || !/^[0-9a-fA-F]+$/.test(code) || code.length < digits || parseInt(code, 16) > 0x10ffff)
+      throw this.#wrong("unknown escape");
     this.#at += digits;
     return String.fromCodePoint(parseInt(code, 16));
   }
@@ -218,6 +229,7 @@ function bare(word: string, wrong: (message: string) => SyntaxError): unknown {
   if (/^[+-]?(inf|nan)$/.test(word)) return word.endsWith("nan") ? NaN : word.startsWith("-") ? -Infinity : Infinity;
   if (/^\d{4}-\d\d-\d\d|^\d\d:\d\d/.test(word)) return word;
   const digits = word.replaceAll("_", "");
-  if (/^[+-]?\d+(\.\d+)?([eE][+-]?\d+)?$/.test(digits) || /^0(x[0-9a-fA-F]+|o[0-7]+|b[01]+)$/.test(digits)) return Number(digits);
+  if (/^[+-]?\d+(\.\d+)?([eE][+-]?\d+)?$/.test(digits) || /^0(x[0-9a-fA-F]+|o[0-7]+|b[01]+)$/.test(digits))
+    return Number(digits);
   throw wrong(`${JSON.stringify(word)} is no value`);
 }

@@ -3,7 +3,10 @@ import { matches, type Message } from "../message/message.ts";
 
 /** Why events are missing from a watch. */
 export interface Gap {
-  /** `daemon`: it dropped them, because this client did not keep up. `buffer`: the program did not. `reconnected`: there was no connection for a while. */
+  /**
+   * `daemon`: it dropped them, because this client did not keep up. `buffer`: the program did not. `reconnected`:
+   * there was no connection for a while.
+   */
   reason: "daemon" | "buffer" | "reconnected";
   /** How many, if anybody knows. */
   count: number | null;
@@ -26,8 +29,8 @@ const BUFFER_LENGTH_MAX = 64 * 1024 * 1024;
 const GONE_MAX = 1024;
 
 /**
- * Events as they come, for `for await`. It begins at once, and goes on over lost connections; the loop's end (`break`), `close`
- * or the signal ends it.
+ * Events as they come, for `for await`. It begins at once, and goes on over lost connections; the loop's end
+ * (`break`), `close` or the signal ends it.
  */
 export class Watch<Event extends Message = Message> implements AsyncIterableIterator<Event>, AsyncDisposable {
   readonly types: readonly string[];
@@ -53,7 +56,8 @@ export class Watch<Event extends Message = Message> implements AsyncIterableIter
   constructor(types: readonly string[], options: WatchOptions, onClose: (watch: Watch<any>) => void) {
     this.types = types;
     this.#bufferMax = options.buffer ?? BUFFER;
-    if (!Number.isInteger(this.#bufferMax) || this.#bufferMax < 1) throw new RangeError("buffer must be a whole number, at least 1");
+    if (!Number.isInteger(this.#bufferMax) || this.#bufferMax < 1)
+      throw new RangeError("buffer must be a whole number, at least 1");
     this.#onGap = options.onGap;
     this.#onClose = onClose;
     this.#exact = types.every((type) => !type.endsWith("*")) ? new Set(types) : undefined;
@@ -127,13 +131,17 @@ export class Watch<Event extends Message = Message> implements AsyncIterableIter
 
   /** @internal An event of the connection, which may be meant for another. */
   offer(event: Message, length: number): void {
-    const isWanted = this.#exact === undefined ? this.types.some((type) => matches(type, event.type)) : this.#exact.has(event.type);
+    const isWanted =
+      this.#exact === undefined ? this.types.some((type) => matches(type, event.type)) : this.#exact.has(event.type);
     if (!isWanted || this.#isOver) return;
     const taker = this.#takers.shift();
     if (taker !== undefined) return taker.resolve({ value: event as Event, done: false });
     this.#waiting.push({ event: event as Event, length });
     this.#length += length;
-    while (this.#waiting.length - this.#first > this.#bufferMax || (this.#length > BUFFER_LENGTH_MAX && this.#waiting.length - this.#first > 1)) {
+    while (
+      this.#waiting.length - this.#first > this.#bufferMax ||
+      (this.#length > BUFFER_LENGTH_MAX && this.#waiting.length - this.#first > 1)
+    ) {
       this.#take();
       this.dropped += 1;
       this.gap("buffer", 1);

@@ -1,4 +1,11 @@
-import { CancelledError, MainspringError, RequestError, TimeoutError } from "../errors.ts";
+import {
+  CancelledError,
+  ClosedError,
+  InvalidMessageError,
+  MainspringError,
+  RequestError,
+  TimeoutError,
+} from "../errors.ts";
 import type { Message } from "../message/message.ts";
 import type { Clock } from "./clock.ts";
 import { Deadlines } from "./deadlines.ts";
@@ -102,7 +109,12 @@ export class Requests {
   #timeOut(id: string): void {
     const pending = this.#pending.get(id);
     if (pending === undefined) return;
-    const details = { code: 504, originalId: id, originalType: pending.type, started: pending.isWritten ? undefined : ("no" as const) };
+    const details = {
+      code: 504,
+      originalId: id,
+      originalType: pending.type,
+      started: pending.isWritten ? undefined : ("no" as const),
+    };
     this.fail(id, new TimeoutError(`${pending.type}: no outcome in time, and no word of the daemon`, details));
   }
 }
@@ -112,7 +124,11 @@ export class Requests {
  *
  * @throws {CancelledError} It is aborted already.
  */
-export function onAbort(signal: AbortSignal, about: { id: string; type: string }, call: (error: CancelledError) => void): () => void {
+export function onAbort(
+  signal: AbortSignal,
+  about: { id: string; type: string },
+  call: (error: CancelledError) => void,
+): () => void {
   const error = (started?: "no") =>
     new CancelledError(`${about.type} was cancelled`, {
       code: 499,
@@ -125,4 +141,19 @@ export function onAbort(signal: AbortSignal, about: { id: string; type: string }
   const listener = () => call(error());
   signal.addEventListener("abort", listener, { once: true });
   return () => signal.removeEventListener("abort", listener);
+}
+
+/** A time as it is written into a message. */
+export function timeoutOf(ms: number): number {
+  if (!Number.isFinite(ms) || ms <= 0) {
+    throw new InvalidMessageError(`a timeout is a number of milliseconds above 0, not ${ms}`);
+  }
+  return Math.max(1, Math.round(ms));
+}
+
+/** There is no connection for a request, or not any more. */
+export function closed(pending: { id: string; type: string; isWritten: boolean }, why: string): ClosedError {
+  const started = pending.isWritten ? undefined : ("no" as const);
+  const details = { code: 503, started, originalId: pending.id, originalType: pending.type };
+  return new ClosedError(`${pending.type}: ${why}`, details);
 }

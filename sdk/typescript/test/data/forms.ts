@@ -1,8 +1,16 @@
 // Form A and form B of RFC 0032 (12.1), what it rejects there, and RFC 0031's own shape (a TransformStream).
 import { z } from "zod";
 
-export const formA = z.object({ kind: z.literal("command"), type: z.literal("Form.One"), data: z.object({ n: z.number() }) });
-export const formB = z.object({ kind: z.literal("query"), type: z.union([z.literal("Form.Two"), z.literal("Form.Three")]), data: z.unknown() });
+export const formA = z.object({
+  kind: z.literal("command"),
+  type: z.literal("Form.One"),
+  data: z.object({ n: z.number() }),
+});
+export const formB = z.object({
+  kind: z.literal("query"),
+  type: z.union([z.literal("Form.Two"), z.literal("Form.Three")]),
+  data: z.unknown(),
+});
 export const endless = z.object({ kind: z.literal("command"), type: z.string() });
 export const pattern = z.object({ kind: z.literal("command"), type: z.string().regex(/^Form\./) });
 

@@ -78,25 +78,60 @@ function createBufferedActor(handler: MessageHandler): CapabilityActor {
 }
 
 const Set = z
-  .object({ kind: z.literal("command"), type: z.literal("Store.Set"), data: z.object({ key: z.string().min(1), value: z.unknown() }), metadata: Metadata })
+  .object({
+    kind: z.literal("command"),
+    type: z.literal("Store.Set"),
+    data: z.object({ key: z.string().min(1), value: z.unknown() }),
+    metadata: Metadata,
+  })
   .describe("Keeps a value under a key.");
-const Get = z.object({ kind: z.literal("query"), type: z.union([z.literal("Store.Get"), z.literal("Store.Has")]), data: z.object({ key: z.string() }), metadata: Metadata });
-const Break = z.object({ kind: z.literal("command"), type: z.literal("Store.Break"), data: z.object({}), metadata: Metadata });
+const Get = z.object({
+  kind: z.literal("query"),
+  type: z.union([z.literal("Store.Get"), z.literal("Store.Has")]),
+  data: z.object({ key: z.string() }),
+  metadata: Metadata,
+});
+const Break = z.object({
+  kind: z.literal("command"),
+  type: z.literal("Store.Break"),
+  data: z.object({}),
+  metadata: Metadata,
+});
 
 const values = new Map<string, unknown>();
 let resets = 0;
 
 function caused(by: OsMessage, kind: OsMessage["kind"], type: string, data: unknown): OsMessage {
   const { id, correlation } = by.metadata;
-  return { kind, type, data, metadata: { id: crypto.randomUUID(), timestamp: Date.now(), causation: id, ...(correlation ? { correlation } : {}) } };
+  return {
+    kind,
+    type,
+    data,
+    metadata: {
+      id: crypto.randomUUID(),
+      timestamp: Date.now(),
+      causation: id,
+      ...(correlation ? { correlation } : {}),
+    },
+  };
 }
 
 export default {
   description: "Keeps values by key, as the RFC's Memory does.",
   inbound: z.union([Set, Get, Break]),
   outbound: z.union([
-    z.object({ kind: z.literal("reply"), type: z.enum(["Store.Set", "Store.Get", "Store.Has", "Store.Break"]), data: z.unknown(), metadata: Metadata }),
-    z.object({ kind: z.literal("event"), type: z.literal("Store.Changed"), data: z.object({ key: z.string(), resets: z.number() }), metadata: Metadata }),
+    z.object({
+      kind: z.literal("reply"),
+      type: z.enum(["Store.Set", "Store.Get", "Store.Has", "Store.Break"]),
+      data: z.unknown(),
+      metadata: Metadata,
+    }),
+    z.object({
+      kind: z.literal("event"),
+      type: z.literal("Store.Changed"),
+      data: z.object({ key: z.string(), resets: z.number() }),
+      metadata: Metadata,
+    }),
   ]),
   subscribes: ["App.Reset"],
   spawn: (): CapabilityActor =>
@@ -104,7 +139,10 @@ export default {
       switch (msg.type) {
         case "Store.Set":
           values.set(msg.data.key, msg.data.value);
-          return [caused(msg, "event", "Store.Changed", { key: msg.data.key, resets }), caused(msg, "reply", "Store.Set", { ok: true })];
+          return [
+            caused(msg, "event", "Store.Changed", { key: msg.data.key, resets }),
+            caused(msg, "reply", "Store.Set", { ok: true }),
+          ];
         case "Store.Get":
           return [caused(msg, "reply", "Store.Get", { value: values.get(msg.data.key) ?? null })];
         case "Store.Has":
