@@ -27,6 +27,8 @@ enum Suite {
     Bus,
     /// The kernel by itself, beside JSON parsing, schema validation and in-process actors.
     Kernel,
+    /// The kernel's timing wheel, beside a binary heap and timers of other crates.
+    Wheel,
 }
 
 pub(crate) fn run_suite(suite: &str, options: &[String], server: Option<&Server>) -> Result<()> {

@@ -29,7 +29,9 @@ enum Command {
     /// Set up what the tests need, then run every check and test; ends with a line that counts them.
     Test(test::Arguments),
     /// Check the documents: clauses of the contracts against tests, links, and the width of prose.
-    Documents,
+    ///
+    /// Example: cargo xtask documents --wrap
+    Documents(documents::Arguments),
     /// Run a benchmark suite against its peers.
     ///
     /// Example: cargo xtask bench reactor --quick --json target/reactor.json
@@ -61,7 +63,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Test(arguments) => test::run(&arguments),
-        Command::Documents => documents::check(),
+        Command::Documents(arguments) => documents::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Guests(arguments) => guests::run(&arguments),

@@ -435,7 +435,7 @@ mod tests {
         for length in 0..=24 {
             let plain = "x".repeat(length);
             assert!(is_plain(&plain));
-            for (place, special) in (0..length).flat_map(|place| ["\"", "\\", "\n"].map(|it| (place, it))) {
+            for (place, special) in (0..length).flat_map(|place| ["\"", "\\", "\n"].map(|special| (place, special))) {
                 assert!(!is_plain(&format!("{}{special}{}", &plain[..place], &plain[place + 1..])));
             }
         }

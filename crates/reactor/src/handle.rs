@@ -109,7 +109,7 @@ impl Handle {
         self.0.counters.snapshot()
     }
 
-    /// Starts timing, from zero, or ends it. It costs two looks at the clock per callback.
+    /// Starts timing, from zero, or ends it. It reads the clock twice per callback.
     pub fn set_timing(&self, on: bool) {
         self.0.set_timing(on);
     }

@@ -47,7 +47,7 @@ pub struct Reactor {
 struct Outcome {
     callbacks: usize,
     /// Whether tasks ran or another thread asked for a turn.
-    stirred: bool,
+    had_other_work: bool,
 }
 
 impl Reactor {
@@ -89,7 +89,7 @@ impl Reactor {
             let core = self.handle.core();
             let expired = deadline.is_some_and(|deadline| self.has_passed(deadline));
             let over = expired || core.time_stands_still() || core.is_closed();
-            if outcome.callbacks > 0 || outcome.stirred || over {
+            if outcome.callbacks > 0 || outcome.had_other_work || over {
                 return Ok(outcome.callbacks);
             }
         }
@@ -175,7 +175,8 @@ impl Reactor {
         if !plain || core.mailbox().needs_attention() {
             return self.full_turn(wait, deadline);
         }
-        // Nothing but descriptors to look after, unless one of them or its callback says otherwise.
+        // The usual turn of a busy loop: nothing but descriptors, so nothing else is asked for, neither clock nor queues. Whatever
+        // makes more work (a timer, a deferred call, a woken task, another thread) sets the flag that is asked before and after.
         self.batch.fetch_events(&self.handle)?;
         let callbacks = self.batch.dispatch_events::<false>(&self.handle);
         let core = self.handle.core();
@@ -183,15 +184,15 @@ impl Reactor {
             return self.finish_turn(callbacks, Wait::Block);
         }
         count(&core.counters.callbacks, callbacks as u64);
-        Ok(Outcome { callbacks, stirred: false })
+        Ok(Outcome { callbacks, had_other_work: false })
     }
 
     fn full_turn(&mut self, wait: Wait, deadline: Option<Instant>) -> Result<Outcome> {
         self.handle.core().renew_after_fork()?;
         let mut wait = wait;
         if self.batch.is_done() {
-            if wait == Wait::Block && self.batch.is_stale() && !self.busy {
-                Batch::rest(&self.handle, deadline);
+            if wait == Wait::Block && self.batch.has_stale_set() && !self.busy {
+                Batch::pause(&self.handle, deadline);
             }
             wait = self.batch.fetch(&self.handle, wait, deadline)?;
         }
@@ -205,16 +206,16 @@ impl Reactor {
 
     /// Everything that comes after the descriptors.
     fn finish_turn(&mut self, callbacks: usize, waited: Wait) -> Result<Outcome> {
-        let mut outcome = Outcome { callbacks, stirred: self.batch.take_woken() };
+        let mut outcome = Outcome { callbacks, had_other_work: self.batch.take_woken() };
         self.batch.rebuild_if_stale(&self.handle);
         outcome.callbacks += self.batch.run_wakeups(&self.handle);
         outcome.callbacks += self.batch.run_timers(&self.handle, waited);
         outcome.callbacks += run_deferred(&self.handle);
-        outcome.stirred |= run_tasks(&self.handle);
+        outcome.had_other_work |= run_tasks(&self.handle);
         let core = self.handle.core();
         count(&core.counters.callbacks, outcome.callbacks as u64);
-        self.busy = outcome.callbacks > 0 || outcome.stirred;
-        core.mailbox().set_attention(core.has_concerns() || self.batch.is_stale());
+        self.busy = outcome.callbacks > 0 || outcome.had_other_work;
+        core.mailbox().set_attention(core.needs_full_turn() || self.batch.has_stale_set());
         core.prepare_for_embedder()?;
         Ok(outcome)
     }

@@ -21,10 +21,10 @@ pub const TIMERS_PER_TURN_MAX: usize = 1024;
 pub const DEFERRED_PER_TURN_MAX: usize = 1024;
 /// Most times that tasks are run in one turn.
 pub const TASKS_PER_TURN_MAX: usize = 256;
-/// Most distinct ghosts that are remembered before the kernel's set is rebuilt.
-const GHOSTS_MAX: usize = 64;
-/// How long a loop rests between two looks at a set that it cannot rebuild for lack of descriptors or memory.
-const HAUNTED_REST: Duration = Duration::from_millis(10);
+/// Most distinct tokens of stale registrations that are remembered before the kernel's set is rebuilt.
+const STALE_TOKENS_MAX: usize = 64;
+/// How long a loop pauses before it waits again on a set that it cannot rebuild for lack of descriptors or memory.
+const STALE_SET_PAUSE: Duration = Duration::from_millis(10);
 
 /// What has been fetched and not been delivered yet.
 pub(crate) struct Batch {
@@ -34,8 +34,8 @@ pub(crate) struct Batch {
     next_due: usize,
     signalled: VecDeque<usize>,
     ended: Vec<usize>,
-    /// Tokens of registrations that do not exist and that reported nevertheless.
-    ghosts: Vec<u64>,
+    /// Tokens of registrations that have ended and that reported nevertheless.
+    stale_tokens: Vec<u64>,
     /// Whether the kernel's set must be made anew.
     rebuild: bool,
     alarm_rang: bool,
@@ -51,7 +51,7 @@ impl Batch {
             next_due: 0,
             signalled: VecDeque::new(),
             ended: Vec::new(),
-            ghosts: Vec::new(),
+            stale_tokens: Vec::new(),
             rebuild: false,
             alarm_rang: false,
             woken: false,
@@ -134,6 +134,8 @@ impl Batch {
         }
     }
 
+    /// Delivers the events of the batch. `OBSERVED` is a constant, so that a loop that nobody times pays nothing for being timed:
+    /// this is what every event passes.
     pub(crate) fn dispatch_events<const OBSERVED: bool>(&mut self, handle: &Handle) -> usize {
         let mut ran = 0;
         let mut index = self.next_event;
@@ -147,6 +149,8 @@ impl Batch {
         ran
     }
 
+    /// Delivers one event. The handler is called where it lies: to take it out of the table for the call and put it back would
+    /// write to its slot twice for every event.
     #[inline]
     fn dispatch<const OBSERVED: bool>(&mut self, handle: &Handle, token: u64, ready: Readiness) -> u32 {
         let core = handle.core();
@@ -196,38 +200,40 @@ impl Batch {
     /// under another number and can no longer be removed: only a new set gets rid of it.
     fn discard(&mut self, handle: &Handle, token: u64, stale: bool) {
         count(&handle.core().counters.stale_events, 1);
-        if stale && (self.ghosts.contains(&token) || self.ghosts.len() == GHOSTS_MAX) {
+        let is_known = self.stale_tokens.contains(&token) || self.stale_tokens.len() == STALE_TOKENS_MAX;
+        if stale && is_known {
             self.rebuild = true;
             handle.core().mailbox().set_attention(true);
         } else if stale {
-            self.ghosts.push(token);
+            self.stale_tokens.push(token);
         }
     }
 
-    /// Gets rid of the ghosts that this turn has met again. If the system has no room for another set, that is tried again
-    /// in every turn: the old one still reports what it should, among the rest.
+    /// Replaces the kernel's set if a stale registration has reported again. If the system has no room for another set, that is
+    /// tried again in every turn: the old one still reports what it should, among the rest.
     pub(crate) fn rebuild_if_stale(&mut self, handle: &Handle) {
         if self.rebuild && handle.core().rebuild().is_ok() {
             self.rebuild = false;
-            self.ghosts.clear();
+            self.stale_tokens.clear();
         }
     }
 
-    /// Whether ghosts are there that could not be got rid of.
-    pub(crate) fn is_stale(&self) -> bool {
+    /// Whether the kernel's set holds a stale registration that could not be removed yet.
+    pub(crate) fn has_stale_set(&self) -> bool {
         self.rebuild
     }
 
-    /// Rests for a moment, because with ghosts in the set no wait would. Ends early for other threads and for deadlines.
+    /// Pauses for a moment, because no wait on a set with a stale registration blocks. Ends early for other threads and for
+    /// deadlines.
     #[cold]
-    pub(crate) fn rest(handle: &Handle, deadline: Option<Instant>) {
+    pub(crate) fn pause(handle: &Handle, deadline: Option<Instant>) {
         let core = handle.core();
         if core.has_immediate_work() {
             return;
         }
         let next = [core.next_deadline(), deadline].into_iter().flatten().min();
-        let left = next.map_or(HAUNTED_REST, |next| next.saturating_duration_since(core.now()));
-        core.mailbox().wake_fd.await_readable(left.min(HAUNTED_REST));
+        let left = next.map_or(STALE_SET_PAUSE, |next| next.saturating_duration_since(core.now()));
+        core.mailbox().wake_fd.await_readable(left.min(STALE_SET_PAUSE));
     }
 
     /// Takes in what other threads have left.

@@ -10,7 +10,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::rc::Rc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use support::{Log, NoteOnDrop, PATIENCE, on_each_backend, panic_of, reactor, settle};
+use support::{Log, NoteOnDrop, TEST_TIMEOUT, on_each_backend, panic_of, reactor, settle};
 
 /// SIGCHLD, by which `poll` learns of children, belongs to one loop at a time.
 fn alone() -> MutexGuard<'static, ()> {
@@ -257,7 +257,7 @@ fn the_loop_can_wait_for_a_child_beside_everything_else() {
         .unwrap();
     let calls = log.clone();
     reactor.on_child_exit(child.id(), move |_, _| calls.note("child")).unwrap();
-    reactor.poll(PATIENCE).unwrap();
+    reactor.poll(TEST_TIMEOUT).unwrap();
     reactor.run_until_idle().unwrap();
     assert_eq!(log.take(), ["timer", "child"]);
 }

@@ -11,8 +11,8 @@ use std::rc::Rc;
 use std::time::Duration;
 use support::callbacks::{draining, noting_call};
 use support::descriptors::{Borrowed, drain, sockets, write_byte};
-use support::ghosts::haunt;
-use support::{Log, NOW, PATIENCE, reactor, settle};
+use support::stale::leave_registration;
+use support::{Log, NOW, TEST_TIMEOUT, reactor, settle};
 
 fn embedded() -> (Reactor, RawFd) {
     let reactor = reactor(Backend::Epoll);
@@ -180,9 +180,9 @@ fn r12_the_descriptor_stays_valid_when_the_set_is_rebuilt() {
     let (mut reactor, fd) = embedded();
     let (left, right) = sockets();
     reactor.watch(left).on_read(|stream, _| _ = drain(&*stream)).start().unwrap();
-    let _ghost = haunt(&mut reactor);
+    let _stale = leave_registration(&mut reactor);
     assert_eq!(reactor.embedding_fd().unwrap(), fd);
-    assert!(!is_ready(fd), "the ghost is gone for the host as well");
+    assert!(!is_ready(fd), "the stale registration is gone for the host as well");
     write_byte(&right);
     assert!(is_ready(fd));
     assert_eq!(reactor.poll(NOW).unwrap(), 1);
@@ -233,7 +233,7 @@ fn r12_an_edge_triggered_host_is_told_again_of_what_comes_after_its_turn() {
     for round in 1..=5 {
         write_byte(&right);
         while served.get() < round {
-            outer.poll(PATIENCE).unwrap();
+            outer.poll(TEST_TIMEOUT).unwrap();
         }
     }
     assert_eq!(served.get(), 5);

@@ -8,8 +8,8 @@ use std::io::Read;
 use std::time::Duration;
 use support::callbacks::{draining, noting};
 use support::descriptors::{ReservedNumber, readable_socket, sockets, write_byte};
-use support::ghosts::haunt;
-use support::{Log, NOW, PATIENCE, on_each_backend, reactor, settle, virtual_reactor};
+use support::stale::leave_registration;
+use support::{Log, NOW, TEST_TIMEOUT, on_each_backend, reactor, settle, virtual_reactor};
 
 /// A regular file that has something to read: the program itself.
 fn regular_file() -> File {
@@ -27,7 +27,7 @@ on_each_backend! {
         number.open(regular_file());
         let log = Log::new();
         let watcher = reactor.watch_raw(number.0, ()).on_read(noting(&log, "read")).start().unwrap();
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1);
         number.close();
         assert_eq!(settle(&mut reactor, 3), 0);
         assert_eq!(log.take(), ["read"]);
@@ -65,7 +65,7 @@ on_each_backend! {
             .watch(dev_null())
             .start_with(interest, move |_, event| calls.note(event.readiness()))
             .unwrap();
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1);
         assert_eq!(log.take(), [Readiness::READ | Readiness::WRITE]);
     }
 
@@ -124,7 +124,7 @@ on_each_backend! {
         let mut all = log.take();
         all.sort_unstable();
         assert_eq!(all, ["file", "socket", "timer"]);
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 1, "the file alone keeps the loop turning");
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1, "the file alone keeps the loop turning");
     }
 
     fn h13_a_number_that_was_a_file_and_is_now_a_socket_is_watched_as_a_socket(backend: Backend) {
@@ -150,7 +150,7 @@ on_each_backend! {
     fn h13_a_directory_is_treated_as_a_file(backend: Backend) {
         let mut reactor = reactor(backend);
         reactor.watch(File::open("/").unwrap()).on_read(|_, _| ()).start().unwrap();
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1);
     }
 }
 
@@ -170,7 +170,7 @@ fn h13_files_are_not_starved_by_more_busy_descriptors_than_a_turn_takes() {
         reactor.watch(regular_file()).on_read(move |_, _| count.set(count.get() + 1)).start().unwrap();
     }
     for _ in 0..10 {
-        assert!(reactor.poll(PATIENCE).unwrap() <= 1024 + counts.len());
+        assert!(reactor.poll(TEST_TIMEOUT).unwrap() <= 1024 + counts.len());
     }
     assert!(counts.iter().all(|count| count.get() >= 3), "{counts:?}");
 }
@@ -188,7 +188,7 @@ fn h13_more_files_than_a_turn_takes_are_served_in_rotation() {
         reactor.watch(dev_null()).on_read(move |_, _| count.set(count.get() + 1)).start().unwrap();
     }
     for _ in 0..12 {
-        reactor.poll(PATIENCE).unwrap();
+        reactor.poll(TEST_TIMEOUT).unwrap();
     }
     let least = counts.iter().map(|count| count.get()).min().unwrap();
     let most = counts.iter().map(|count| count.get()).max().unwrap();
@@ -233,7 +233,7 @@ fn r1_a_rebuild_gives_the_number_of_a_closed_file_to_nobody() {
     let watcher = watch.on_read(noting(&log, "read")).start().unwrap();
     assert_eq!(settle(&mut reactor, 3), 1);
     number.open(&socket);
-    let _ghost = haunt(&mut reactor);
+    let _stale = leave_registration(&mut reactor);
     assert_eq!(settle(&mut reactor, 3), 0);
     assert!(!reactor.is_watching(watcher), "what it watched is gone, so it is gone");
     number.close();

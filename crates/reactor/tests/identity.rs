@@ -12,7 +12,7 @@ use support::callbacks::noting;
 use support::descriptors::{
     ReservedNumber, drain, drain_number, peer_is_closed, pipe, readable_socket, sockets, write_byte,
 };
-use support::ghosts::haunt;
+use support::stale::leave_registration;
 use support::{Log, NOW, NoteOnDrop, on_each_backend, reactor, settle};
 
 on_each_backend! {
@@ -434,7 +434,7 @@ on_each_backend! {
         };
         first.sort_unstable();
         assert_eq!(first, ["level", "oneshot"]);
-        let _ghost = haunt(&mut reactor);
+        let _stale = leave_registration(&mut reactor);
         let mut after = log.take();
         after.dedup();
         assert_eq!(
@@ -575,7 +575,7 @@ fn r1_a_rebuild_gives_a_reused_number_to_nobody() {
     drop(old);
     let watcher = reactor.watch_raw(number.0, ()).on_read(|(), _| panic!("not its source")).start().unwrap();
     number.open(&new);
-    let _ghost = haunt(&mut reactor);
+    let _stale = leave_registration(&mut reactor);
     assert_eq!(settle(&mut reactor, 5), 0);
     assert!(!reactor.is_watching(watcher), "what it watched is gone, so it is gone");
     assert_eq!(reactor.watcher_count(), 0);

@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 use support::callbacks::{noting, watch_all};
 use support::descriptors::{broken_socket, readable_socket, sockets};
-use support::{Log, NOW, PATIENCE, on_each_backend, reactor};
+use support::{Log, NOW, TEST_TIMEOUT, on_each_backend, reactor};
 
 on_each_backend! {
     fn r3_interest_in_nothing_hears_not_even_a_hang_up(backend: Backend) {
@@ -94,7 +94,7 @@ on_each_backend! {
         watch.start_with(Interest::PRIORITY, move |_, event| calls.note(event.readiness())).unwrap();
         assert_eq!(reactor.poll(NOW).unwrap(), 0);
         rustix::net::send(&client, b"!", rustix::net::SendFlags::OOB).unwrap();
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1);
         assert_eq!(log.take(), [Readiness::PRIORITY]);
     }
 

@@ -6,7 +6,7 @@ use mainspring_reactor::{Handle, Reactor, Stall};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use support::descriptors::{drain, readable_socket, sockets, write_byte};
-use support::{NOW, PATIENCE, on_each_backend, panic_of, reactor, settle};
+use support::{NOW, TEST_TIMEOUT, on_each_backend, panic_of, reactor, settle};
 
 /// Keeps the processor busy.
 fn spin(duration: Duration) {
@@ -87,7 +87,7 @@ on_each_backend! {
         assert_eq!(slow.label.as_deref(), Some("slow reader"));
         let timer = reactor.after(Duration::ZERO, outdo_the_slowest).unwrap();
         assert!(reactor.label_timer(timer, "slower timer"));
-        reactor.poll(PATIENCE).unwrap();
+        reactor.poll(TEST_TIMEOUT).unwrap();
         let slower = reactor.timing().unwrap().slowest.unwrap();
         assert_eq!(slower.label.as_deref(), Some("slower timer"));
         assert!(slower.duration > slow.duration);
@@ -121,7 +121,7 @@ on_each_backend! {
             .unwrap();
         let now = reactor.now();
         reactor.at(now, |_| ()).unwrap();
-        reactor.poll(PATIENCE).unwrap();
+        reactor.poll(TEST_TIMEOUT).unwrap();
         let timing = reactor.timing().unwrap();
         assert!(timing.lag_last >= late && timing.lag_max >= timing.lag_last, "{timing:?}");
     }
@@ -155,7 +155,7 @@ on_each_backend! {
             })
             .start()
             .unwrap();
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1);
     }
 
     fn r13_every_kind_of_callback_is_watched_for_stalls(backend: Backend) {
@@ -187,7 +187,7 @@ on_each_backend! {
                 assert!(reports.try_recv().is_err(), "one report per callback");
             })
             .unwrap();
-        reactor.poll(PATIENCE).unwrap();
+        reactor.poll(TEST_TIMEOUT).unwrap();
         drop(watch);
     }
 
@@ -204,12 +204,12 @@ on_each_backend! {
         let (first, old) = watch_stalls(&reactor, Duration::from_millis(1));
         let (second, new) = watch_stalls(&reactor, Duration::from_millis(1));
         reactor.defer(move |_| drop(new.recv_timeout(Duration::from_secs(20)).expect("a report"))).unwrap();
-        reactor.poll(PATIENCE).unwrap();
+        reactor.poll(TEST_TIMEOUT).unwrap();
         drop(first);
         assert_eq!(old.try_iter().count(), 0);
         drop(second);
         reactor.defer(|_| spin(Duration::from_millis(3))).unwrap();
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1);
     }
 }
 

@@ -11,8 +11,8 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 use support::callbacks::draining;
 use support::descriptors::{readable_socket, sockets, write_byte};
-use support::ghosts::haunt;
 use support::processes::{fork, limit_descriptors, open_descriptors};
+use support::stale::leave_registration;
 use support::{Log, NOW, on_each_backend, reactor, settle};
 
 /// The descriptors that came with a new loop.
@@ -31,7 +31,7 @@ fn kinds(fds: &[RawFd]) -> Vec<String> {
 
 /// Leaves a registration behind that reports for ever and cannot be removed. Nobody else in this process opens or closes
 /// descriptors.
-fn leave_ghost(reactor: &Reactor) -> (UnixStream, UnixStream) {
+fn leave_stale(reactor: &Reactor) -> (UnixStream, UnixStream) {
     let (socket, peer) = readable_socket();
     let copy = socket.try_clone().unwrap();
     let watcher = reactor.watch_raw(copy.as_raw_fd(), ()).on_read(|(), _| ()).start().unwrap();
@@ -64,13 +64,13 @@ fn run_for_ticks(reactor: &mut Reactor, ticks: u32) {
 fn r1_a_duplicate_at_the_limit_of_descriptors_neither_ends_the_loop_nor_spins_it() {
     let child = fork(|| {
         let mut reactor = Reactor::new().unwrap();
-        let ghosts: Vec<_> = (0..3).map(|_| leave_ghost(&reactor)).collect();
+        let stale: Vec<_> = (0..3).map(|_| leave_stale(&reactor)).collect();
         let _all = use_up_descriptors();
         run_for_ticks(&mut reactor, 20);
         let stats = reactor.stats();
         assert_eq!(stats.rebuilds, 1, "{stats:?}");
         assert!(stats.stale_events <= 6 && stats.turns <= 60, "{stats:?}");
-        drop(ghosts);
+        drop(stale);
     });
     child.join();
 }
@@ -81,15 +81,15 @@ fn r1_a_set_can_be_rebuilt_again_and_again_at_the_limit_of_descriptors() {
         let mut reactor = Reactor::new().unwrap();
         let mut all = use_up_descriptors();
         for rebuilds in 1..=5 {
-            // Room for the ghost: its two ends and the number it is watched by.
+            // Room for the stale registration: its two ends and the number it is watched by.
             all.truncate(all.len() - 3);
-            let ghost = leave_ghost(&reactor);
+            let stale = leave_stale(&reactor);
             all.extend(use_up_descriptors());
             for _ in 0..4 {
                 reactor.poll(NOW).unwrap();
             }
             assert_eq!(reactor.stats().rebuilds, rebuilds);
-            drop(ghost);
+            drop(stale);
             all.extend(use_up_descriptors());
         }
     });
@@ -100,7 +100,7 @@ fn r1_a_set_can_be_rebuilt_again_and_again_at_the_limit_of_descriptors() {
 fn r1_a_set_that_cannot_be_rebuilt_now_is_rebuilt_later_and_meanwhile_the_loop_works() {
     let child = fork(|| {
         let mut reactor = Reactor::new().unwrap();
-        let _ghost = leave_ghost(&reactor);
+        let _stale = leave_stale(&reactor);
         let (left, right) = sockets();
         let log = Log::new();
         reactor.watch(left).on_read(draining(&log, "read")).start().unwrap();
@@ -128,7 +128,7 @@ fn settle_rebuild(reactor: &mut Reactor) {
     assert_eq!(reactor.stats().rebuilds, 1);
     let stale = reactor.stats().stale_events;
     reactor.poll(NOW).unwrap();
-    assert_eq!(reactor.stats().stale_events, stale, "the ghost is gone");
+    assert_eq!(reactor.stats().stale_events, stale, "the stale registration is gone");
 }
 
 #[test]
@@ -139,8 +139,8 @@ fn r1_a_rebuild_keeps_the_numbers_of_the_loops_own_descriptors() {
         let before = kinds(&own);
         let numbers = open_descriptors();
         for _ in 0..3 {
-            let ghost = haunt(&mut reactor);
-            drop(ghost);
+            let stale = leave_registration(&mut reactor);
+            drop(stale);
             assert_eq!(kinds(&own), before);
             assert_eq!(open_descriptors(), numbers);
         }

@@ -5,7 +5,7 @@ mod support;
 use mainspring_reactor::{Handle, Mode, Tick, Wakeup};
 use std::time::Duration;
 use support::descriptors::{drain, readable_socket};
-use support::{Log, NOW, PATIENCE, modes, on_each_backend, panic_of, reactor, settle, virtual_reactor};
+use support::{Log, NOW, TEST_TIMEOUT, modes, on_each_backend, panic_of, reactor, settle, virtual_reactor};
 
 on_each_backend! {
     fn m1_2_8_a_panic_in_a_callback_comes_out_of_the_turn(backend: Backend) {
@@ -61,9 +61,9 @@ on_each_backend! {
         let now = reactor.now();
         reactor.at(now, move |_| calls.note("timer")).unwrap();
         let watcher = reactor.watch(left).on_read(|_, _| panic!("fails")).start().unwrap();
-        panic_of(|| drop(reactor.poll(PATIENCE)));
+        panic_of(|| drop(reactor.poll(TEST_TIMEOUT)));
         reactor.unwatch(watcher);
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1);
         assert_eq!(log.take(), ["timer"]);
     }
 
@@ -78,7 +78,7 @@ on_each_backend! {
             };
             reactor.after(Duration::from_secs(1), fire).unwrap();
         }
-        panic_of(|| drop(reactor.poll(PATIENCE)));
+        panic_of(|| drop(reactor.poll(TEST_TIMEOUT)));
         assert_eq!(reactor.poll(NOW).unwrap(), 3);
         assert_eq!(log.take(), [0, 1, 2, 3, 4]);
         assert_eq!(reactor.timer_count(), 0);
@@ -94,9 +94,9 @@ on_each_backend! {
             assert!(calls.len() != 1, "the first fails");
         };
         let timer = reactor.every(Duration::from_secs(1), beat).unwrap();
-        panic_of(|| drop(reactor.poll(PATIENCE)));
+        panic_of(|| drop(reactor.poll(TEST_TIMEOUT)));
         assert!(reactor.has_timer(timer));
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1);
         assert_eq!(clock.elapsed(), Duration::from_secs(2));
         assert!(reactor.cancel(timer));
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use support::descriptors::{
     ReservedNumber, drain, many_descriptors, pipe, readable_socket, sockets, write_byte,
 };
-use support::{Log, NOW, PATIENCE, on_each_backend, reactor, settle, virtual_reactor};
+use support::{Log, NOW, TEST_TIMEOUT, on_each_backend, reactor, settle, virtual_reactor};
 
 on_each_backend! {
     fn t1_a_connection_closed_and_accepted_again_under_its_number_gets_no_old_event(backend: Backend) {
@@ -172,7 +172,7 @@ on_each_backend! {
             reactor.watch(left).on_read(move |_, _| count.set(count.get() + 1)).start().unwrap();
         }
         for _ in 0..12 {
-            assert!(reactor.poll(PATIENCE).unwrap() <= 1024);
+            assert!(reactor.poll(TEST_TIMEOUT).unwrap() <= 1024);
         }
         let least = counts.iter().map(|count| count.get()).min().unwrap();
         let most = counts.iter().map(|count| count.get()).max().unwrap();

@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 use support::callbacks::{draining, noting, noting_call};
 use support::descriptors::{readable_socket, sockets, write_byte};
 use support::processes::thread_cpu_time;
-use support::{Log, NOW, NoteOnDrop, PATIENCE, on_each_backend, panic_of, reactor, settle, virtual_reactor};
+use support::{
+    Log, NOW, NoteOnDrop, TEST_TIMEOUT, on_each_backend, panic_of, reactor, settle, virtual_reactor,
+};
 
 on_each_backend! {
     fn s_creare_a_new_reactor_is_stopped_and_empty(backend: Backend) {
@@ -276,9 +278,9 @@ on_each_backend! {
             reactor.defer(call).unwrap();
         }
         assert_eq!(log.len(), 0, "never from inside the call that asks");
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 3);
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 3);
         assert_eq!(log.take(), [0, 1, 2]);
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 3, "and without blocking before them");
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 3, "and without blocking before them");
         assert_eq!(log.take(), [10, 11, 12]);
     }
 
@@ -288,8 +290,8 @@ on_each_backend! {
         for number in 0..DEFERRED_PER_TURN_MAX + 10 {
             reactor.defer(noting_call(&log, number)).unwrap();
         }
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 1024);
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 10);
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1024);
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 10);
         assert_eq!(log.take(), (0..1034).collect::<Vec<_>>());
     }
 
@@ -300,7 +302,7 @@ on_each_backend! {
         let (left, _right) = readable_socket();
         reactor.watch(left).on_read(|_, _| ()).start().unwrap();
         for turn in 1..=50 {
-            assert_eq!(reactor.poll(PATIENCE).unwrap(), 2);
+            assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 2);
             assert_eq!(count.get(), turn);
         }
     }
@@ -375,7 +377,7 @@ on_each_backend! {
         reactor.after(Duration::from_secs(1), slow).unwrap();
         reactor.after(Duration::from_secs(2), noting_call(&log, "late")).unwrap();
         for _ in 0..2 {
-            reactor.poll(PATIENCE).unwrap();
+            reactor.poll(TEST_TIMEOUT).unwrap();
         }
         assert_eq!(log.take(), ["slow", "read", "late"]);
     }

@@ -12,7 +12,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use support::processes::{Ended, fork};
-use support::{Log, NOW, NoteOnDrop, PATIENCE, frozen_reactor, on_each_backend, panic_of, reactor, settle};
+use support::{
+    Log, NOW, NoteOnDrop, TEST_TIMEOUT, frozen_reactor, on_each_backend, panic_of, reactor, settle,
+};
 
 /// Signals belong to the process: one test at a time uses them.
 fn alone() -> MutexGuard<'static, ()> {
@@ -48,7 +50,7 @@ on_each_backend! {
             reactor.on_signal(Signal::USR1, call).unwrap();
         }
         raise(Signal::USR1);
-        reactor.poll(PATIENCE).unwrap();
+        reactor.poll(TEST_TIMEOUT).unwrap();
         assert_eq!(log.take(), [(0, Signal::USR1, 1), (1, Signal::USR1, 1)]);
         assert_eq!(reactor.watcher_count(), 0, "the loop's own descriptors do not count");
     }
@@ -88,7 +90,7 @@ on_each_backend! {
             names.borrow_mut().push(watcher);
         }
         raise(Signal::USR1);
-        reactor.poll(PATIENCE).unwrap();
+        reactor.poll(TEST_TIMEOUT).unwrap();
         assert_eq!(log.take(), [0], "the first ended all of them, itself included");
     }
 
@@ -108,9 +110,9 @@ on_each_backend! {
             })
             .unwrap();
         raise(Signal::USR1);
-        reactor.poll(PATIENCE).unwrap();
+        reactor.poll(TEST_TIMEOUT).unwrap();
         raise(Signal::USR2);
-        reactor.poll(PATIENCE).unwrap();
+        reactor.poll(TEST_TIMEOUT).unwrap();
         assert_eq!(log.take(), ["first", "second"]);
     }
 
@@ -153,7 +155,7 @@ on_each_backend! {
             assert!(reactor.unwatch_signal(watchers[0]));
             assert!(!reactor.unwatch_signal(watchers[0]), "idempotent");
             raise(Signal::TERM);
-            reactor.poll(PATIENCE).unwrap();
+            reactor.poll(TEST_TIMEOUT).unwrap();
             assert_eq!(log.take(), [1], "one of them still watches");
             assert!(reactor.unwatch_signal(watchers[1]));
             raise(Signal::TERM);
@@ -196,7 +198,7 @@ on_each_backend! {
         let calls = log.clone();
         let watcher = reactor.on_signal(Signal::USR2, move |_| calls.note(())).unwrap();
         raise(Signal::USR2);
-        reactor.poll(PATIENCE).unwrap();
+        reactor.poll(TEST_TIMEOUT).unwrap();
         assert_eq!((log.len(), HANDLED.load(Ordering::Relaxed)), (1, before));
         reactor.unwatch_signal(watcher);
         raise(Signal::USR2);
@@ -243,7 +245,7 @@ on_each_backend! {
         assert!(is_blocked(Signal::WINCH));
         raise(Signal::WINCH);
         block(Signal::WINCH, false);
-        reactor.poll(PATIENCE).unwrap();
+        reactor.poll(TEST_TIMEOUT).unwrap();
         assert_eq!(log.len(), 1);
         block(Signal::WINCH, true);
         drop(reactor);
@@ -282,7 +284,7 @@ on_each_backend! {
         let calls = log.clone();
         reactor.on_signal(Signal::USR1, move |event| calls.note(event.count())).unwrap();
         std::thread::spawn(|| raise(Signal::USR1)).join().unwrap();
-        reactor.poll(PATIENCE).unwrap();
+        reactor.poll(TEST_TIMEOUT).unwrap();
         assert_eq!(log.take(), [1]);
     }
 
@@ -316,7 +318,7 @@ on_each_backend! {
             for number in 1..=100 {
                 // SAFETY: no precondition.
                 assert_eq!(unsafe { libc::kill(libc::getpid(), libc::SIGTERM) }, 0);
-                reactor.poll(PATIENCE).unwrap();
+                reactor.poll(TEST_TIMEOUT).unwrap();
                 assert_eq!(log.len(), number);
             }
         });
@@ -385,7 +387,7 @@ on_each_backend! {
         let hear = heard.clone();
         second.on_signal(Signal::USR1, move |_| hear.set(true)).unwrap();
         raise(Signal::USR1);
-        second.poll(PATIENCE).unwrap();
+        second.poll(TEST_TIMEOUT).unwrap();
         assert!(heard.get());
     }
 
@@ -432,7 +434,7 @@ on_each_backend! {
         }
         raise(Signal::USR1);
         raise(Signal::USR2);
-        panic_of(|| drop(reactor.poll(PATIENCE)));
+        panic_of(|| drop(reactor.poll(TEST_TIMEOUT)));
         settle(&mut reactor, 5);
         assert_eq!(log.take(), [Signal::USR1, Signal::USR2]);
         raise(Signal::USR2);

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use support::descriptors::{drain, readable_socket};
 use support::{
-    Log, NOW, NoteOnDrop, PATIENCE, on_each_backend, panic_of, reactor, virtual_reactor, yield_now,
+    Log, NOW, NoteOnDrop, TEST_TIMEOUT, on_each_backend, panic_of, reactor, virtual_reactor, yield_now,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -53,7 +53,7 @@ on_each_backend! {
         let task = reactor.spawn(async move { *not_send + 1 }).unwrap();
         assert!(!task.is_finished());
         assert_eq!(reactor.task_count(), 1);
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 0, "tasks are not callbacks");
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 0, "tasks are not callbacks");
         assert!(task.is_finished());
         assert_eq!(reactor.task_count(), 0);
         assert_eq!(reactor.block_on(task).unwrap(), Ok(42));
@@ -176,7 +176,7 @@ on_each_backend! {
         let count = reads.clone();
         reactor.watch(left).on_read(move |_, _| count.set(count.get() + 1)).start().unwrap();
         for _ in 0..10 {
-            reactor.poll(PATIENCE).unwrap();
+            reactor.poll(TEST_TIMEOUT).unwrap();
         }
         assert_eq!(reads.get(), 10, "busy tasks do not keep descriptors waiting");
         assert_eq!(polls.get(), 10 * TASKS_PER_TURN_MAX);

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use support::callbacks::{draining, noting_call};
 use support::descriptors::{drain, many_descriptors, readable_socket};
 use support::{
-    Log, NOW, NoteOnDrop, PATIENCE, frozen_reactor, on_each_backend, reactor, settle, virtual_reactor,
+    Log, NOW, NoteOnDrop, TEST_TIMEOUT, frozen_reactor, on_each_backend, reactor, settle, virtual_reactor,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -68,7 +68,7 @@ on_each_backend! {
         reactor.at(Instant::MIN, noting_call(&log, "earliest")).unwrap();
         reactor.at(Instant::from_nanos(0), noting_call(&log, "origin")).unwrap();
         reactor.at(Instant::from_nanos(-1), noting_call(&log, "before the origin")).unwrap();
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 3);
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 3);
         assert_eq!(log.take(), ["earliest", "before the origin", "origin"]);
         assert_eq!(reactor.poll(Some(Duration::from_millis(2))).unwrap(), 0);
         assert_eq!(reactor.timer_count(), 1);
@@ -160,7 +160,7 @@ on_each_backend! {
             .unwrap();
         name.set(Some(timer));
         assert!(reactor.has_timer(timer));
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1);
         assert_eq!(log.take(), ["fired", "data dropped"]);
         clock.advance(10 * SECOND);
         assert_eq!(reactor.poll(NOW).unwrap(), 0);
@@ -226,7 +226,7 @@ on_each_backend! {
         reactor.after(SECOND, strike).unwrap();
         victim.set(Some(reactor.after(SECOND, noting_call(&log, "victim")).unwrap()));
         reactor.after(SECOND, noting_call(&log, "third")).unwrap();
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 2);
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 2);
         assert_eq!(log.take(), ["first", "third"]);
     }
 
@@ -306,9 +306,9 @@ on_each_backend! {
         };
         reactor.after(SECOND, push).unwrap();
         victim.set(Some(reactor.after(SECOND, noting_call(&log, "moved")).unwrap()));
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1);
         assert_eq!(log.len(), 0);
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1);
         assert_eq!(clock.elapsed(), 6 * SECOND);
     }
 
@@ -317,7 +317,7 @@ on_each_backend! {
         let (timer, log) = beat(&reactor, &clock, SECOND);
         assert!(reactor.reschedule_after(timer, Duration::from_millis(2500)).unwrap());
         for _ in 0..3 {
-            assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+            assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1);
         }
         assert_eq!(log.take(), [(2.5, 2.5, 0), (3.5, 3.5, 0), (4.5, 4.5, 0)]);
     }
@@ -334,7 +334,7 @@ on_each_backend! {
         };
         reactor.every(SECOND, tick).unwrap();
         for _ in 0..3 {
-            assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+            assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1);
         }
         assert_eq!(log.take(), [1, 11, 12]);
     }
@@ -370,9 +370,9 @@ on_each_backend! {
             .start()
             .unwrap();
         reactor.at(Instant::MIN, noting_call(&log, "due before")).unwrap();
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 2);
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 2);
         assert_eq!(log.take(), ["due before"]);
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 2);
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 2);
         assert_eq!(log.take(), ["past", "zero"]);
     }
 
@@ -389,9 +389,9 @@ on_each_backend! {
             })
             .start()
             .unwrap();
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1);
         assert_eq!(log.len(), 0);
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1);
     }
 
     fn r5_descriptors_come_before_timers_and_timers_before_deferred_calls(backend: Backend) {
@@ -420,8 +420,8 @@ on_each_backend! {
             reactor.after(Duration::ZERO, noting_call(&log, number)).unwrap();
         }
         assert_eq!(TIMERS_PER_TURN_MAX, 1024);
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 1024);
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 26, "without waiting for anything else");
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1024);
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 26, "without waiting for anything else");
         assert_eq!(log.take(), (0..1050).collect::<Vec<_>>());
     }
 
@@ -433,7 +433,7 @@ on_each_backend! {
         reactor.watch(left).on_read(move |_, _| count.set(count.get() + 1)).start().unwrap();
         again(&reactor, &ticks);
         for turn in 1..=100 {
-            assert_eq!(reactor.poll(PATIENCE).unwrap(), 2, "each turn serves both, once");
+            assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 2, "each turn serves both, once");
             assert_eq!((ticks.get(), reads.get()), (turn, turn));
         }
         assert_eq!(reactor.timer_count(), 1);
@@ -490,7 +490,7 @@ on_each_backend! {
         reactor.every(Duration::from_nanos(1), move |_| tick.set(tick.get() + 1)).unwrap();
         reactor.watch(left).on_read(move |_, _| read.set(read.get() + 1)).start().unwrap();
         for _ in 0..50 {
-            reactor.poll(PATIENCE).unwrap();
+            reactor.poll(TEST_TIMEOUT).unwrap();
         }
         assert_eq!(reads.get(), 50);
         assert!((49..=50).contains(&ticks.get()), "once per turn: {}", ticks.get());
@@ -513,7 +513,7 @@ on_each_backend! {
         let first = reactor.now();
         reactor.every_from(first, Duration::from_micros(1), move |_| calls.note(())).unwrap();
         while reactor.now() < first.checked_add(Duration::from_micros(500)).unwrap() {}
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1);
         assert_eq!(log.len(), 1);
     }
 
@@ -530,7 +530,7 @@ on_each_backend! {
         assert!(reactor.cancel(head));
         let deadline = reactor.now().checked_add(Duration::from_millis(30)).unwrap();
         reactor.at(deadline, |_| ()).unwrap();
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1);
         assert!(reactor.now() >= deadline);
     }
 
@@ -540,10 +540,10 @@ on_each_backend! {
         reactor.after(Duration::from_secs(3600), noting_call(&log, "hour")).unwrap();
         assert_eq!(reactor.poll(Some(Duration::from_micros(100))).unwrap(), 0);
         reactor.after(Duration::from_millis(1), noting_call(&log, "soon")).unwrap();
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1);
         assert_eq!(log.take(), ["soon"]);
         reactor.after(Duration::from_millis(1), noting_call(&log, "again")).unwrap();
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 1, "an alarm that has rung is set again");
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1, "an alarm that has rung is set again");
     }
 
     fn g4_an_idle_wait_ends_when_the_next_timer_is_due(backend: Backend) {
@@ -559,7 +559,7 @@ on_each_backend! {
             let timer = reactor.after(SECOND, |_| ()).unwrap();
             reactor.after(SECOND, |_| ()).unwrap();
             reactor.cancel(timer);
-            reactor.poll(PATIENCE).unwrap();
+            reactor.poll(TEST_TIMEOUT).unwrap();
         }
         assert_eq!(reactor.timer_count(), 0);
     }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use support::{Log, NOW, NoteOnDrop, PATIENCE, on_each_backend, reactor, settle, virtual_reactor};
+use support::{Log, NOW, NoteOnDrop, TEST_TIMEOUT, on_each_backend, reactor, settle, virtual_reactor};
 
 fn assert_send_and_sync<T: Send + Sync>() {}
 
@@ -23,7 +23,7 @@ on_each_backend! {
         let mut reactor = reactor(backend);
         let remote = reactor.remote();
         let waker = std::thread::spawn(move || remote.wake());
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 0);
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 0);
         waker.join().unwrap();
         assert_eq!(reactor.stats().wakeups, 1);
     }
@@ -43,14 +43,14 @@ on_each_backend! {
         reactor.poll(Some(Duration::from_millis(2))).unwrap();
         assert!(start.elapsed() >= Duration::from_millis(2), "nothing is left of them");
         reactor.remote().wake();
-        reactor.poll(PATIENCE).unwrap();
+        reactor.poll(TEST_TIMEOUT).unwrap();
         assert_eq!(reactor.stats().wakeups, 2, "and the next one is heard again");
     }
 
     fn wake_from_the_loops_own_thread_works_too(backend: Backend) {
         let mut reactor = reactor(backend);
         reactor.remote().wake();
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 0);
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 0);
     }
 
     fn call_runs_on_the_loops_thread_in_the_order_of_asking(backend: Backend) {
@@ -139,10 +139,10 @@ on_each_backend! {
         let wakeup = reactor.wakeup(move |_| calls.set(calls.get() + 1)).unwrap();
         let other = wakeup.clone();
         std::thread::spawn(move || (0..1000).for_each(|_| other.signal())).join().unwrap();
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1);
         assert_eq!(reactor.poll(NOW).unwrap(), 0);
         wakeup.signal();
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1);
         assert_eq!(count.get(), 2);
     }
 
@@ -164,7 +164,7 @@ on_each_backend! {
         wakeup.signal();
         own.set(Some(wakeup));
         for _ in 0..3 {
-            assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+            assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1);
         }
         assert_eq!(reactor.poll(NOW).unwrap(), 0);
         assert_eq!(log.len(), 3);

@@ -1,19 +1,49 @@
 //! `cargo xtask documents`: what the documents say is there, and is readable.
 //!
 //! Three checks, each in a file of its own: the clauses of the contracts and the tests that prove them (`contracts.rs`, which
-//! reads the tests' names by `test_names.rs`), links that lead somewhere (`links.rs`), and the width of prose (`prose.rs`).
-//! They read files and start nothing, so they are a test of this crate too.
+//! reads the tests' names by `test_names.rs`), links that lead somewhere (`links.rs`), and the width of prose (`prose.rs`,
+//! which `wrapping.rs` mends). They read files and start nothing, so they are a test of this crate too.
 
 mod contracts;
 mod links;
 mod markdown;
 mod prose;
 mod test_names;
+mod wrapping;
 
 use crate::command::root;
 use anyhow::{Context, Result, bail};
 use std::fmt;
 use std::path::{Path, PathBuf};
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Break paragraphs that are too wide, before anything is checked.
+    #[arg(long)]
+    wrap: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    if arguments.wrap {
+        wrap_all()?;
+    }
+    check()
+}
+
+/// Breaks what is too wide in every document.
+fn wrap_all() -> Result<()> {
+    let root = root();
+    for document in files(&root, "md")?.iter().filter(|path| is_read_in_its_place(path)) {
+        let text = read(&root, document)?;
+        let wrapped = wrapping::wrap(&text);
+        if wrapped != text && !prose::is_exempt(document) {
+            println!("wrapped {}", document.display());
+            std::fs::write(root.join(document), wrapped)
+                .with_context(|| format!("cannot write {}", document.display()))?;
+        }
+    }
+    Ok(())
+}
 
 /// Something that is wrong in a document, or with what it is about.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]

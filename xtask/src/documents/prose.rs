@@ -5,7 +5,7 @@ use super::markdown::{self, Kind};
 use std::path::Path;
 
 /// The most columns of a line of prose.
-const COLUMNS_MAX: usize = 100;
+pub(super) const COLUMNS_MAX: usize = 100;
 
 /// Documents that are wider, and why.
 const WIDER: [(&str, &str); 4] = [
@@ -15,22 +15,35 @@ const WIDER: [(&str, &str); 4] = [
     ("docs/protocol.md", "made from the code"),
 ];
 
+/// Whether a document may be wider.
+pub(super) fn is_exempt(file: &Path) -> bool {
+    WIDER.iter().any(|(document, _)| file == Path::new(document))
+}
+
 pub(super) fn check(file: &Path, text: &str) -> Vec<Fault> {
-    if WIDER.iter().any(|(document, _)| file == Path::new(document)) {
+    if is_exempt(file) {
         return Vec::new();
     }
     let prose = markdown::lines(text).filter(|&(_, _, kind)| kind == Kind::Prose);
-    let wide = prose.filter(|&(_, line, _)| columns(line) > COLUMNS_MAX && can_be_broken(line));
+    let wide = prose.filter(|&(_, line, _)| is_wide(line));
     wide.map(|(line, text, _)| Fault {
         file: file.to_owned(),
         line,
-        what: format!("{} columns of prose; at most {COLUMNS_MAX}", columns(text)),
+        what: format!(
+            "{} columns of prose, at most {COLUMNS_MAX}: `cargo xtask documents --wrap` breaks it",
+            columns(text)
+        ),
     })
     .collect()
 }
 
+/// Whether a line of prose is too wide, and could be narrower.
+pub(super) fn is_wide(line: &str) -> bool {
+    columns(line) > COLUMNS_MAX && can_be_broken(line)
+}
+
 /// The width of a line as it is read: the targets of links are not.
-fn columns(line: &str) -> usize {
+pub(super) fn columns(line: &str) -> usize {
     let mut parts = line.split("](");
     let first = parts.next().unwrap_or_default().chars().count();
     let rest = parts.map(|part| part.split_once(')').map_or(part, |(_, after)| after).chars().count() + 3);

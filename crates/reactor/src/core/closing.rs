@@ -7,9 +7,9 @@ use std::time::Duration;
 
 /// How long a closing loop waits for a thread that has begun to wake a task and has not handed it over yet. That takes a
 /// thread some instructions; this is for one that is not scheduled meanwhile.
-const HANDOVER_PATIENCE: Duration = Duration::from_secs(10);
+const HANDOVER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The same in a forked child, where the thread may have stayed behind in the parent.
-const HANDOVER_PATIENCE_FORKED: Duration = Duration::from_millis(100);
+const HANDOVER_TIMEOUT_FORKED: Duration = Duration::from_millis(100);
 
 impl Core {
     /// Ends everything on the loop. What is dropped may run user code, which finds the loop closed.
@@ -61,18 +61,18 @@ impl Core {
                 drop(runnable);
             }
             let under_way = self.tasks.borrow().len() > self.polls_under_way.get();
-            if !under_way || !self.mailbox.await_handover(self.handover_patience()) {
+            if !under_way || !self.mailbox.await_handover(self.handover_timeout()) {
                 break;
             }
         }
         self.mailbox.inbox().tasks_ended = true;
     }
 
-    fn handover_patience(&self) -> Duration {
+    fn handover_timeout(&self) -> Duration {
         if self.born_in == crate::process::fork::generation() {
-            HANDOVER_PATIENCE
+            HANDOVER_TIMEOUT
         } else {
-            HANDOVER_PATIENCE_FORKED
+            HANDOVER_TIMEOUT_FORKED
         }
     }
 }

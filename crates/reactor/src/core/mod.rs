@@ -63,7 +63,7 @@ pub(crate) struct Core {
     pub(crate) running: Cell<bool>,
     embedded: Cell<bool>,
     closed: Cell<bool>,
-    /// The latest time that was read: what is due by it needs no look at the clock.
+    /// The latest time that was read: what is due by it is due without reading the clock again.
     pub(crate) latest_now: Cell<Instant>,
     /// The fork generation in which the kernel objects were made: see `forking.rs`.
     fork_generation: Cell<u32>,
@@ -198,8 +198,8 @@ impl Core {
         !self.deferred.borrow().is_empty() || self.mailbox.has_ready() || self.timer_known_due()
     }
 
-    /// Whether turns must look after more than ready descriptors.
-    pub(crate) fn has_concerns(&self) -> bool {
+    /// Whether the next turn must look after more than ready descriptors.
+    pub(crate) fn needs_full_turn(&self) -> bool {
         self.timers.borrow().len() > 0
             || self.has_immediate_work()
             || self.fds.borrow().has_fresh()

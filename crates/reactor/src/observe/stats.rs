@@ -77,7 +77,7 @@ pub struct Timing {
     pub slowest: Option<SlowCallback>,
 }
 
-/// A callback worth knowing.
+/// A callback and how long it took.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SlowCallback {

@@ -103,14 +103,14 @@ impl Handle {
         Ok(name)
     }
 
-    /// Ends a child watch; the child then is whoever's who reaps it. True if the watch was there.
+    /// Ends a child watch, after which the child is yours to reap. True if the watch was there.
     pub fn unwatch_child(&self, watcher: ChildWatcher) -> bool {
         let entry = self.core().children.borrow_mut().take(watcher.key, watcher.serial);
         let Some(entry) = entry else { return false };
         if let Some(pidfd) = entry.watcher {
             self.unwatch(pidfd);
         }
-        self.let_sigchld_go();
+        self.release_sigchld();
         true
     }
 
@@ -138,7 +138,7 @@ impl Handle {
         self.defer(move |handle| reap(handle, name))
     }
 
-    fn let_sigchld_go(&self) {
+    fn release_sigchld(&self) {
         let signal = {
             let mut children = self.core().children.borrow_mut();
             if children.is_empty() { children.signal.take() } else { None }
@@ -151,8 +151,8 @@ impl Handle {
 
 /// Whether the process is a child of this one that nobody has reaped, ended or not.
 fn is_child(pid: Pid) -> bool {
-    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    rustix::process::waitid(WaitId::Pid(pid), look).is_ok()
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    rustix::process::waitid(WaitId::Pid(pid), options).is_ok()
 }
 
 fn reap_all(handle: &Handle) {
@@ -192,7 +192,7 @@ fn reap(handle: &Handle, name: ChildWatcher) {
     let status = match rustix::process::waitpid(Some(pid), WaitOptions::NOHANG) {
         Ok(Some((_, status))) => Some(ExitStatus::from_raw(status.as_raw())),
         Ok(None) => return,
-        // Somebody else was faster.
+        // Somebody else has reaped it.
         Err(_) => None,
     };
     let entry = handle.core().children.borrow_mut().take(name.key, name.serial);
@@ -200,6 +200,6 @@ fn reap(handle: &Handle, name: ChildWatcher) {
     if let Some(pidfd) = entry.watcher {
         handle.unwatch(pidfd);
     }
-    handle.let_sigchld_go();
+    handle.release_sigchld();
     (entry.callback)(handle, status);
 }

@@ -119,7 +119,7 @@ impl SignalTable {
     }
 }
 
-/// What stands for a loop where signals are shared out. Never zero.
+/// The number by which the table of signals, which all loops of the process share, knows this loop. Never zero.
 fn identity(core: &Core) -> usize {
     std::ptr::from_ref(core).addr()
 }
@@ -284,7 +284,7 @@ pub(crate) fn prepare_for_child(core: &Core) -> Result<Option<WakeFd>> {
     needed.then(|| WakeFd::new(core.backend)).transpose()
 }
 
-/// Parts from what the parent process goes on using.
+/// Replaces what the parent process goes on using.
 pub(crate) fn after_fork(core: &Core, fresh: Option<WakeFd>) -> Result<()> {
     match (&core.signals.borrow().intake, fresh) {
         (Some(intake), Some(fresh)) => intake.after_fork(fresh),

@@ -1,12 +1,16 @@
 //! The kernel interfaces under the loop, one per file.
 //!
-//! A backend provides:
+//! A backend is a variant of [`Poller`] and provides:
 //! - `add`, `modify`, `remove`: keep a descriptor, a token and an interest in the kernel's set;
+//! - `check_mode`: whether a [`Mode`](crate::Mode) can be asked for;
 //! - `wait`: block until something is ready or a deadline passes, and list what is ready;
-//! - `edge`: whether [`Mode::Edge`](crate::Mode::Edge) can be asked for;
-//! - `alarm`: whether a deadline shows up as an event ([`ALARM`]) rather than as a wait that ended;
+//! - `has_alarm`: whether a deadline shows up as an event ([`ALARM`]) rather than as a wait that ended; if so, `arm` sets it
+//!   ahead of a wait that somebody else makes, and `alarm_rang` is called when it was reported;
+//! - `has_always_ready`: whether something is ready that the kernel does not watch, such as a regular file;
+//! - `has`, `owns`: whether the set holds what a number refers to now, and whether a number is one of the loop's own;
 //! - `rebuild`: throw the kernel's set away and start one with what is wanted, under the same descriptor number; or fail
-//!   and leave everything as it was.
+//!   and leave everything as it was;
+//! - `prepare_for_child`, `after_fork`: make the kernel objects of a forked child, and put them in the place of the parent's.
 //!
 //! Tokens are opaque to a backend, except that it reports its own alarm as [`ALARM`].
 

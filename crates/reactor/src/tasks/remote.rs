@@ -157,9 +157,9 @@ impl Mailbox {
     }
 
     /// Waits until another thread has handed a task over. False if none did in time.
-    pub(crate) fn await_handover(&self, patience: Duration) -> bool {
+    pub(crate) fn await_handover(&self, timeout: Duration) -> bool {
         let waited =
-            self.handed_over.wait_timeout_while(self.inbox(), patience, |inbox| inbox.runnables.is_empty());
+            self.handed_over.wait_timeout_while(self.inbox(), timeout, |inbox| inbox.runnables.is_empty());
         let (inbox, _) = waited.unwrap_or_else(PoisonError::into_inner);
         !inbox.runnables.is_empty()
     }

@@ -2,7 +2,7 @@
 
 use crate::support::descriptors::{drain, readable_socket, sockets, write_byte};
 use crate::support::processes::fork;
-use crate::support::{Log, NOW, PATIENCE, on_each_backend, reactor, settle};
+use crate::support::{Log, NOW, TEST_TIMEOUT, on_each_backend, reactor, settle};
 use crate::watch;
 use mainspring_reactor::{Interest, Reactor, Shared};
 use std::os::fd::AsRawFd;
@@ -44,7 +44,7 @@ on_each_backend! {
         watch(&reactor, &left, &log);
         let child = fork(|| {
             write_byte(&right);
-            assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+            assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1);
             assert_eq!(log.take(), [1]);
         });
         child.join();
@@ -88,7 +88,7 @@ on_each_backend! {
         assert_eq!(reactor.poll(NOW).unwrap(), 1);
         assert_eq!(log.take(), [1]);
         reactor.remote().wake();
-        reactor.poll(PATIENCE).unwrap();
+        reactor.poll(TEST_TIMEOUT).unwrap();
         assert_eq!(reactor.stats().wakeups, 1);
     }
 
@@ -120,7 +120,7 @@ on_each_backend! {
         assert_eq!(reactor.poll(Some(Duration::from_micros(100))).unwrap(), 0);
         let child = fork(|| {
             reactor.reschedule_after(far, Duration::ZERO).unwrap();
-            assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+            assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1);
         });
         child.join();
         let turns = reactor.stats().turns;
@@ -139,15 +139,15 @@ on_each_backend! {
             reactor.poll(NOW).unwrap();
             let grandchild = fork(|| {
                 write_byte(&right);
-                assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+                assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1);
             });
             grandchild.join();
             write_byte(&right);
-            assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+            assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1);
         });
         child.join();
         write_byte(&right);
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1);
         assert_eq!(log.take(), [1]);
     }
 

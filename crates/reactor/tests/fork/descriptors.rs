@@ -3,7 +3,7 @@
 use crate::Gate;
 use crate::support::descriptors::{drain, readable_socket, sockets, write_byte};
 use crate::support::processes::{fork, limit_descriptors, open_descriptors};
-use crate::support::{Log, NOW, PATIENCE, on_each_backend, reactor};
+use crate::support::{Log, NOW, TEST_TIMEOUT, on_each_backend, reactor};
 use mainspring_reactor::{Error, Interest, Reactor, Signal};
 use std::io::Write;
 use std::os::fd::AsRawFd;
@@ -26,7 +26,7 @@ on_each_backend! {
         let child = fork(|| {
             gate.wait();
             write_byte(&right);
-            assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+            assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1);
             assert_eq!(log.take(), [watcher]);
         });
         assert!(reactor.unwatch(watcher));
@@ -88,10 +88,10 @@ on_each_backend! {
             assert!(reactor.poll(NOW).is_err());
             limit_descriptors(before);
             // From here on everything is as it should be.
-            assert_eq!(reactor.poll(PATIENCE).unwrap(), 1, "the timer");
+            assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1, "the timer");
             write_byte(&right);
             write_byte(&other_right);
-            assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+            assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1);
             assert_eq!(log.take(), [1]);
             drain(&left);
             drain(&other);
@@ -103,7 +103,7 @@ on_each_backend! {
         assert!(reactor.has_timer(far));
         write_byte(&right);
         write_byte(&other_right);
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 2);
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 2);
         assert_eq!(log.len(), 2);
     }
 
@@ -163,7 +163,7 @@ fn h14_the_embedding_descriptor_of_the_parent_does_not_hear_the_child() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn h14_a_set_that_the_child_keeps_open_does_not_haunt_the_parents_host() {
+fn h14_a_set_that_the_child_keeps_open_does_not_wake_the_parents_host() {
     let mut reactor = reactor(mainspring_reactor::Backend::Epoll);
     let fd = reactor.embedding_fd().unwrap();
     reactor.poll(NOW).unwrap();
@@ -171,7 +171,7 @@ fn h14_a_set_that_the_child_keeps_open_does_not_haunt_the_parents_host() {
     end.set_nonblocking(false).unwrap();
     // The child never uses its copy of the loop, but has the set open.
     let child = fork(|| _ = std::io::Read::read(&mut &end, &mut [0]).unwrap());
-    let _ghost = crate::support::ghosts::haunt(&mut reactor);
+    let _stale = crate::support::stale::leave_registration(&mut reactor);
     assert!(!is_readable(fd), "the old set lives on in the child, with a source that is ready");
     done.write_all(b"x").unwrap();
     child.join();

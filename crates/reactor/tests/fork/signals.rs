@@ -2,7 +2,7 @@
 
 use crate::raise;
 use crate::support::processes::fork;
-use crate::support::{Log, NOW, PATIENCE, on_each_backend, reactor};
+use crate::support::{Log, NOW, TEST_TIMEOUT, on_each_backend, reactor};
 use mainspring_reactor::{Reactor, Signal, SignalWatcher};
 
 on_each_backend! {
@@ -26,7 +26,7 @@ on_each_backend! {
                 let mut reactor = reactor.unwrap();
                 assert_eq!(reactor.poll(NOW).unwrap(), 0, "nothing has happened to the parent");
                 raise(Signal::TERM);
-                reactor.poll(PATIENCE).unwrap();
+                reactor.poll(TEST_TIMEOUT).unwrap();
                 assert_eq!(log.take(), [1]);
             });
             own.join();
@@ -44,13 +44,13 @@ on_each_backend! {
                 assert_eq!(reactor.poll(NOW).unwrap(), 0, "what arrived before the fork was the parent's");
                 let grandchild = fork(|| {
                     raise(Signal::USR1);
-                    reactor.poll(PATIENCE).unwrap();
+                    reactor.poll(TEST_TIMEOUT).unwrap();
                     assert_eq!(log.take(), [1]);
                 });
                 grandchild.join();
             });
             child.join();
-            reactor.poll(PATIENCE).unwrap();
+            reactor.poll(TEST_TIMEOUT).unwrap();
             assert_eq!(log.take(), [1]);
             assert_eq!(reactor.poll(NOW).unwrap(), 0);
         });
@@ -70,7 +70,7 @@ on_each_backend! {
                     let calls = log.clone();
                     reactor.on_signal(Signal::TERM, move |_| calls.note(())).unwrap();
                     raise(Signal::TERM);
-                    reactor.poll(PATIENCE).unwrap();
+                    reactor.poll(TEST_TIMEOUT).unwrap();
                     assert_eq!(log.len(), 1);
                 });
                 child.join();
@@ -93,7 +93,7 @@ fn h14_signals_reach_the_process_they_are_sent_to() {
             let child = fork(|| {
                 assert_eq!(reactor.poll(NOW).unwrap(), 0);
                 raise(Signal::USR1);
-                reactor.poll(PATIENCE).unwrap();
+                reactor.poll(TEST_TIMEOUT).unwrap();
                 assert_eq!(log.take(), [Signal::USR1]);
                 raise(Signal::USR1); // and one that the child never looks at
             });
@@ -101,7 +101,7 @@ fn h14_signals_reach_the_process_they_are_sent_to() {
             assert_eq!(reactor.poll(NOW).unwrap(), 0, "{backend}: the child's signals are not the parent's");
             assert!(log.is_empty());
             raise(Signal::USR1);
-            reactor.poll(PATIENCE).unwrap();
+            reactor.poll(TEST_TIMEOUT).unwrap();
             assert_eq!(log.take(), [Signal::USR1]);
         });
         own.join();

@@ -3,7 +3,7 @@
 use crate::Gate;
 use crate::support::descriptors::{drain, sockets, write_byte};
 use crate::support::processes::fork;
-use crate::support::{Log, NOW, PATIENCE, on_each_backend, reactor};
+use crate::support::{Log, NOW, TEST_TIMEOUT, on_each_backend, reactor};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -17,14 +17,14 @@ on_each_backend! {
         reactor.poll(NOW).unwrap();
         let child = fork(|| {
             wakeup.signal();
-            assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+            assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1);
             wakeup.signal();
-            assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+            assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1);
         });
         child.join();
         assert_eq!(reactor.poll(NOW).unwrap(), 0, "the child's signal is not the parent's");
         wakeup.signal();
-        assert_eq!(reactor.poll(PATIENCE).unwrap(), 1);
+        assert_eq!(reactor.poll(TEST_TIMEOUT).unwrap(), 1);
         assert_eq!(log.len(), 1);
     }
 
@@ -81,14 +81,14 @@ on_each_backend! {
             .unwrap();
         write_byte(&right);
         reactor.remote().wake();
-        reactor.poll(PATIENCE).unwrap();
+        reactor.poll(TEST_TIMEOUT).unwrap();
         if !forked.is_empty() {
             // The child has ended its turn.
             // SAFETY: ends the process at once.
             unsafe { libc::_exit(0) };
         }
         while reactor.stats().wakeups == 0 {
-            reactor.poll(PATIENCE).unwrap();
+            reactor.poll(TEST_TIMEOUT).unwrap();
         }
         reactor.remote().wake();
         gate.open();

@@ -5,8 +5,8 @@
 
 pub(crate) mod callbacks;
 pub(crate) mod descriptors;
-pub(crate) mod ghosts;
 pub(crate) mod processes;
+pub(crate) mod stale;
 
 use mainspring_reactor::{Backend, Builder, Mode, Reactor, VirtualClock};
 use std::cell::RefCell;
@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 /// Long enough for anything that will happen at all, so that a test that fails ends.
-pub(crate) const PATIENCE: Option<Duration> = Some(Duration::from_secs(20));
+pub(crate) const TEST_TIMEOUT: Option<Duration> = Some(Duration::from_secs(20));
 /// Look and return.
 pub(crate) const NOW: Option<Duration> = Some(Duration::ZERO);
 

@@ -96,8 +96,8 @@ impl Watchdog {
         let (sender, receiver) = std::sync::mpsc::channel();
         let name = std::thread::current().name().unwrap_or("a test").to_owned();
         std::thread::spawn(move || {
-            let patience = Duration::from_secs(CHILD_SECONDS_MAX.into());
-            if receiver.recv_timeout(patience) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+            let timeout = Duration::from_secs(CHILD_SECONDS_MAX.into());
+            if receiver.recv_timeout(timeout) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
                 eprintln!("{name} hangs");
                 std::process::abort();
             }

@@ -49,10 +49,10 @@ const fn at_least_one(number: usize) -> usize {
 pub struct BlockingOwner(u64);
 
 impl BlockingOwner {
-    /// Whoever says nothing else.
+    /// The owner of calls that name none.
     pub(super) const NOBODY: BlockingOwner = BlockingOwner(0);
 
-    /// One that is like no other in this process.
+    /// A new owner, unlike any other of this process.
     #[must_use]
     #[expect(clippy::new_without_default, reason = "each is another, so none is the default")]
     pub fn new() -> BlockingOwner {

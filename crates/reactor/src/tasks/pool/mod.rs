@@ -180,7 +180,7 @@ impl Handle {
     }
 }
 
-/// A call counts from here on until it has been made, or dropped unmade; then the loop has a look.
+/// Counts a call from here on until it has been made, or dropped unmade; then it wakes the loop, which may be idle now.
 struct InFlight {
     count: Arc<AtomicUsize>,
     remote: crate::Remote,

@@ -5,15 +5,15 @@ use super::descriptors::{ReservedNumber, readable_socket};
 use mainspring_reactor::{Backend, Reactor};
 use std::os::unix::net::UnixStream;
 
-/// What haunts: a socket that is ready, and its peer.
-pub(crate) struct Ghost {
+/// A socket that is ready, and its peer: as long as they live, the registration reports.
+pub(crate) struct StaleRegistration {
     _socket: UnixStream,
     _peer: UnixStream,
 }
 
-/// Leaves a registration behind that cannot be removed, for as long as the ghost lives, and lets the loop find out: on epoll
+/// Leaves a registration behind that cannot be removed, for as long as the returned value lives, and lets the loop find out: on epoll
 /// it makes a new set.
-pub(crate) fn haunt(reactor: &mut Reactor) -> Ghost {
+pub(crate) fn leave_registration(reactor: &mut Reactor) -> StaleRegistration {
     let before = reactor.stats().rebuilds;
     let (socket, peer) = readable_socket();
     let number = ReservedNumber::new();
@@ -26,5 +26,5 @@ pub(crate) fn haunt(reactor: &mut Reactor) -> Ghost {
     }
     let rebuilt = u64::from(reactor.backend() == Backend::Epoll);
     assert_eq!(reactor.stats().rebuilds, before + rebuilt);
-    Ghost { _socket: socket, _peer: peer }
+    StaleRegistration { _socket: socket, _peer: peer }
 }
