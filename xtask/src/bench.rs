@@ -19,9 +19,11 @@ pub(crate) struct Arguments {
 enum Suite {
     /// The reactor against raw epoll, libev, libuv, libevent, mio, polling, calloop and tokio.
     Reactor,
-    /// Guests: idle, woken beside the same work written natively, polling among many watches, started.
+    /// Guests: idle, woken beside the same work written natively, polling among many watches,
+    /// started.
     Guests,
-    /// One database client natively, in a new guest and in an old one that wakes itself; starts a private PostgreSQL.
+    /// One database client natively, in a new guest and in an old one that wakes itself; starts a
+    /// private PostgreSQL.
     Postgres,
     /// Requests through the daemon, beside nats-server, Redis and a bare echo server.
     Bus,

@@ -1,7 +1,7 @@
 //! `cargo xtask guests`: builds every guest below `guests/` into `target/guests/*.wasm`.
 //!
-//! What was built is kept with a fingerprint of every file that it came from, so that a second run costs a few milliseconds and
-//! needs no toolchain at all.
+//! What was built is kept with a fingerprint of every file that it came from, so that a second run
+//! costs a few milliseconds and needs no toolchain at all.
 
 mod c;
 mod component;
@@ -56,7 +56,8 @@ fn build(force: bool, choice: Choice) -> Result<()> {
         println!("guests: up to date in {}", folder.display());
         return Ok(());
     }
-    // Modules of guests that are gone must not linger, and an interrupted build must not look finished.
+    // Modules of guests that are gone must not linger, and an interrupted build must not look
+    // finished.
     for entry in fs::read_dir(&folder)? {
         let path = entry?.path();
         if path.is_file() {

@@ -41,8 +41,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     write_pkg_config(&source, &prefix, &system_libraries)
 }
 
-/// Builds the library. Returns what a static program must be linked with besides, which depends on the system: glibc and
-/// musl want different ones, and only the compiler knows.
+/// Builds the library. Returns what a static program must be linked with besides, which depends on
+/// the system: glibc and musl want different ones, and only the compiler knows.
 fn build() -> Result<String> {
     let mut command = cargo();
     command.args(["rustc", "--release", "--package", "mainspring-reactor-c", "--lib"]);

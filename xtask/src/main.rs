@@ -26,7 +26,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Set up what the tests need, then run every check and test; ends with a line that counts them.
+    /// Set up what the tests need, then run every check and test; ends with a line that counts
+    /// them.
     Test(test::Arguments),
     /// Check the documents: clauses of the contracts against tests, links, and the width of prose.
     ///
@@ -40,7 +41,8 @@ enum Command {
     ///
     /// Example: cargo xtask simulate --seeds 1000
     Simulate(simulate::Arguments),
-    /// Build the example and test guests into target/guests, installing a WebAssembly toolchain if need be.
+    /// Build the example and test guests into target/guests, installing a WebAssembly toolchain if
+    /// need be.
     Guests(guests::Arguments),
     /// Run a command with a private PostgreSQL, whose address is in MAINSPRING_POSTGRES.
     ///

@@ -1,7 +1,9 @@
-//! A private PostgreSQL: a data folder, a port and a password of its own, stopped and removed afterwards, whatever happens.
+//! A private PostgreSQL: a data folder, a port and a password of its own, stopped and removed
+//! afterwards, whatever happens.
 //!
-//! The server belongs to a shell that starts it, waits for the end of its own input, then stops it and removes its folder. That input is a pipe
-//! from this process, which closes however this process ends; so nothing is left behind even if the tests fail or someone presses Ctrl-C.
+//! The server belongs to a shell that starts it, waits for the end of its own input, then stops it
+//! and removes its folder. That input is a pipe from this process, which closes however this
+//! process ends; so nothing is left behind even if the tests fail or someone presses Ctrl-C.
 
 use crate::command::{self, exists};
 use crate::packages::{install, is_root};
@@ -19,7 +21,8 @@ use std::process::{Child, Command, Stdio};
 const PACKAGE: &str = "postgresql";
 /// Where Debian keeps the programs that are not for everyone, one folder for each version.
 const DEBIAN_FOLDER: &str = "/usr/lib/postgresql";
-/// The user to become where we are root, which the server refuses to run as. The package makes the first one.
+/// The user to become where we are root, which the server refuses to run as. The package makes the
+/// first one.
 const USERS: [&str; 2] = ["postgres", "nobody"];
 /// A port that was free a moment ago may be taken: how often another one is tried.
 const ATTEMPTS: u32 = 3;
@@ -28,7 +31,8 @@ const ADDRESS_VARIABLE: &str = "MAINSPRING_POSTGRES";
 /// The path of a program that restarts the server is in this one.
 const RESTART_VARIABLE: &str = "MAINSPRING_POSTGRES_RESTART";
 
-/// Runs the server; `$1` is its folder, `$2` the folder of its programs, `$3` the port. What it holds is not worth waiting for the disk.
+/// Runs the server; `$1` is its folder, `$2` the folder of its programs, `$3` the port. What it
+/// holds is not worth waiting for the disk.
 const KEEPER: &str = r#"
 trap '' INT TERM HUP
 cd "$1" || exit 1

@@ -1,4 +1,5 @@
-//! The reactor on other systems than this one: whether it compiles there. To run there takes such a machine.
+//! The reactor on other systems than this one: whether it compiles there. To run there takes such a
+//! machine.
 
 use crate::command::{self, cargo, target_dir};
 use anyhow::Result;
@@ -7,7 +8,8 @@ use std::process::{Command, Stdio};
 /// A 32-bit system, another C library, and a Unix without epoll.
 const TARGETS: [&str; 3] = ["i686-unknown-linux-gnu", "x86_64-unknown-linux-musl", "aarch64-apple-darwin"];
 
-/// Checks each target whose standard library is there or can be had; says so in a line where it cannot.
+/// Checks each target whose standard library is there or can be had; says so in a line where it
+/// cannot.
 pub(crate) fn check() -> Result<()> {
     for target in TARGETS {
         if !is_installed(target) && !install(target) {

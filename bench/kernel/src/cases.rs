@@ -26,7 +26,8 @@ pub(crate) const NODES: [usize; 5] = [0, 30, 300, 3_000, 30_000];
 const DEPTH: usize = 64;
 /// Requests that nobody answers.
 const PENDING: usize = 100_000;
-/// Messages before the first round: the window of remembered answers is full then, as in a loop that runs.
+/// Messages before the first round: the window of remembered answers is full then, as in a loop
+/// that runs.
 const WARM_UP: usize = 20_000;
 
 pub(crate) fn all(quick: bool) -> Vec<Case> {

@@ -14,7 +14,8 @@ use crate::payload::Line;
 pub(crate) enum Speech {
     /// Parsed messages, as native actors do.
     Values,
-    /// Lines, as processes and guests do: the actor reads its line and writes one, as any program would.
+    /// Lines, as processes and guests do: the actor reads its line and writes one, as any program
+    /// would.
     Lines,
 }
 
@@ -44,7 +45,8 @@ pub(crate) fn print_defaults() {
 }
 
 impl Echo {
-    /// A kernel with an echo capability for this data, and a number of requests that nobody answers.
+    /// A kernel with an echo capability for this data, and a number of requests that nobody
+    /// answers.
     pub(crate) fn new(speech: Speech, data: &Value, schema: &Value, pending: usize) -> Echo {
         let kernel = Kernel::new(Config::default(), 7);
         let now = Now { mono_ns: 1_000_000_000, unix_ms: 1_767_910_000_000 };

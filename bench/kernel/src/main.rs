@@ -1,7 +1,9 @@
-//! The kernel's cost per message: a line in, an echo actor, a line out; no sockets, shipped defaults.
+//! The kernel's cost per message: a line in, an echo actor, a line out; no sockets, shipped
+//! defaults.
 //!
-//! `kernel-bench [--quick] [--json FILE] [--filter TEXT] [--subject NAME] [--rounds N]`. Everything runs in this one
-//! thread, round after round, each subject once per round; the CPU time of the least round counts.
+//! `kernel-bench [--quick] [--json FILE] [--filter TEXT] [--subject NAME] [--rounds N]`. Everything
+//! runs in this one thread, round after round, each subject once per round; the CPU time of the
+//! least round counts.
 
 mod cases;
 mod echo;

@@ -1,7 +1,7 @@
 //! An ask in one process, with the usual actor libraries: a line goes in and comes back, unread.
 //!
-//! For scale only: these carry a Rust value from one task to another. They do not parse, validate, route by name, watch a
-//! deadline or remember an answer.
+//! For scale only: these carry a Rust value from one task to another. They do not parse, validate,
+//! route by name, watch a deadline or remember an answer.
 
 use actix::prelude::{Actor as _, Addr, Context, Handler, ResponseFuture};
 use tokio::runtime::Runtime;

@@ -1,6 +1,7 @@
 //! The kernel's timing wheel beside timers of others, on the kernel's own use of them.
 //!
-//! The work is that of `crates/kernel/benches/wheel`; what each peer cannot do stands at its own type.
+//! The work is that of `crates/kernel/benches/wheel`; what each peer cannot do stands at its own
+//! type.
 
 #[path = "../../../crates/kernel/benches/wheel/heap.rs"]
 mod heap;
@@ -30,8 +31,9 @@ fn main() {
     }
 }
 
-/// tokio-util's queue of delays: whole milliseconds, no order among equals, and a runtime whose clock it reads. That clock stands
-/// still here and is moved every 100 ms of virtual time, so reading it costs next to nothing.
+/// tokio-util's queue of delays: whole milliseconds, no order among equals, and a runtime whose
+/// clock it reads. That clock stands still here and is moved every 100 ms of virtual time, so
+/// reading it costs next to nothing.
 struct Delayed {
     runtime: tokio::runtime::Runtime,
     queue: DelayQueue<[u64; 2]>,
@@ -88,8 +90,9 @@ impl Timers for Delayed {
     }
 }
 
-/// Four wheels of 256 milliseconds each: whole milliseconds, no exact next deadline, and what is cancelled stays in its slot until
-/// that comes round. Entries are found by an id in a hash table, each in a piece of memory of its own.
+/// Four wheels of 256 milliseconds each: whole milliseconds, no exact next deadline, and what is
+/// cancelled stays in its slot until that comes round. Entries are found by an id in a hash table,
+/// each in a piece of memory of its own.
 #[derive(Default)]
 struct Hashed {
     wheel: QuadWheelWithOverflow<HashedEntry>,

@@ -1,6 +1,7 @@
 //! An allocator that counts, for "no allocation per turn" and "a few allocations per message".
 //!
-//! Counting is off except while it is asked for, so the rest pays one predicted branch per allocation.
+//! Counting is off except while it is asked for, so the rest pays one predicted branch per
+//! allocation.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -8,11 +9,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 static COUNTING: AtomicBool = AtomicBool::new(false);
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
-/// The system's allocator with a counter in front. A suite that counts makes it the global allocator.
+/// The system's allocator with a counter in front. A suite that counts makes it the global
+/// allocator.
 #[derive(Debug)]
 pub struct CountingAllocator;
 
-/// Runs `work` and returns how many allocations were made meanwhile; none without the [`CountingAllocator`].
+/// Runs `work` and returns how many allocations were made meanwhile; none without the
+/// [`CountingAllocator`].
 pub fn count_allocations(work: impl FnOnce()) -> u64 {
     ALLOCATIONS.store(0, Relaxed);
     COUNTING.store(true, Relaxed);

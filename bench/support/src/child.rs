@@ -1,7 +1,8 @@
 //! One measurement in a process of its own.
 //!
-//! A subject prints lines of the form `metric unit value [value ...]`; anything else it prints is a failure. A process per
-//! measurement gives each subject a fresh heap and fresh kernel tables, and a peer that hangs cannot stop the suite.
+//! A subject prints lines of the form `metric unit value [value ...]`; anything else it prints is a
+//! failure. A process per measurement gives each subject a fresh heap and fresh kernel tables, and
+//! a peer that hangs cannot stop the suite.
 
 use std::io::{self, Read as _};
 use std::os::fd::AsRawFd as _;
@@ -70,7 +71,8 @@ pub fn measure(command: &mut Command, time_limit: Duration) -> Result<Vec<Measur
     output.lines().map(parse).collect()
 }
 
-/// Reads standard output to its end. Waiting in `poll` rather than in a loop of naps keeps the harness off the CPU.
+/// Reads standard output to its end. Waiting in `poll` rather than in a loop of naps keeps the
+/// harness off the CPU.
 fn read_until_end(child: &mut Child, time_limit: Duration) -> Result<String, Failure> {
     let mut stdout = child.stdout.take().ok_or_else(|| io::Error::other("no standard output"))?;
     let deadline = Instant::now() + time_limit;

@@ -1,6 +1,7 @@
 //! The clocks that the suites read.
 //!
-//! Costs are CPU time, not wall time: on a shared machine a preempted run is late but not more expensive.
+//! Costs are CPU time, not wall time: on a shared machine a preempted run is late but not more
+//! expensive.
 
 /// CPU time that this process used so far, user and system together, in nanoseconds.
 #[must_use]

@@ -1,8 +1,10 @@
-//! What every benchmark suite shares: options, cases, clocks, interleaved rounds, rows, targets and the table.
+//! What every benchmark suite shares: options, cases, clocks, interleaved rounds, rows, targets and
+//! the table.
 //!
-//! A suite measures the same work on several *subjects* (Mainspring, the bare system calls, its peers). One measurement
-//! is a [`Row`]: suite, case, subject, metric, unit, value. Every round runs each subject once, so that a noisy moment of
-//! the machine hits all of them alike; [`Results`] then keeps the minimum of a cost and the median of a latency.
+//! A suite measures the same work on several *subjects* (Mainspring, the bare system calls, its
+//! peers). One measurement is a [`Row`]: suite, case, subject, metric, unit, value. Every round
+//! runs each subject once, so that a noisy moment of the machine hits all of them alike;
+//! [`Results`] then keeps the minimum of a cost and the median of a latency.
 //!
 //! # Examples
 //!

@@ -39,7 +39,8 @@ options:
   --help              this text";
 
 impl Options {
-    /// Reads the options of this process; prints help (exit 0) or a usage error (exit 2) and ends where that is due.
+    /// Reads the options of this process; prints help (exit 0) or a usage error (exit 2) and ends
+    /// where that is due.
     #[must_use]
     pub fn from_env(program: &str) -> Options {
         let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -1,11 +1,14 @@
-//! Rounds: every case once, again and again, so that a noisy moment of the machine hits all of them alike.
+//! Rounds: every case once, again and again, so that a noisy moment of the machine hits all of them
+//! alike.
 
 use std::time::{Duration, Instant};
 
-/// Runs every case once in each round until it has had its rounds, and says on standard error how far that is.
+/// Runs every case once in each round until it has had its rounds, and says on standard error how
+/// far that is.
 ///
-/// `run` is also told the number of the round: one that begins with another subject each time has none that always follows the same one.
-/// No round but the first begins after `time_limit`, so that a busy machine gets fewer rounds rather than a longer run.
+/// `run` is also told the number of the round: one that begins with another subject each time has
+/// none that always follows the same one. No round but the first begins after `time_limit`, so that
+/// a busy machine gets fewer rounds rather than a longer run.
 ///
 /// # Examples
 ///

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use crate::{Entry, Keep, OURS, RAW, Results, Target};
 
-/// Renders every case with the ratios to the bare system calls and to the best peer, then the targets.
+/// Renders every case with the ratios to the bare system calls and to the best peer, then the
+/// targets.
 ///
 /// Variants of Mainspring (`mainspring-timed`, ...) are shown but are nobody's peer.
 #[must_use]

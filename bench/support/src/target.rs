@@ -66,7 +66,8 @@ impl Target {
         self
     }
 
-    /// Compares Mainspring's figure with the bound; `None` where it, or every reference, was not measured.
+    /// Compares Mainspring's figure with the bound; `None` where it, or every reference, was not
+    /// measured.
     #[must_use]
     pub fn judge(&self, results: &Results) -> Option<Verdict> {
         let ours = results.value(&self.case, OURS, &self.metric)?;

@@ -1,4 +1,5 @@
-//! What it costs to validate a hundred bytes of data: `cargo bench -p mainspring-kernel --bench validation`.
+//! What it costs to validate a hundred bytes of data:
+//! `cargo bench -p mainspring-kernel --bench validation`.
 
 use mainspring_kernel::schema::discover;
 use serde_json::{Value, json};

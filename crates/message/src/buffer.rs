@@ -3,7 +3,8 @@
 use crate::envelope::Layout;
 use triomphe::ThinArc;
 
-/// A message's layout and text in one piece of shared memory, behind one pointer: messages are handed on many times.
+/// A message's layout and text in one piece of shared memory, behind one pointer: messages are
+/// handed on many times.
 #[derive(Clone)]
 pub(crate) struct Buffer(ThinArc<Header, u8>);
 
@@ -32,7 +33,8 @@ impl Buffer {
     /// The line, and what stands behind it.
     #[inline]
     pub(crate) fn text(&self) -> &str {
-        // SAFETY: `new` is the only place that makes a buffer, and it copies a whole `&str`; nothing writes to one.
+        // SAFETY: `new` is the only place that makes a buffer, and it copies a whole `&str`;
+        // nothing writes to one.
         unsafe { str::from_utf8_unchecked(&self.0.slice) }
     }
 }

@@ -1,7 +1,7 @@
 //! THE registry of error codes and of the loop's own error types.
 //!
-//! Every error that Mainspring itself writes has one of these types and codes. Numbers follow HTTP where a person
-//! would expect it; the type is the finer distinction.
+//! Every error that Mainspring itself writes has one of these types and codes. Numbers follow HTTP
+//! where a person would expect it; the type is the finer distinction.
 
 use std::fmt;
 
@@ -14,7 +14,8 @@ pub enum Failure {
     Forbidden,
     /// 404: nobody handles this kind and type, or the named thing does not exist.
     Routing,
-    /// 409: the same id came before, with a different body or with an answer that is no longer remembered.
+    /// 409: the same id came before, with a different body or with an answer that is no longer
+    /// remembered.
     Conflict,
     /// 413: the line is longer than the limit.
     TooLarge,

@@ -38,8 +38,8 @@ impl Json {
     /// Checks `text`. Line breaks between tokens become spaces.
     ///
     /// # Errors
-    /// When `text` is not exactly one JSON value, or nests so deeply that a message around it would go beyond
-    /// [`DEPTH_MAX`](crate::DEPTH_MAX).
+    /// When `text` is not exactly one JSON value, or nests so deeply that a message around it would
+    /// go beyond [`DEPTH_MAX`](crate::DEPTH_MAX).
     pub fn parse(text: &str) -> Result<Json, NotJson> {
         match scan::check(text, 1) {
             Ok(false) => Ok(Json::from_checked(Text::from(text))),
@@ -100,7 +100,8 @@ impl fmt::Debug for Json {
     }
 }
 
-/// A message as its author states it; whoever sends it adds the timestamp, and the id when there is none.
+/// A message as its author states it; whoever sends it adds the timestamp, and the id when there is
+/// none.
 ///
 /// ```
 /// use mainspring_message::{Draft, Envelope, Json};

@@ -10,7 +10,8 @@ use std::fmt;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub(crate) start: u32,
-    /// The end; the highest bit says that the span lies in decoded text that stands apart, see [`Span::decoded`].
+    /// The end; the highest bit says that the span lies in decoded text that stands apart, see
+    /// [`Span::decoded`].
     end: u32,
 }
 
@@ -23,7 +24,8 @@ impl Span {
         Span { start: start as u32, end: end as u32 }
     }
 
-    /// A field that was written with escapes: its place in the text of decoded strings, while that stands apart.
+    /// A field that was written with escapes: its place in the text of decoded strings, while that
+    /// stands apart.
     pub(crate) fn decoded(start: usize, end: usize) -> Span {
         Span { start: start as u32, end: end as u32 | DECODED_BIT }
     }
@@ -90,8 +92,8 @@ impl Layout {
 
 /// A message: one JSON object on one line, checked once, with its fields found.
 ///
-/// It *is* its line, so writing it costs nothing and members that nobody here knows travel unchanged. Cloning it
-/// copies no text.
+/// It *is* its line, so writing it costs nothing and members that nobody here knows travel
+/// unchanged. Cloning it copies no text.
 ///
 /// ```
 /// use mainspring_message::{Envelope, Kind};
@@ -127,8 +129,8 @@ impl Envelope {
     fn text(&self, span: Span) -> &str {
         let (text, range) = (self.0.text(), span.start as usize..span.end as usize);
         debug_assert!(text.get(range.clone()).is_some(), "{span:?} of {text}");
-        // SAFETY: a layout is made by the scanner or the writer together with the very text that stands behind it, each span
-        // between two characters of it, and neither ever changes.
+        // SAFETY: a layout is made by the scanner or the writer together with the very text that
+        // stands behind it, each span between two characters of it, and neither ever changes.
         unsafe { text.get_unchecked(range) }
     }
 
@@ -148,7 +150,8 @@ impl Envelope {
         &self.0.text()[..self.0.line_len() as usize]
     }
 
-    /// Where on the line the causation stands; nothing if there is none, or if it is written with escapes.
+    /// Where on the line the causation stands; nothing if there is none, or if it is written with
+    /// escapes.
     #[inline]
     pub fn causation_place(&self) -> Option<(u32, u32)> {
         let span = self.layout().causation;
@@ -242,9 +245,11 @@ impl Envelope {
         crate::Json::from_checked(self.share(self.layout().data))
     }
 
-    /// The same message with one more string member in its metadata. The caller vouches that it has none of that name.
+    /// The same message with one more string member in its metadata. The caller vouches that it has
+    /// none of that name.
     ///
-    /// This is how a correlation is restored on a message whose author left it out: every other byte stays.
+    /// This is how a correlation is restored on a message whose author left it out: every other
+    /// byte stays.
     ///
     /// # Panics
     /// When the line would grow beyond [`LINE_BYTES_CEILING`].

@@ -1,4 +1,5 @@
-//! The message of Mainspring: one JSON object on one line, the registry of error codes, and the reader of lines.
+//! The message of Mainspring: one JSON object on one line, the registry of error codes, and the
+//! reader of lines.
 //!
 //! Every message has a [`Kind`], a dotted type, data, and metadata with an id and a timestamp:
 //!
@@ -6,9 +7,10 @@
 //! {"kind":"command","type":"Memory.Set","data":{"key":"a"},"metadata":{"id":"c-1","timestamp":1767910000000}}
 //! ```
 //!
-//! An [`Envelope`] is such a line, checked once, with its fields found; a [`Draft`] is a message about to be written.
-//! [`codes`] lists every error that the kernel itself writes. [`lines`] finds the lines in a stream of bytes. The crate is
-//! small on purpose: kernel, daemon, command line and capabilities (also inside WebAssembly) share it.
+//! An [`Envelope`] is such a line, checked once, with its fields found; a [`Draft`] is a message
+//! about to be written. [`codes`] lists every error that the kernel itself writes. [`lines`] finds
+//! the lines in a stream of bytes. The crate is small on purpose: kernel, daemon, command line and
+//! capabilities (also inside WebAssembly) share it.
 
 #[cfg(feature = "envelope")]
 mod buffer;

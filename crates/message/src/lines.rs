@@ -1,11 +1,13 @@
 //! Lines out of bytes, whatever pieces these come in.
 //!
-//! A message is a line, so everything that reads messages reads lines: the daemon from clients, processes and guests, the
-//! client from the daemon, a guest from its host. All of them use [`LineSplitter`], which holds bytes only of a line that has
-//! begun and not ended. [`LineBuffer`] is one with a buffer of its own to read into.
+//! A message is a line, so everything that reads messages reads lines: the daemon from clients,
+//! processes and guests, the client from the daemon, a guest from its host. All of them use
+//! [`LineSplitter`], which holds bytes only of a line that has begun and not ended. [`LineBuffer`]
+//! is one with a buffer of its own to read into.
 //!
-//! A line ends with `\n` or `\r\n`, which is not part of it; the last one may end with the stream. A line beyond a limit is told
-//! as soon as it is too long, once, and the rest of it is skipped without being kept.
+//! A line ends with `\n` or `\r\n`, which is not part of it; the last one may end with the stream.
+//! A line beyond a limit is told as soon as it is too long, once, and the rest of it is skipped
+//! without being kept.
 
 use memchr::memchr;
 
@@ -19,7 +21,8 @@ pub enum Line<'a> {
 }
 
 impl Line<'_> {
-    /// Whether it is a line of nothing but white space. Most lines begin with a brace, so this looks at one byte.
+    /// Whether it is a line of nothing but white space. Most lines begin with a brace, so this
+    /// looks at one byte.
     #[must_use]
     pub fn is_blank(&self) -> bool {
         matches!(self, Line::Whole(line) if line.iter().all(u8::is_ascii_whitespace))
@@ -38,10 +41,11 @@ pub struct LineSplitter {
 }
 
 impl LineSplitter {
-    /// Takes the next line from the front of `bytes`, the bytes of the stream that were not split yet. `None`: all of them are
-    /// taken and no line ends in them.
+    /// Takes the next line from the front of `bytes`, the bytes of the stream that were not split
+    /// yet. `None`: all of them are taken and no line ends in them.
     ///
-    /// A line of up to `line_bytes_max` bytes is [`Line::Whole`]. A line that lies in `bytes` whole is not copied.
+    /// A line of up to `line_bytes_max` bytes is [`Line::Whole`]. A line that lies in `bytes` whole
+    /// is not copied.
     #[inline]
     pub fn next<'a, 'b: 'a>(&'a mut self, bytes: &mut &'b [u8], line_bytes_max: usize) -> Option<Line<'a>> {
         self.forget_handed_out();
@@ -79,7 +83,8 @@ impl LineSplitter {
         None
     }
 
-    /// Hands on every line that ends in `bytes`, the next ones of the stream. Blank lines are left out.
+    /// Hands on every line that ends in `bytes`, the next ones of the stream. Blank lines are left
+    /// out.
     #[inline]
     pub fn split(&mut self, mut bytes: &[u8], line_bytes_max: usize, mut take: impl FnMut(Line<'_>)) {
         while let Some(line) = self.next(&mut bytes, line_bytes_max) {
@@ -120,8 +125,9 @@ fn without_return(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// A splitter with a buffer to read into. Read into [`room`](LineBuffer::room), tell how much by [`filled`](LineBuffer::filled),
-/// take lines by [`next_line`](LineBuffer::next_line) until there is none, and begin again.
+/// A splitter with a buffer to read into. Read into [`room`](LineBuffer::room), tell how much by
+/// [`filled`](LineBuffer::filled), take lines by [`next_line`](LineBuffer::next_line) until there
+/// is none, and begin again.
 #[derive(Debug)]
 pub struct LineBuffer {
     splitter: LineSplitter,

@@ -45,16 +45,16 @@ impl fmt::Display for Rejection {
 
 impl std::error::Error for Rejection {}
 
-/// Where one stands while a type is read: at the start of its first or of a later segment, or within it, or where none can
-/// be. Each is a shift, see [`NAME_STEPS`].
+/// Where one stands while a type is read: at the start of its first or of a later segment, or
+/// within it, or where none can be. Each is a shift, see [`NAME_STEPS`].
 const FIRST_START: u64 = 0;
 const FIRST: u64 = 6;
 const START: u64 = 12;
 const LATER: u64 = 18;
 const NOWHERE: u64 = 24;
 
-/// For each byte, where it leads from where one stands: six bits for each place, at the shift that the place is. So a byte
-/// costs a look and a shift.
+/// For each byte, where it leads from where one stands: six bits for each place, at the shift that
+/// the place is. So a byte costs a look and a shift.
 const NAME_STEPS: [u64; 256] = {
     let mut steps = [0; 256];
     let mut byte = 0;
@@ -75,7 +75,8 @@ const NAME_STEPS: [u64; 256] = {
     steps
 };
 
-/// Checks a type: two or more segments joined by dots, each `[A-Z][a-zA-Z0-9]*`, at most [`NAME_BYTES_MAX`] bytes.
+/// Checks a type: two or more segments joined by dots, each `[A-Z][a-zA-Z0-9]*`, at most
+/// [`NAME_BYTES_MAX`] bytes.
 ///
 /// # Errors
 /// With what is wrong.
@@ -97,8 +98,8 @@ impl Envelope {
     ///
     /// # Errors
     /// With the field at fault: [`Failure::Malformed`] when the line is not a JSON object in UTF-8,
-    /// [`Failure::Schema`] when a field is missing, twice there or out of its rules, [`Failure::TooLarge`] beyond
-    /// [`LINE_BYTES_CEILING`].
+    /// [`Failure::Schema`] when a field is missing, twice there or out of its rules,
+    /// [`Failure::TooLarge`] beyond [`LINE_BYTES_CEILING`].
     pub fn parse(line: &[u8]) -> Result<Envelope, Rejection> {
         let mut found = Found::default();
         let Ok(text) = str::from_utf8(line) else {
@@ -371,7 +372,8 @@ enum MetadataField {
     Other,
 }
 
-/// The name at the cursor, and its colon. The usual spelling is recognised whole, any other is scanned.
+/// The name at the cursor, and its colon. The usual spelling is recognised whole, any other is
+/// scanned.
 #[inline]
 fn top_field(text: &str, scanner: &mut Scanner<'_>) -> Step<TopField> {
     let usual = match scanner.second() {

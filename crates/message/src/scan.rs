@@ -1,8 +1,8 @@
 //! A scanner that checks JSON text without building anything.
 //!
-//! The envelope needs the *places* of five strings and of `data`, plus the certainty that the whole line is JSON (it
-//! will be spliced into other lines). A general parser gives values, not places; this one gives both checks in one
-//! pass over the bytes.
+//! The envelope needs the *places* of five strings and of `data`, plus the certainty that the whole
+//! line is JSON (it will be spliced into other lines). A general parser gives values, not places;
+//! this one gives both checks in one pass over the bytes.
 
 /// How deep objects and arrays may nest.
 pub const DEPTH_MAX: u32 = 128;
@@ -55,17 +55,19 @@ fn short_word(bytes: &[u8]) -> u64 {
     bytes.iter().fold(u64::from_le_bytes(*b"        "), |word, byte| word << 8 | u64::from(*byte))
 }
 
-/// Marks (in the high bit of each byte) the first quote, backslash or control character of eight bytes. Marks above
-/// the first one may be wrong; the first never is.
+/// Marks (in the high bit of each byte) the first quote, backslash or control character of eight
+/// bytes. Marks above the first one may be wrong; the first never is.
 const fn specials(word: u64) -> u64 {
     // With their second bit turned, quotes and control characters are all that lies below 0x21.
     let low = (word ^ (LOW_BITS * 2)).wrapping_sub(LOW_BITS * 0x21);
     let backslashes = (word ^ (LOW_BITS * b'\\' as u64)).wrapping_sub(LOW_BITS);
-    // A byte above 0x7f is neither, and the others have a high bit only if the subtraction made one.
+    // A byte above 0x7f is neither, and the others have a high bit only if the subtraction made
+    // one.
     (low | backslashes) & !word & HIGH_BITS
 }
 
-/// The number that eight digits make, the first of them lowest in the word; nothing if one is no digit.
+/// The number that eight digits make, the first of them lowest in the word; nothing if one is no
+/// digit.
 const fn eight_digits(word: u64) -> Option<u64> {
     let digits = word ^ (LOW_BITS * b'0' as u64);
     // What is no digit has a bit above the lowest four, or gets one by adding six.
@@ -120,7 +122,8 @@ impl<'a> Scanner<'a> {
         there
     }
 
-    /// Moves past a whole number below 2^53 written with digits alone, if a value ends right after it.
+    /// Moves past a whole number below 2^53 written with digits alone, if a value ends right after
+    /// it.
     #[inline]
     pub(crate) fn take_integer(&mut self) -> Option<u64> {
         let mut at = self.at;
@@ -251,7 +254,8 @@ impl<'a> Scanner<'a> {
     pub(crate) fn value(&mut self, depth: u32) -> Result<(usize, usize), Syntax> {
         self.skip_whitespace();
         let start = self.at;
-        // One bit per open level: 1 for an object, 0 for an array. DEPTH_MAX is the width of this integer.
+        // One bit per open level: 1 for an object, 0 for an array. DEPTH_MAX is the width of this
+        // integer.
         let mut levels: u128 = 0;
         let mut open = 0u32;
         'value: loop {
@@ -371,8 +375,8 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Whether `text` is one JSON value that may stand inside so many objects and arrays; the flag says whether line breaks
-/// stand between its tokens.
+/// Whether `text` is one JSON value that may stand inside so many objects and arrays; the flag says
+/// whether line breaks stand between its tokens.
 pub(crate) fn check(text: &str, depth: u32) -> Result<bool, Syntax> {
     let mut scanner = Scanner::new(text);
     scanner.value(depth)?;
@@ -387,8 +391,8 @@ mod tests {
     use serde_json::value::RawValue;
 
     fn serde_accepts(text: &str) -> bool {
-        // A raw value, because that is the promise: text that can be spliced. Nesting is bounded at another depth
-        // there, so the generators below stay shallow.
+        // A raw value, because that is the promise: text that can be spliced. Nesting is bounded at
+        // another depth there, so the generators below stay shallow.
         serde_json::from_str::<&RawValue>(text).is_ok()
     }
 
@@ -435,7 +439,9 @@ mod tests {
         for length in 0..=24 {
             let plain = "x".repeat(length);
             assert!(is_plain(&plain));
-            for (place, special) in (0..length).flat_map(|place| ["\"", "\\", "\n"].map(|special| (place, special))) {
+            for (place, special) in
+                (0..length).flat_map(|place| ["\"", "\\", "\n"].map(|special| (place, special)))
+            {
                 assert!(!is_plain(&format!("{}{special}{}", &plain[..place], &plain[place + 1..])));
             }
         }

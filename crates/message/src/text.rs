@@ -8,7 +8,8 @@ use triomphe::Arc;
 /// The longest text that is kept in place, in bytes. Ids and types are usually shorter.
 const INLINE_BYTES_MAX: usize = 30;
 
-/// A short text kept in place, or a slice of reference-counted text: cloning it copies few characters or none.
+/// A short text kept in place, or a slice of reference-counted text: cloning it copies few
+/// characters or none.
 ///
 /// A message's fields are slices of the line it came in, so handing one on costs a count at most.
 ///
@@ -29,7 +30,8 @@ enum Repr {
 }
 
 impl Text {
-    /// A slice of `buffer`; the caller vouches that the range lies on character boundaries within 4 GiB.
+    /// A slice of `buffer`; the caller vouches that the range lies on character boundaries within 4
+    /// GiB.
     #[inline]
     pub(crate) fn slice(buffer: &Buffer, start: u32, end: u32) -> Text {
         match Text::inline(&buffer.text()[start as usize..end as usize]) {
@@ -49,7 +51,8 @@ impl Text {
     #[inline]
     pub fn as_str(&self) -> &str {
         match &self.0 {
-            // SAFETY: `inline` is the only place that makes this variant, and it copies a whole `&str` of `len` bytes.
+            // SAFETY: `inline` is the only place that makes this variant, and it copies a whole
+            // `&str` of `len` bytes.
             Repr::Inline { len, bytes } => unsafe { str::from_utf8_unchecked(&bytes[..usize::from(*len)]) },
             Repr::Slice { buffer, start, end } => &buffer.text()[*start as usize..*end as usize],
             Repr::Whole(text) => text,

@@ -68,8 +68,8 @@ pub(crate) fn write_number(mut number: u64, out: &mut String) {
 
 /// Everything a message is made of, borrowed: the way to write one without building it first.
 ///
-/// The strings are taken as they are and escaped where needed; `data` must already be JSON without line breaks
-/// (as [`Json`](crate::Json) guarantees).
+/// The strings are taken as they are and escaped where needed; `data` must already be JSON without
+/// line breaks (as [`Json`](crate::Json) guarantees).
 #[derive(Clone, Copy, Debug)]
 pub struct Parts<'a> {
     /// The kind.
@@ -93,7 +93,8 @@ pub struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// Writes the message as a line and returns the envelope over that line. `scratch` is a buffer to reuse.
+    /// Writes the message as a line and returns the envelope over that line. `scratch` is a buffer
+    /// to reuse.
     ///
     /// # Panics
     /// When the line would be 4 GiB or longer.
@@ -105,7 +106,8 @@ impl Parts<'_> {
         Envelope::assemble(writer.line, &writer.decoded, layout)
     }
 
-    /// Appends the message to `out` as a line, without its line break, for whoever wants the text alone.
+    /// Appends the message to `out` as a line, without its line break, for whoever wants the text
+    /// alone.
     pub fn append_to(&self, out: &mut String) {
         self.write(&mut LineWriter { line: out, decoded: String::new() });
     }
@@ -152,7 +154,8 @@ impl Parts<'_> {
     }
 }
 
-/// Writes a flat JSON object member by member, for an author of many that look alike: no more than one allocation each.
+/// Writes a flat JSON object member by member, for an author of many that look alike: no more than
+/// one allocation each.
 ///
 /// ```
 /// use mainspring_message::ObjectWriter;

@@ -1,5 +1,5 @@
-//! The checks that arguments from C pass, each in one place. What does not pass becomes an error that names the argument, and
-//! nothing has changed.
+//! The checks that arguments from C pass, each in one place. What does not pass becomes an error
+//! that names the argument, and nothing has changed.
 
 use crate::error::{Error, Result};
 use reactor::{Backend, Interest, Mode, Readiness};

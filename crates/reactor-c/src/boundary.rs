@@ -4,8 +4,8 @@ use crate::error::{Error, Result, remember};
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs the body of an exported function. An error becomes its code, and a panic becomes an error: it must not reach C,
-/// whose frames cannot be unwound.
+/// Runs the body of an exported function. An error becomes its code, and a panic becomes an error:
+/// it must not reach C, whose frames cannot be unwound.
 pub fn enter(body: impl FnOnce() -> Result<c_int>) -> c_int {
     attempt(body).unwrap_or_else(|error| remember(&error))
 }

@@ -70,8 +70,8 @@ pub extern "C" fn ms_reactor_wake(reactor: Name) -> c_int {
 /// Makes a callback that any thread can have called.
 ///
 /// # Safety
-/// The callback may be called with `data` on this thread until the wake-up or its loop ends. `out` is null or valid for
-/// writing.
+/// The callback may be called with `data` on this thread until the wake-up or its loop ends. `out`
+/// is null or valid for writing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ms_reactor_wakeup_create(
     reactor: Name,

@@ -99,8 +99,8 @@ impl EventLoop {
         wakeups.push(key);
     }
 
-    /// Ends everything on the loop and its name with it. The loop itself goes with the last reference, which a poll
-    /// that is on the stack holds.
+    /// Ends everything on the loop and its name with it. The loop itself goes with the last
+    /// reference, which a poll that is on the stack holds.
     pub fn end(&self) {
         if self.ended.replace(true) {
             return;

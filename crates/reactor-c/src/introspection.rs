@@ -49,13 +49,15 @@ pub struct CTiming {
     pub slowest_label: [u8; LABEL_SIZE],
 }
 
-/// Copies as much of a value as its reader knows of, and clears what the reader knows of and this library does not.
+/// Copies as much of a value as its reader knows of, and clears what the reader knows of and this
+/// library does not.
 ///
 /// # Safety
 /// `out` is valid for writing `size` bytes.
 unsafe fn fill<T: Copy>(out: *mut T, size: usize, value: &T) {
     let known = size.min(size_of::<T>());
-    // SAFETY: `known` is at most the size of both sides, which cannot overlap; the rest is within `size`.
+    // SAFETY: `known` is at most the size of both sides, which cannot overlap; the rest is within
+    // `size`.
     unsafe {
         std::ptr::copy_nonoverlapping(std::ptr::from_ref(value).cast::<u8>(), out.cast(), known);
         out.cast::<u8>().add(known).write_bytes(0, size - known);
@@ -200,7 +202,8 @@ fn reporter(call: Traveller<StallCallback>) -> impl Fn(Stall) + Send {
         let Traveller { callback, data } = { call };
         let label = stall.label.and_then(|label| CString::new(&*label).ok());
         let text = label.as_ref().map_or(std::ptr::null(), |label| label.as_ptr());
-        // SAFETY: whoever set the watch has promised that the callback may be called with its data on another thread.
+        // SAFETY: whoever set the watch has promised that the callback may be called with its data
+        // on another thread.
         unsafe { callback(text, nanos(stall.running_for), data) };
     }
 }

@@ -1,10 +1,12 @@
 //! The names of the library that the callback API comes from, with its types and limits.
 //!
-//! There, `i32` is an unsigned 32-bit integer, `b32` and `integer` are `int`, and failure is `FALSUM` (0) or the highest
-//! `i32`. Programs compiled against that library's header link against this one unchanged; what they gain, and the few
-//! things that differ, are in `docs/contracts/reactor-c.md`. `include/reactor.h` declares the same names in plain C.
+//! There, `i32` is an unsigned 32-bit integer, `b32` and `integer` are `int`, and failure is
+//! `FALSUM` (0) or the highest `i32`. Programs compiled against that library's header link against
+//! this one unchanged; what they gain, and the few things that differ, are in
+//! `docs/contracts/reactor-c.md`. `include/reactor.h` declares the same names in plain C.
 //!
-//! A reactor made here is the same as any other: the `ms_reactor_*` names may be used on it as well.
+//! A reactor made here is the same as any other: the `ms_reactor_*` names may be used on it as
+//! well.
 
 use crate::arguments;
 use crate::boundary::enter_or;
@@ -41,8 +43,8 @@ pub type Callback = unsafe extern "C-unwind" fn(c_int, u32, *mut c_void);
 /// `ReactorTimerCallback`.
 pub type TimerCallback = unsafe extern "C-unwind" fn(*mut c_void);
 
-/// Whom a registered descriptor's events go to. Registering it again changes this in place, so that an event that was
-/// fetched already is not lost.
+/// Whom a registered descriptor's events go to. Registering it again changes this in place, so that
+/// an event that was fetched already is not lost.
 #[derive(Clone, Copy)]
 struct Target {
     callback: Callback,
@@ -148,7 +150,8 @@ fn register(event_loop: &EventLoop, fd: c_int, interest: Interest, target: Targe
     let target = Rc::new(Cell::new(target));
     let watcher = handle.watch_raw(fd, target.clone()).start_with(interest, move |target, event| {
         let Target { callback, data } = target.get();
-        // SAFETY: whoever registered has promised that the callback may be called with its data meanwhile.
+        // SAFETY: whoever registered has promised that the callback may be called with its data
+        // meanwhile.
         unsafe { callback(fd, eventus_from(event.readiness()), data) };
     })?;
     originals.registrations.insert(fd, Registration { watcher, target });
@@ -228,7 +231,8 @@ fn set_repeating(
     interval: Duration,
     mut call: impl FnMut() + 'static,
 ) -> Result<u32> {
-    // An interval of nothing means once per poll: the shortest interval there is has become due by the next one.
+    // An interval of nothing means once per poll: the shortest interval there is has become due by
+    // the next one.
     let interval = interval.max(Duration::from_nanos(1));
     let timer = event_loop.handle.every_from(first, interval, move |_| call())?;
     let mut originals = event_loop.originals.borrow_mut();
@@ -258,7 +262,8 @@ pub extern "C" fn reactor_poll(reactor: Name, timeout_ms: u32) -> u32 {
     })
 }
 
-/// Runs until stopped. It has no result, so what ends it otherwise is said on standard error as well.
+/// Runs until stopped. It has no result, so what ends it otherwise is said on standard error as
+/// well.
 #[unsafe(no_mangle)]
 pub extern "C" fn reactor_currere(reactor: Name) {
     enter_or((), || {

@@ -15,7 +15,8 @@ const STATUS_UNKNOWN: c_int = -1;
 /// Calls back on a signal.
 ///
 /// # Safety
-/// The callback may be called with `data` on this thread until it is unwatched. `out` is null or valid for writing.
+/// The callback may be called with `data` on this thread until it is unwatched. `out` is null or
+/// valid for writing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ms_reactor_on_signal(
     reactor: Name,
@@ -53,7 +54,8 @@ pub extern "C" fn ms_reactor_unwatch_signal(reactor: Name, signal: u64) -> c_int
 /// Calls back when a child ends.
 ///
 /// # Safety
-/// The callback may be called once with `data` on this thread, until it is unwatched. `out` is null or valid for writing.
+/// The callback may be called once with `data` on this thread, until it is unwatched. `out` is null
+/// or valid for writing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ms_reactor_on_child_exit(
     reactor: Name,

@@ -1,11 +1,11 @@
 //! Names: how C refers to a loop or a wake-up without holding its address.
 //!
-//! A name is a slot and a generation. The slots are global, because a name must mean the same on every thread; but the loop
-//! itself is found only in a table of its own thread. A name that has died stays dead: the slot's next owner has another
-//! generation.
+//! A name is a slot and a generation. The slots are global, because a name must mean the same on
+//! every thread; but the loop itself is found only in a table of its own thread. A name that has
+//! died stays dead: the slot's next owner has another generation.
 //!
-//! A thread that forks first takes the locks of the global tables, and gives them back on both sides: a child must not find
-//! them locked by a thread that it does not have.
+//! A thread that forks first takes the locks of the global tables, and gives them back on both
+//! sides: a child must not find them locked by a thread that it does not have.
 
 use crate::error::{Error, Result};
 use crate::event_loop::EventLoop;
@@ -158,7 +158,8 @@ extern "C" fn after_fork() {
 fn watch_forks() {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {
-        // SAFETY: the hooks take and give back locks that no code forks under, on the thread that forks.
+        // SAFETY: the hooks take and give back locks that no code forks under, on the thread that
+        // forks.
         unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork)) };
     });
 }

@@ -11,7 +11,8 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 
-/// A one-shot callback as the loop wants it. It is told its own name, which exists only once it is set.
+/// A one-shot callback as the loop wants it. It is told its own name, which exists only once it is
+/// set.
 fn once(name: Name, callback: TimerCallback, data: *mut c_void, own: Rc<Cell<u64>>) -> impl FnOnce(&Handle) {
     move |_| {
         // SAFETY: whoever set the timer has promised that the callback may be called with its data.
@@ -22,8 +23,8 @@ fn once(name: Name, callback: TimerCallback, data: *mut c_void, own: Rc<Cell<u64
 /// Sets a one-shot timer and stores its name.
 ///
 /// # Safety
-/// The callback may be called with `data` on this thread until the timer has fired or is cancelled. `out` is null or valid
-/// for writing.
+/// The callback may be called with `data` on this thread until the timer has fired or is cancelled.
+/// `out` is null or valid for writing.
 unsafe fn set_once(
     event_loop: &EventLoop,
     deadline: impl FnOnce(&Handle) -> Result<Instant>,
@@ -90,8 +91,8 @@ pub unsafe extern "C" fn ms_reactor_now(reactor: Name, out_ns: *mut i64) -> c_in
 /// Calls once, at an instant.
 ///
 /// # Safety
-/// The callback may be called with `data` on this thread until the timer has fired or is cancelled. `out` is null or valid
-/// for writing.
+/// The callback may be called with `data` on this thread until the timer has fired or is cancelled.
+/// `out` is null or valid for writing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ms_reactor_at(
     reactor: Name,
@@ -129,7 +130,8 @@ pub unsafe extern "C" fn ms_reactor_after(
 /// Calls again and again.
 ///
 /// # Safety
-/// The callback may be called with `data` on this thread until the timer is cancelled. `out` is null or valid for writing.
+/// The callback may be called with `data` on this thread until the timer is cancelled. `out` is
+/// null or valid for writing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ms_reactor_every(
     reactor: Name,

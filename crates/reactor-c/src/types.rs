@@ -8,8 +8,8 @@ pub enum Opaque {}
 
 /// `ms_reactor *`.
 pub type Name = *mut Opaque;
-/// `ms_reactor_fd_callback`. Callbacks may not unwind; that they could, as far as the compiler knows, turns a C++
-/// exception into an orderly abort.
+/// `ms_reactor_fd_callback`. Callbacks may not unwind; that they could, as far as the compiler
+/// knows, turns a C++ exception into an orderly abort.
 pub type FdCallback = unsafe extern "C-unwind" fn(Name, u64, c_int, c_uint, *mut c_void);
 /// `ms_reactor_timer_callback`.
 pub type TimerCallback = unsafe extern "C-unwind" fn(Name, u64, u64, *mut c_void);
@@ -31,8 +31,8 @@ pub struct Traveller<F> {
     pub data: *mut c_void,
 }
 
-// SAFETY: the header says on which thread each callback runs; whoever passes `data` to a function that calls on another
-// thread hands it over.
+// SAFETY: the header says on which thread each callback runs; whoever passes `data` to a function
+// that calls on another thread hands it over.
 unsafe impl<F: Send> Send for Traveller<F> {}
 // SAFETY: as above; the pointer is only ever passed on.
 unsafe impl<F: Sync> Sync for Traveller<F> {}

@@ -11,7 +11,8 @@ use std::ffi::{c_int, c_uint, c_void};
 fn adapt(name: Name, fd: c_int, callback: FdCallback) -> impl FnMut(&mut *mut c_void, &reactor::Event<'_>) {
     move |data, event| {
         let (watcher, readiness) = (event.watcher().to_bits(), c_uint::from(event.readiness().bits()));
-        // SAFETY: whoever watched has promised that the callback may be called with its data while the watch lasts.
+        // SAFETY: whoever watched has promised that the callback may be called with its data while
+        // the watch lasts.
         unsafe { callback(name, watcher, fd, readiness, *data) };
     }
 }
@@ -19,7 +20,8 @@ fn adapt(name: Name, fd: c_int, callback: FdCallback) -> impl FnMut(&mut *mut c_
 /// Watches with one callback.
 ///
 /// # Safety
-/// The callback may be called with `data` on this thread until the watch ends. `out` is null or valid for writing.
+/// The callback may be called with `data` on this thread until the watch ends. `out` is null or
+/// valid for writing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ms_reactor_watch(
     reactor: Name,

@@ -1,6 +1,7 @@
 //! A tour of the loop: everything it can wait for, on one thread, in one run.
 //!
-//! Time is virtual, so it ends at once and always prints the same (the README shows it, and a test compares).
+//! Time is virtual, so it ends at once and always prints the same (the README shows it, and a test
+//! compares).
 
 use mainspring_reactor::{Async, Builder, Result, Shared, VirtualClock};
 use std::io::{Read, Write};
@@ -11,7 +12,8 @@ fn main() -> Result<()> {
     let clock = VirtualClock::new();
     let mut reactor = Builder::new().virtual_clock(&clock).build()?;
 
-    // A descriptor with its own callback. The watcher knows the source weakly: dropping it ends the watch.
+    // A descriptor with its own callback. The watcher knows the source weakly: dropping it ends the
+    // watch.
     let (mut client, server) = UnixStream::pair().map_err(io)?;
     server.set_nonblocking(true).map_err(io)?;
     let server = Shared::new(server);
@@ -30,7 +32,8 @@ fn main() -> Result<()> {
     drop(server);
     println!("{} watchers are left", reactor.watcher_count());
 
-    // Timers fire in the order of their deadlines; a repeating one says what it missed while the loop was busy.
+    // Timers fire in the order of their deadlines; a repeating one says what it missed while the
+    // loop was busy.
     let busy = clock.clone();
     reactor.after(Duration::from_secs(3600), |_| println!("an hour has passed"))?;
     reactor.after(Duration::from_millis(25), move |_| busy.advance(Duration::from_millis(50)))?;

@@ -68,7 +68,8 @@ impl Builder {
         self
     }
 
-    /// Bounds the threads for [`blocking`](Handle::blocking) calls; at least one. They start when first needed.
+    /// Bounds the threads for [`blocking`](Handle::blocking) calls; at least one. They start when
+    /// first needed.
     pub fn blocking_threads(mut self, threads: usize) -> Builder {
         self.blocking_threads = threads.max(1);
         self
@@ -77,8 +78,8 @@ impl Builder {
     /// Makes the reactor.
     ///
     /// # Errors
-    /// [`Error::Unsupported`](crate::Error::Unsupported) if the system lacks the backend; [`Error::Io`](crate::Error::Io) if
-    /// the system is out of descriptors or memory.
+    /// [`Error::Unsupported`](crate::Error::Unsupported) if the system lacks the backend;
+    /// [`Error::Io`](crate::Error::Io) if the system is out of descriptors or memory.
     pub fn build(self) -> Result<Reactor> {
         let clock = self.clock.map_or(Clock::Monotonic, Clock::Virtual);
         let core = Core::new(self.backend, clock, Pool::new(self.blocking_threads))?;

@@ -14,7 +14,8 @@ pub enum Error {
         /// The number that was given.
         fd: RawFd,
     },
-    /// The descriptor is one of those by which the loop itself works: its alarm, say, or what wakes it.
+    /// The descriptor is one of those by which the loop itself works: its alarm, say, or what wakes
+    /// it.
     #[error("descriptor {fd} is the loop's own and cannot be watched: use timers, wakeups and on_child_exit")]
     OwnFd {
         /// The number that was given.

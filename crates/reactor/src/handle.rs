@@ -31,8 +31,8 @@ impl Handle {
         self.0.now()
     }
 
-    /// Calls `call` on a later turn, never from inside this call: after descriptors and timers, in the order of asking. A call
-    /// deferred by a deferred call waits for the next turn.
+    /// Calls `call` on a later turn, never from inside this call: after descriptors and timers, in
+    /// the order of asking. A call deferred by a deferred call waits for the next turn.
     ///
     /// # Errors
     /// [`Error::Closed`](crate::Error::Closed) if the reactor is gone.
@@ -48,11 +48,12 @@ impl Handle {
         self.0.add_wakeup(Box::new(callback))
     }
 
-    /// Runs the tasks that have been woken, those that they wake included, as the last part of a turn does; nothing is waited for. True if
-    /// any ran.
+    /// Runs the tasks that have been woken, those that they wake included, as the last part of a
+    /// turn does; nothing is waited for. True if any ran.
     ///
-    /// For whoever wakes tasks between two turns and can use what they do before the kernel is asked again. Like a turn it runs a
-    /// bounded number; call it a bounded number of times, or descriptors and timers wait.
+    /// For whoever wakes tasks between two turns and can use what they do before the kernel is
+    /// asked again. Like a turn it runs a bounded number; call it a bounded number of times, or
+    /// descriptors and timers wait.
     pub fn run_woken_tasks(&self) -> bool {
         crate::turn::run_tasks(self)
     }
@@ -62,26 +63,28 @@ impl Handle {
         Remote { mailbox: self.0.mailbox().clone() }
     }
 
-    /// Stops the loop: the turn in progress ends, then [`run`](crate::Reactor::run) returns. Requested while no run is in
-    /// progress, it makes the next one return after a single turn that does not block.
+    /// Stops the loop: the turn in progress ends, then [`run`](crate::Reactor::run) returns.
+    /// Requested while no run is in progress, it makes the next one return after a single turn that
+    /// does not block.
     pub fn stop(&self) {
         self.0.mailbox().request_stop();
     }
 
-    /// Ends everything on the loop there and then, as dropping the [`Reactor`](crate::Reactor) does, and stops it.
+    /// Ends everything on the loop there and then, as dropping the [`Reactor`](crate::Reactor)
+    /// does, and stops it.
     ///
-    /// From inside a callback, that callback is the last one that runs, whatever this turn has fetched. From inside a task,
-    /// that task is not polled again: its future is dropped when its poll returns. A
-    /// [`block_on`](crate::Reactor::block_on) in progress ends with its future's output or
-    /// [`Error::Closed`](crate::Error::Closed); whoever waits elsewhere for something on this loop is woken and told the same.
-    /// Driving a closed loop is refused.
+    /// From inside a callback, that callback is the last one that runs, whatever this turn has
+    /// fetched. From inside a task, that task is not polled again: its future is dropped when its
+    /// poll returns. A [`block_on`](crate::Reactor::block_on) in progress ends with its future's
+    /// output or [`Error::Closed`](crate::Error::Closed); whoever waits elsewhere for something on
+    /// this loop is woken and told the same. Driving a closed loop is refused.
     pub fn close(&self) {
         self.0.mailbox().request_stop();
         self.0.close();
     }
 
-    /// Whether a [`run`](crate::Reactor::run), [`run_until_idle`](crate::Reactor::run_until_idle) or
-    /// [`block_on`](crate::Reactor::block_on) is in progress.
+    /// Whether a [`run`](crate::Reactor::run), [`run_until_idle`](crate::Reactor::run_until_idle)
+    /// or [`block_on`](crate::Reactor::block_on) is in progress.
     pub fn is_running(&self) -> bool {
         self.0.running.get()
     }
@@ -91,13 +94,14 @@ impl Handle {
         self.0.backend
     }
 
-    /// A descriptor that becomes readable when the loop has something to do: watch it in a foreign loop and call
-    /// [`poll`](crate::Reactor::poll) with a zero timeout when it is.
+    /// A descriptor that becomes readable when the loop has something to do: watch it in a foreign
+    /// loop and call [`poll`](crate::Reactor::poll) with a zero timeout when it is.
     ///
     /// It stays the same for as long as the reactor lives. Do not read from it or close it.
     ///
     /// # Errors
-    /// [`Error::Unsupported`](crate::Error::Unsupported) on [`Backend::Poll`]; [`Error::Io`](crate::Error::Io).
+    /// [`Error::Unsupported`](crate::Error::Unsupported) on [`Backend::Poll`];
+    /// [`Error::Io`](crate::Error::Io).
     pub fn embedding_fd(&self) -> Result<RawFd> {
         let fd = self.0.embedding_fd()?;
         self.0.prepare_for_embedder()?;
@@ -119,8 +123,8 @@ impl Handle {
         self.0.timing()
     }
 
-    /// Gives a watcher a name for [`Timing`] and stall reports, as [`Watch::label`](crate::Watch::label) does. False if
-    /// the watch has ended.
+    /// Gives a watcher a name for [`Timing`] and stall reports, as
+    /// [`Watch::label`](crate::Watch::label) does. False if the watch has ended.
     pub fn label_watcher(&self, watcher: Watcher, label: &str) -> bool {
         let label = self.0.intern(label);
         self.0.label_watcher(watcher, label)

@@ -13,10 +13,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-/// An event loop. It belongs to the thread that made it; [`Remote`](crate::Remote) is for the others.
+/// An event loop. It belongs to the thread that made it; [`Remote`](crate::Remote) is for the
+/// others.
 ///
-/// The reactor owns the loop and drives it; everything else is done through its [`Handle`], to which it derefs.
-/// Dropping it drops every callback, timer and task.
+/// The reactor owns the loop and drives it; everything else is done through its [`Handle`], to
+/// which it derefs. Dropping it drops every callback, timer and task.
 ///
 /// # Examples
 /// ```
@@ -68,16 +69,18 @@ impl Reactor {
         self.handle.clone()
     }
 
-    /// Waits until something happens, for at most `timeout` (`None`: for ever), and makes one turn of it. Returns how many
-    /// callbacks ran.
+    /// Waits until something happens, for at most `timeout` (`None`: for ever), and makes one turn
+    /// of it. Returns how many callbacks ran.
     ///
-    /// It returns 0 when the timeout passed (or never would, on a virtual clock that stands still), when another thread
-    /// called [`Remote::wake`](crate::Remote::wake) or [`Remote::stop`](crate::Remote::stop), or when only tasks ran.
+    /// It returns 0 when the timeout passed (or never would, on a virtual clock that stands still),
+    /// when another thread called [`Remote::wake`](crate::Remote::wake) or
+    /// [`Remote::stop`](crate::Remote::stop), or when only tasks ran.
     ///
     /// # Errors
-    /// [`Error::Closed`](crate::Error::Closed) if the loop is closed already; [`Error::Io`](crate::Error::Io) if waiting fails;
-    /// [`Error::DeadlineOutOfRange`](crate::Error::DeadlineOutOfRange) never: a timeout beyond the clock's range means for
-    /// ever.
+    /// [`Error::Closed`](crate::Error::Closed) if the loop is closed already;
+    /// [`Error::Io`](crate::Error::Io) if waiting fails;
+    /// [`Error::DeadlineOutOfRange`](crate::Error::DeadlineOutOfRange) never: a timeout beyond the
+    /// clock's range means for ever.
     pub fn poll(&mut self, timeout: Option<Duration>) -> Result<usize> {
         self.handle.core().check_open()?;
         if timeout == Some(Duration::ZERO) {
@@ -95,17 +98,19 @@ impl Reactor {
         }
     }
 
-    /// Runs until [`stop`](Handle::stop) or [`close`](Handle::close) is called. With nothing registered it waits without using
-    /// the processor.
+    /// Runs until [`stop`](Handle::stop) or [`close`](Handle::close) is called. With nothing
+    /// registered it waits without using the processor.
     ///
     /// # Errors
-    /// [`Error::Closed`](crate::Error::Closed) if the loop is closed already; [`Error::Io`](crate::Error::Io) if waiting fails.
+    /// [`Error::Closed`](crate::Error::Closed) if the loop is closed already;
+    /// [`Error::Io`](crate::Error::Io) if waiting fails.
     pub fn run(&mut self) -> Result<()> {
         self.run_while(|_| true)
     }
 
-    /// Runs until [`stop`](Handle::stop) is called or nothing is left that could lead to a callback: no armed watcher, no
-    /// timer, deferred call, task, child or blocking call. Signals and [`Wakeup`](crate::Wakeup)s do not keep it running.
+    /// Runs until [`stop`](Handle::stop) is called or nothing is left that could lead to a
+    /// callback: no armed watcher, no timer, deferred call, task, child or blocking call. Signals
+    /// and [`Wakeup`](crate::Wakeup)s do not keep it running.
     ///
     /// # Errors
     /// As [`run`](Reactor::run).
@@ -128,14 +133,15 @@ impl Reactor {
         Ok(())
     }
 
-    /// Runs the loop until `future` is done and returns its output. The future may borrow; its waker works from any thread.
+    /// Runs the loop until `future` is done and returns its output. The future may borrow; its
+    /// waker works from any thread.
     ///
-    /// On a loop that is closed, meanwhile or before, the future is polled once more, and again for as long as it is woken
-    /// at once; then it would wait for ever, and this ends.
+    /// On a loop that is closed, meanwhile or before, the future is polled once more, and again for
+    /// as long as it is woken at once; then it would wait for ever, and this ends.
     ///
     /// # Errors
-    /// [`Error::Closed`](crate::Error::Closed) if the loop is closed before the future is done; [`Error::Io`](crate::Error::Io)
-    /// if waiting fails.
+    /// [`Error::Closed`](crate::Error::Closed) if the loop is closed before the future is done;
+    /// [`Error::Io`](crate::Error::Io) if waiting fails.
     pub fn block_on<F: Future>(&mut self, future: F) -> Result<F::Output> {
         let _running = RunGuard::begin(&self.handle);
         let mailbox = self.handle.core().mailbox().clone();
@@ -175,8 +181,9 @@ impl Reactor {
         if !plain || core.mailbox().needs_attention() {
             return self.full_turn(wait, deadline);
         }
-        // The usual turn of a busy loop: nothing but descriptors, so nothing else is asked for, neither clock nor queues. Whatever
-        // makes more work (a timer, a deferred call, a woken task, another thread) sets the flag that is asked before and after.
+        // The usual turn of a busy loop: nothing but descriptors, so nothing else is asked for,
+        // neither clock nor queues. Whatever makes more work (a timer, a deferred call, a woken
+        // task, another thread) sets the flag that is asked before and after.
         self.batch.fetch_events(&self.handle)?;
         let callbacks = self.batch.dispatch_events::<false>(&self.handle);
         let core = self.handle.core();

@@ -1,7 +1,8 @@
 //! What happens within a turn, and in which order.
 //!
-//! A turn is: wait; descriptors; wake-ups; timers; deferred calls; tasks. Each part takes a bounded amount of work, so none
-//! can starve the others. A panic in user code leaves whatever was fetched but not yet delivered for the next turn.
+//! A turn is: wait; descriptors; wake-ups; timers; deferred calls; tasks. Each part takes a bounded
+//! amount of work, so none can starve the others. A panic in user code leaves whatever was fetched
+//! but not yet delivered for the next turn.
 
 use crate::core::{Core, WakeupCallback};
 use crate::observe::labels::Label;
@@ -21,9 +22,11 @@ pub const TIMERS_PER_TURN_MAX: usize = 1024;
 pub const DEFERRED_PER_TURN_MAX: usize = 1024;
 /// Most times that tasks are run in one turn.
 pub const TASKS_PER_TURN_MAX: usize = 256;
-/// Most distinct tokens of stale registrations that are remembered before the kernel's set is rebuilt.
+/// Most distinct tokens of stale registrations that are remembered before the kernel's set is
+/// rebuilt.
 const STALE_TOKENS_MAX: usize = 64;
-/// How long a loop pauses before it waits again on a set that it cannot rebuild for lack of descriptors or memory.
+/// How long a loop pauses before it waits again on a set that it cannot rebuild for lack of
+/// descriptors or memory.
 const STALE_SET_PAUSE: Duration = Duration::from_millis(10);
 
 /// What has been fetched and not been delivered yet.
@@ -125,7 +128,8 @@ impl Batch {
             // Time stands still, so a deadline of the caller's would never come.
             (_, Some(_)) if deadline.is_some() && !blocking_calls => Ok(()),
             _ => {
-                // Nothing ends this wait but an event: a signal handler that interrupts it does not.
+                // Nothing ends this wait but an event: a signal handler that interrupts it does
+                // not.
                 while self.events.is_empty() {
                     poller.wait(&mut self.events, Wait::Block, None)?;
                 }
@@ -134,8 +138,8 @@ impl Batch {
         }
     }
 
-    /// Delivers the events of the batch. `OBSERVED` is a constant, so that a loop that nobody times pays nothing for being timed:
-    /// this is what every event passes.
+    /// Delivers the events of the batch. `OBSERVED` is a constant, so that a loop that nobody times
+    /// pays nothing for being timed: this is what every event passes.
     pub(crate) fn dispatch_events<const OBSERVED: bool>(&mut self, handle: &Handle) -> usize {
         let mut ran = 0;
         let mut index = self.next_event;
@@ -149,8 +153,8 @@ impl Batch {
         ran
     }
 
-    /// Delivers one event. The handler is called where it lies: to take it out of the table for the call and put it back would
-    /// write to its slot twice for every event.
+    /// Delivers one event. The handler is called where it lies: to take it out of the table for the
+    /// call and put it back would write to its slot twice for every event.
     #[inline]
     fn dispatch<const OBSERVED: bool>(&mut self, handle: &Handle, token: u64, ready: Readiness) -> u32 {
         let core = handle.core();
@@ -164,8 +168,9 @@ impl Batch {
         }
         let event = Event::new(handle, call.watcher, call.readiness);
         let mut handler = call.handler;
-        // SAFETY: the table keeps the handler alive until `end_call`, even if the call unwatches or replaces it, and nobody
-        // else calls it: there is no dispatch within a dispatch, because that takes `&mut Reactor`.
+        // SAFETY: the table keeps the handler alive until `end_call`, even if the call unwatches or
+        // replaces it, and nobody else calls it: there is no dispatch within a dispatch, because
+        // that takes `&mut Reactor`.
         let handler = unsafe { handler.as_mut() };
         let guard = CallGuard(core);
         let ran = if OBSERVED {
@@ -180,8 +185,8 @@ impl Batch {
         ran
     }
 
-    /// An event that is no watcher's: the loop's own, or one of the past. Their slots lie beyond every descriptor's, so the
-    /// common case need not ask for them.
+    /// An event that is no watcher's: the loop's own, or one of the past. Their slots lie beyond
+    /// every descriptor's, so the common case need not ask for them.
     #[cold]
     fn take_other(&mut self, handle: &Handle, token: u64, stale: bool) -> u32 {
         match token {
@@ -196,8 +201,9 @@ impl Batch {
         0
     }
 
-    /// Drops an event whose registration has ended. A stale one that comes again belongs to a description that lives on
-    /// under another number and can no longer be removed: only a new set gets rid of it.
+    /// Drops an event whose registration has ended. A stale one that comes again belongs to a
+    /// description that lives on under another number and can no longer be removed: only a new set
+    /// gets rid of it.
     fn discard(&mut self, handle: &Handle, token: u64, stale: bool) {
         count(&handle.core().counters.stale_events, 1);
         let is_known = self.stale_tokens.contains(&token) || self.stale_tokens.len() == STALE_TOKENS_MAX;
@@ -209,8 +215,9 @@ impl Batch {
         }
     }
 
-    /// Replaces the kernel's set if a stale registration has reported again. If the system has no room for another set, that is
-    /// tried again in every turn: the old one still reports what it should, among the rest.
+    /// Replaces the kernel's set if a stale registration has reported again. If the system has no
+    /// room for another set, that is tried again in every turn: the old one still reports what it
+    /// should, among the rest.
     pub(crate) fn rebuild_if_stale(&mut self, handle: &Handle) {
         if self.rebuild && handle.core().rebuild().is_ok() {
             self.rebuild = false;
@@ -223,8 +230,8 @@ impl Batch {
         self.rebuild
     }
 
-    /// Pauses for a moment, because no wait on a set with a stale registration blocks. Ends early for other threads and for
-    /// deadlines.
+    /// Pauses for a moment, because no wait on a set with a stale registration blocks. Ends early
+    /// for other threads and for deadlines.
     #[cold]
     pub(crate) fn pause(handle: &Handle, deadline: Option<Instant>) {
         let core = handle.core();
@@ -282,7 +289,8 @@ impl Batch {
             if core.timers.borrow().first_deadline().is_none() {
                 return 0;
             }
-            // After a wait with an alarm, silence means that nothing is due, unless the batch had no room for the alarm.
+            // After a wait with an alarm, silence means that nothing is due, unless the batch had
+            // no room for the alarm.
             let has_alarm = core.virtual_clock().is_none() && core.poller.borrow().has_alarm();
             let silent = !alarm_rang && self.events.len() < EVENTS_PER_TURN_MAX;
             if has_alarm && waited == Wait::Block && silent && !core.timer_known_due() {
@@ -400,7 +408,8 @@ fn disarm(core: &Core, watcher: Watcher) {
     core.fds.borrow_mut().disarm(watcher);
 }
 
-/// Silences a level watcher that was told of something for which it has no callback, or it would be told for ever.
+/// Silences a level watcher that was told of something for which it has no callback, or it would be
+/// told for ever.
 #[cold]
 fn silence(core: &Core, watcher: Watcher) {
     core.mailbox().set_attention(true);

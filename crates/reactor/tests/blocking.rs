@@ -148,7 +148,8 @@ on_each_backend! {
         let mut reactor = reactor(backend);
         let first = reactor.blocking(|| ()).unwrap();
         reactor.block_on(first).unwrap();
-        // Each round is one chance to ask again before the thread that rests has heard of the first call.
+        // Each round is one chance to ask again before the thread that rests has heard of the first
+        // call.
         for round in 0..100 {
             let (sender, receiver) = channel();
             let waits = reactor.blocking(move || receiver.recv().unwrap()).unwrap();

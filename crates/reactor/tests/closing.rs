@@ -18,7 +18,8 @@ use support::{Log, NOW, NoteOnDrop, on_each_backend, reactor, virtual_reactor, y
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A task that leaves its waker for others and never ends by itself. It counts how often it is dropped.
+/// A task that leaves its waker for others and never ends by itself. It counts how often it is
+/// dropped.
 struct Sleeper {
     wakers: Arc<Mutex<Vec<Waker>>>,
     left: bool,
@@ -74,7 +75,8 @@ fn drop_while_tasks_are_woken(backend: mainspring_reactor::Backend, dropped: &Ar
     drop(wakers);
 }
 
-/// Tests that count this process's descriptors, and those that hold some open, come one after the other.
+/// Tests that count this process's descriptors, and those that hold some open, come one after the
+/// other.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)

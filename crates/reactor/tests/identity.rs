@@ -1,4 +1,5 @@
-//! Which watcher an event belongs to: clauses M1.1.1 to M1.1.6, closed and reused numbers, duplicated descriptions.
+//! Which watcher an event belongs to: clauses M1.1.1 to M1.1.6, closed and reused numbers,
+//! duplicated descriptions.
 
 mod support;
 
@@ -168,8 +169,8 @@ on_each_backend! {
     }
 
     fn h1_an_event_in_hand_does_not_reach_the_next_owner_of_a_closed_number(backend: Backend) {
-        // Two ready sources. Whichever is called first ends the other one, whose number is then taken by a new source
-        // that is not ready: the event in hand is not for the new one.
+        // Two ready sources. Whichever is called first ends the other one, whose number is then
+        // taken by a new source that is not ready: the event in hand is not for the new one.
         let mut reactor = reactor(backend);
         let world = Rc::new(ReuseWorld::new());
         for index in 0..2 {
@@ -337,8 +338,9 @@ on_each_backend! {
     }
 
     fn h2_a_duplicate_that_lives_on_after_close_neither_misleads_nor_spins(backend: Backend) {
-        // The description of a closed number lives on under another one, is readable, and can no longer be taken out of
-        // an epoll set; the number is taken by a new source that is watched and has nothing to read.
+        // The description of a closed number lives on under another one, is readable, and can no
+        // longer be taken out of an epoll set; the number is taken by a new source that is watched
+        // and has nothing to read.
         let mut reactor = reactor(backend);
         let (old, _old_peer) = readable_socket();
         let (new, new_peer) = sockets();
@@ -509,7 +511,8 @@ fn r2_watching_a_shared_source_again_with_the_same_interest_keeps_its_registrati
 
 #[test]
 fn r11_on_poll_a_raw_number_that_changed_hands_unseen_is_followed() {
-    // `poll` knows numbers only. That is what is documented for bare numbers, and why the other two kinds of source exist.
+    // `poll` knows numbers only. That is what is documented for bare numbers, and why the other two
+    // kinds of source exist.
     let mut reactor = reactor(Backend::Poll);
     let (old, _old_peer) = sockets();
     let (new, _new_peer) = readable_socket();
@@ -546,7 +549,8 @@ fn g7_a_number_that_names_no_watcher_or_timer_does_nothing() {
 #[cfg(target_os = "linux")]
 #[test]
 fn m1_1_4_on_epoll_a_duplicate_keeps_a_bare_number_reporting_until_it_is_unwatched() {
-    // The one exception: the description that was asked for is still there, so it is still reported, to the one who asked.
+    // The one exception: the description that was asked for is still there, so it is still
+    // reported, to the one who asked.
     let mut reactor = reactor(Backend::Epoll);
     let (source, peer) = sockets();
     let number = ReservedNumber::new();
@@ -565,8 +569,8 @@ fn m1_1_4_on_epoll_a_duplicate_keeps_a_bare_number_reporting_until_it_is_unwatch
 #[cfg(target_os = "linux")]
 #[test]
 fn r1_a_rebuild_gives_a_reused_number_to_nobody() {
-    // A number is closed behind the loop's back and taken by a source that nobody watches. When the set is rebuilt for
-    // another reason, the old watch must not get hold of the new source.
+    // A number is closed behind the loop's back and taken by a source that nobody watches. When the
+    // set is rebuilt for another reason, the old watch must not get hold of the new source.
     let mut reactor = reactor(Backend::Epoll);
     let (old, _old_peer) = sockets();
     let (new, _new_peer) = readable_socket();

@@ -1,4 +1,5 @@
-//! What a watcher asks for, and the readiness it is told: changes of interest, and the callback that gets the whole set.
+//! What a watcher asks for, and the readiness it is told: changes of interest, and the callback
+//! that gets the whole set.
 
 mod support;
 

@@ -91,7 +91,8 @@ on_each_backend! {
     }
 
     fn m1_2_6_disarming_comes_after_the_callbacks(backend: Backend) {
-        // The first of two steps narrows the interest and so arms the watcher again; that must outlive the second step.
+        // The first of two steps narrows the interest and so arms the watcher again; that must
+        // outlive the second step.
         let mut reactor = reactor(backend);
         let (left, _right) = readable_socket();
         let log = Log::new();
@@ -121,7 +122,8 @@ on_each_backend! {
     }
 }
 
-/// Watches a source for one report, and from inside the callback again, until `left` reports have come.
+/// Watches a source for one report, and from inside the callback again, until `left` reports have
+/// come.
 fn watch_again(handle: &Handle, source: &Shared<UnixStream>, log: &Log<u32>, left: u32) {
     let (calls, keep) = (log.clone(), source.clone());
     handle

@@ -60,7 +60,8 @@ on_each_backend! {
     fn m1_3_1_a_write_step_whose_interest_the_read_step_took_away_still_belongs_to_the_event(
         backend: Backend,
     ) {
-        // Changes take effect for future events; only removal cancels what is left of this one (clause M1.3.2).
+        // Changes take effect for future events; only removal cancels what is left of this one
+        // (clause M1.3.2).
         let mut reactor = reactor(backend);
         let (left, _right) = readable_socket();
         let log = Log::new();
@@ -217,7 +218,8 @@ on_each_backend! {
                     assert!(!crowd.ended.borrow()[index], "{index} was closed by another");
                     drain(&*stream);
                     crowd.called.set(crowd.called.get() + 1);
-                    // Close a neighbour that may have been called already, and one far away that has not.
+                    // Close a neighbour that may have been called already, and one far away that
+                    // has not.
                     for other in [index + 1, index + SOCKETS / 2] {
                         crowd.close(event.reactor(), other % SOCKETS, index);
                     }

@@ -1,5 +1,6 @@
-//! The loop's own descriptors: nobody watches them, they keep their numbers, and the limit on descriptors does not end a
-//! loop. In forked children, which have their descriptors and limits to themselves.
+//! The loop's own descriptors: nobody watches them, they keep their numbers, and the limit on
+//! descriptors does not end a loop. In forked children, which have their descriptors and limits to
+//! themselves.
 #![cfg(target_os = "linux")]
 
 mod support;
@@ -29,8 +30,8 @@ fn kinds(fds: &[RawFd]) -> Vec<String> {
     fds.iter().map(|fd| kind(fd).to_string_lossy().into_owned()).collect()
 }
 
-/// Leaves a registration behind that reports for ever and cannot be removed. Nobody else in this process opens or closes
-/// descriptors.
+/// Leaves a registration behind that reports for ever and cannot be removed. Nobody else in this
+/// process opens or closes descriptors.
 fn leave_stale(reactor: &Reactor) -> (UnixStream, UnixStream) {
     let (socket, peer) = readable_socket();
     let copy = socket.try_clone().unwrap();

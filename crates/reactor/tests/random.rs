@@ -1,8 +1,10 @@
-//! Random operations, from outside and from inside callbacks, against a simple model of what should be watched.
+//! Random operations, from outside and from inside callbacks, against a simple model of what should
+//! be watched.
 //!
-//! A case is a script. The driver takes operations from it one by one; whenever a callback runs, it takes the next one or
-//! two itself. Numbers are closed, reopened and duplicated behind the loop's back. The model says which watcher may be
-//! called, what must be true of its source, and what every count must be.
+//! A case is a script. The driver takes operations from it one by one; whenever a callback runs, it
+//! takes the next one or two itself. Numbers are closed, reopened and duplicated behind the loop's
+//! back. The model says which watcher may be called, what must be true of its source, and what
+//! every count must be.
 //!
 //! The seed is fixed, so a run can be repeated; set `MAINSPRING_SEED` to try another.
 

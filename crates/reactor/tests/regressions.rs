@@ -1,5 +1,5 @@
-//! Traps that other loops fell into. Each test is named after what went wrong there; the number is that of
-//! `docs/contracts/reactor.md`, "Traps".
+//! Traps that other loops fell into. Each test is named after what went wrong there; the number is
+//! that of `docs/contracts/reactor.md`, "Traps".
 
 mod support;
 
@@ -17,8 +17,8 @@ use support::{Log, NOW, TEST_TIMEOUT, on_each_backend, reactor, settle, virtual_
 
 on_each_backend! {
     fn t1_a_connection_closed_and_accepted_again_under_its_number_gets_no_old_event(backend: Backend) {
-        // Two connections are ready. The first to be served closes the other and accepts a new one, which the system
-        // gives the number that has just become free.
+        // Two connections are ready. The first to be served closes the other and accepts a new one,
+        // which the system gives the number that has just become free.
         let mut reactor = reactor(backend);
         let log = Log::new();
         let connections: Rc<RefCell<[Option<Shared<UnixStream>>; 2]>> = Rc::default();
@@ -304,7 +304,8 @@ on_each_backend! {
     }
 
     fn t26_an_acceptor_without_descriptors_can_pause_and_go_on(backend: Backend) {
-        // The recipe against the accept spin: interest in nothing, and a timer that takes it up again.
+        // The recipe against the accept spin: interest in nothing, and a timer that takes it up
+        // again.
         let (mut reactor, clock) = virtual_reactor(backend);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
@@ -439,7 +440,8 @@ fn watch_for_ever(handle: &Handle, source: &Shared<UnixStream>, count: &Rc<Cell<
 fn terminal() -> (std::os::fd::OwnedFd, std::os::fd::OwnedFd) {
     use std::os::fd::{FromRawFd, OwnedFd};
     let (mut master, mut slave) = (-1, -1);
-    // SAFETY: the numbers are live integers; the other arguments may be null; on success both numbers are new and ours.
+    // SAFETY: the numbers are live integers; the other arguments may be null; on success both
+    // numbers are new and ours.
     unsafe {
         let made = libc::openpty(
             &mut master,

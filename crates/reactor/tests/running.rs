@@ -426,7 +426,8 @@ struct SignalStorm {
 impl SignalStorm {
     fn begin() -> SignalStorm {
         extern "C" fn nothing(_: libc::c_int) {}
-        // SAFETY: the action is initialised; the handler does nothing at all. Without SA_RESTART, waits are interrupted.
+        // SAFETY: the action is initialised; the handler does nothing at all. Without SA_RESTART,
+        // waits are interrupted.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = nothing as *const () as libc::sighandler_t;

@@ -1,7 +1,7 @@
 //! Signals as callbacks.
 //!
-//! Signals belong to the process: one test at a time uses them, and those by which a process may end run in one of their
-//! own.
+//! Signals belong to the process: one test at a time uses them, and those by which a process may
+//! end run in one of their own.
 
 mod support;
 
@@ -126,7 +126,8 @@ on_each_backend! {
             .on_signal(Signal::USR1, move |event| {
                 calls.note("first");
                 if let Some(other) = other.take() {
-                    // The new watcher may get the place of the old one, for which a call is still to be made.
+                    // The new watcher may get the place of the old one, for which a call is still
+                    // to be made.
                     assert!(event.reactor().unwatch_signal(other));
                     let calls = calls.clone();
                     event.reactor().on_signal(Signal::USR1, move |_| calls.note("new")).unwrap();
@@ -517,7 +518,8 @@ fn set_action(signal: Signal, action: &libc::sigaction) -> libc::sigaction {
     before
 }
 
-/// What a signal does: the handler, the flags that a program can set, and what is blocked meanwhile.
+/// What a signal does: the handler, the flags that a program can set, and what is blocked
+/// meanwhile.
 fn action_of(signal: Signal) -> (libc::sighandler_t, libc::c_int, Vec<i32>) {
     let mut action = plain(libc::SIG_DFL);
     // SAFETY: the action is live.

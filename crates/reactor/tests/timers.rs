@@ -20,8 +20,8 @@ fn monotonic_nanos() -> i64 {
     support::processes::monotonic_time().as_nanos() as i64
 }
 
-/// A repeating timer that notes, for each call, how many seconds after the start it was due, was made, and how many
-/// ticks it had missed.
+/// A repeating timer that notes, for each call, how many seconds after the start it was due, was
+/// made, and how many ticks it had missed.
 fn beat(reactor: &Reactor, clock: &VirtualClock, interval: Duration) -> (Timer, Log<(f64, f64, u64)>) {
     let log = Log::new();
     let (calls, clock) = (log.clone(), clock.clone());
@@ -565,7 +565,8 @@ on_each_backend! {
     }
 
     fn g8_no_timer_looks_at_the_wall_clock(backend: Backend) {
-        // The instant that timers compare with is the monotonic clock's, hours or years away from the wall clock's.
+        // The instant that timers compare with is the monotonic clock's, hours or years away from
+        // the wall clock's.
         let reactor = reactor(backend);
         let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
         let gap = wall.as_nanos().abs_diff(reactor.now().as_nanos() as u128);

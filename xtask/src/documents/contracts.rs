@@ -1,16 +1,17 @@
 //! The contracts and the tests say the same.
 //!
-//! A contract is a document of `docs/contracts` and a row in the table of its `README.md`, which says of which files or folders
-//! each test proves a clause. A clause is an entry of a list:
+//! A contract is a document of `docs/contracts` and a row in the table of its `README.md`, which
+//! says of which files or folders each test proves a clause. A clause is an entry of a list:
 //!
 //! ```text
 //! - **K-3.2** What holds.
 //!   Tests: `k3_2_name_of_a_test`, `another_name`, `k3_2_*`.
 //! ```
 //!
-//! Checked is: each clause has another number and names tests, or says why there is none (`No test: ...`); each test that is
-//! named exists; each test of the files in the table is named; and a test whose name begins with the number of a clause is named
-//! under that one. The number of K-3.2 in a name is `k3_2_`.
+//! Checked is: each clause has another number and names tests, or says why there is none
+//! (`No test: ...`); each test that is named exists; each test of the files in the table is named;
+//! and a test whose name begins with the number of a clause is named under that one. The number of
+//! K-3.2 in a name is `k3_2_`.
 
 use super::markdown::quoted;
 use super::test_names::{TestNames, matches};
@@ -183,7 +184,8 @@ fn number_in_names(id: &str) -> String {
     number.to_lowercase()
 }
 
-/// The letters before a number at the beginning of a name: `k` of `k3_2_name`, and nothing of `a_name` or `utf8_name`.
+/// The letters before a number at the beginning of a name: `k` of `k3_2_name`, and nothing of
+/// `a_name` or `utf8_name`.
 fn series_of(name: &str) -> Option<&str> {
     let letters = name.find(|letter: char| !letter.is_ascii_lowercase())?;
     let digits = name[letters..].find(|letter: char| !letter.is_ascii_digit())?;

@@ -1,8 +1,14 @@
-//! Links between documents lead somewhere: to a file that is there, and to a heading of it.
+//! Links between documents lead somewhere: to a file that is there, and to a heading of it. So do
+//! paths in backticks, from the root of the repository or from the document.
 
 use super::Fault;
-use super::markdown::{self, Kind};
+use super::markdown::{self, Kind, quoted};
 use std::path::Path;
+
+/// The folders at the root of the repository that paths begin with.
+const FOLDERS: [&str; 7] = ["bench/", "crates/", "docs/", "examples/", "guests/", "sdk/", "xtask/"];
+/// It tells what was, too.
+const CHANGELOG: &str = "CHANGELOG.md";
 
 pub(super) fn check(root: &Path, file: &Path, text: &str) -> Vec<Fault> {
     let mut faults = Vec::new();
@@ -12,8 +18,21 @@ pub(super) fn check(root: &Path, file: &Path, text: &str) -> Vec<Fault> {
                 faults.push(Fault { file: file.to_owned(), line, what });
             }
         }
+        for path in quoted(content).filter(|path| is_path(path) && file != Path::new(CHANGELOG)) {
+            let beside = root.join(file).with_file_name(path);
+            if !root.join(path).exists() && !beside.exists() {
+                let what = format!("there is no {path}");
+                faults.push(Fault { file: file.to_owned(), line, what });
+            }
+        }
     }
     faults
+}
+
+/// Whether what is in backticks is a path, and not a pattern or a part of a command.
+fn is_path(text: &str) -> bool {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-".contains(letter);
+    FOLDERS.iter().any(|folder| text.starts_with(folder)) && text.chars().all(is_plain)
 }
 
 /// Where the links of a line lead, but those to other sites.
@@ -53,14 +72,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_to_a_missing_file_or_heading_is_found() {
+    fn a_link_or_a_path_to_a_missing_file_or_heading_is_found() {
         let root = crate::command::root();
-        let text = "# One thing\n[a](#one-thing) [b](#another) [c](../README.md) [d](nothing.md)\n    [e](nothing.md)\n[f](https://nowhere.example)";
+        let text = "`docs/contracts` `docs/nowhere.md` `docs/*.md`\n# One thing\n[a](#one-thing) [b](#another) [c](../README.md) [d](nothing.md)\n    [e](nothing.md)\n[f](https://nowhere.example)";
         let found = check(&root, Path::new("docs/some.md"), text);
         let lines: Vec<String> = found.iter().map(ToString::to_string).collect();
         let expected = [
-            "docs/some.md:2: there is no heading for the link to #another",
-            "docs/some.md:2: the link to nothing.md leads nowhere",
+            "docs/some.md:1: there is no docs/nowhere.md",
+            "docs/some.md:3: there is no heading for the link to #another",
+            "docs/some.md:3: the link to nothing.md leads nowhere",
         ];
         assert_eq!(lines, expected);
     }

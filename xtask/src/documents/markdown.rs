@@ -1,4 +1,5 @@
-//! As much of Markdown as the checks need: which lines of a document are prose, and what is in backticks.
+//! As much of Markdown as the checks need: which lines of a document are prose, and what is in
+//! backticks.
 
 /// What a line of a document is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

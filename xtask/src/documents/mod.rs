@@ -1,8 +1,9 @@
 //! `cargo xtask documents`: what the documents say is there, and is readable.
 //!
-//! Three checks, each in a file of its own: the clauses of the contracts and the tests that prove them (`contracts.rs`, which
-//! reads the tests' names by `test_names.rs`), links that lead somewhere (`links.rs`), and the width of prose (`prose.rs`,
-//! which `wrapping.rs` mends). They read files and start nothing, so they are a test of this crate too.
+//! Three checks, each in a file of its own: the clauses of the contracts and the tests that prove
+//! them (`contracts.rs`, which reads the tests' names by `test_names.rs`), links that lead
+//! somewhere (`links.rs`), and the width of prose (`prose.rs`, which `wrapping.rs` mends). They
+//! read files and start nothing, so they are a test of this crate too.
 
 mod contracts;
 mod links;
@@ -88,8 +89,8 @@ fn read(root: &Path, file: &Path) -> Result<String> {
     std::fs::read_to_string(root.join(file)).with_context(|| format!("cannot read {}", file.display()))
 }
 
-/// The files below a folder whose names have an ending, from that folder, in order. Hidden folders and those that programs fill
-/// are left out.
+/// The files below a folder whose names have an ending, from that folder, in order. Hidden folders
+/// and those that programs fill are left out.
 fn files(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
     let (mut found, mut folders) = (Vec::new(), vec![PathBuf::new()]);
     while let Some(within) = folders.pop() {

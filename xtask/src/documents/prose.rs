@@ -1,4 +1,5 @@
-//! Prose is at most 100 columns wide, so that it can be read beside code and a change of a word is a change of a line.
+//! Prose is at most 100 columns wide, so that it can be read beside code and a change of a word is
+//! a change of a line.
 
 use super::Fault;
 use super::markdown::{self, Kind};
@@ -50,8 +51,8 @@ pub(super) fn columns(line: &str) -> usize {
     first + rest.sum::<usize>()
 }
 
-/// Whether there is a place to break a line before it is too wide. A long name, such as that of a test, has none, nor has what
-/// stands in backticks.
+/// Whether there is a place to break a line before it is too wide. A long name, such as that of a
+/// test, has none, nor has what stands in backticks.
 fn can_be_broken(line: &str) -> bool {
     let start = line.len() - line.trim_start_matches([' ', '-', '*', '>']).len();
     let mut quoted = false;

@@ -1,4 +1,5 @@
-//! Breaks paragraphs that are too wide. What is narrow enough is left as it is, so that a change of a word stays small.
+//! Breaks paragraphs that are too wide. What is narrow enough is left as it is, so that a change of
+//! a word stays small.
 
 use super::markdown::{self, Kind};
 use super::prose::{COLUMNS_MAX, columns, is_wide};

@@ -1,4 +1,5 @@
-//! Guests written in C: each `guests/c/*.c` is one module, compiled by clang (or zig) against `guests/c/include/zi.h` alone.
+//! Guests written in C: each `guests/c/*.c` is one module, compiled by clang (or zig) against
+//! `guests/c/include/zi.h` alone.
 
 use super::toolchain::wasm_linker;
 use crate::command::{exists, root, run};

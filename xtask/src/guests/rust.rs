@@ -1,7 +1,7 @@
 //! Guests written in Rust: the workspace `guests/rust`.
 //!
-//! A package whose name begins with `wasi-` is built for `wasm32-wasip1`, with `wasip2-` for `wasm32-wasip2` (its result is a
-//! component), and every other one for `wasm32-unknown-unknown`.
+//! A package whose name begins with `wasi-` is built for `wasm32-wasip1`, with `wasip2-` for
+//! `wasm32-wasip2` (its result is a component), and every other one for `wasm32-unknown-unknown`.
 
 use super::toolchain::{self, Choice};
 use crate::command::{root, run};
@@ -22,7 +22,8 @@ pub(super) fn build(folder: &Path, choice: Choice) -> Result<()> {
         if names.is_empty() {
             continue;
         }
-        // Debian has no library for it, so that it cannot be had everywhere; the tests that need it say that they are skipped.
+        // Debian has no library for it, so that it cannot be had everywhere; the tests that need it
+        // say that they are skipped.
         if target == WASI_2 && !toolchain::can_be_had(target) {
             println!("guests: without {}: rustup cannot add {target} here", join(&names));
             continue;

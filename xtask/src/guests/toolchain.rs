@@ -1,7 +1,8 @@
 //! Which Rust toolchain compiles for WebAssembly: rustup's, or Debian's second one.
 //!
-//! Some machines cannot reach rustup's servers but can reach Debian's, whose `rustc-web` comes with the source of its standard
-//! library and no compiled one. It then compiles that library first (`-Zbuild-std`, some 45 s once per target).
+//! Some machines cannot reach rustup's servers but can reach Debian's, whose `rustc-web` comes with
+//! the source of its standard library and no compiled one. It then compiles that library first
+//! (`-Zbuild-std`, some 45 s once per target).
 
 use crate::command::{cargo, exists, root};
 use crate::packages::install;
@@ -108,7 +109,8 @@ impl Toolchain {
         }
     }
 
-    /// `cargo build --release --target <target>`, in an environment that nothing of the outer cargo leaks into. Objects are put into `folder`.
+    /// `cargo build --release --target <target>`, in an environment that nothing of the outer cargo
+    /// leaks into. Objects are put into `folder`.
     pub(super) fn cargo_build(&self, target: &str, folder: &Path) -> Result<Command> {
         let mut command = match self {
             Toolchain::Current => cargo(),
@@ -145,7 +147,8 @@ fn path_with_debian_first() -> std::ffi::OsString {
     std::env::join_paths(folders).unwrap_or(path)
 }
 
-/// Removes what the cargo around us has set for the package it runs; another toolchain must not see which one that was either.
+/// Removes what the cargo around us has set for the package it runs; another toolchain must not see
+/// which one that was either.
 fn clean(command: &mut Command, other_toolchain: bool) {
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy().into_owned();

@@ -1,8 +1,8 @@
 //! calloop: callbacks over `polling`.
 //!
-//! A callback cannot be replaced, so watching again is its `update`. A timer cannot be moved from outside its own
-//! callback, so there is no reschedule; inserting and cancelling take time in proportion to the number of timers, which
-//! is why it runs with 30,000 of them only.
+//! A callback cannot be replaced, so watching again is its `update`. A timer cannot be moved from
+//! outside its own callback, so there is no reschedule; inserting and cancelling take time in
+//! proportion to the number of timers, which is why it runs with 30,000 of them only.
 
 use std::cell::Cell;
 use std::os::fd::{BorrowedFd, RawFd};
@@ -47,7 +47,8 @@ impl Calloop {
         let mode = if kind.wants_edge() { Mode::Edge } else { Mode::Level };
         let generic = Generic::new(source, Interest::READ, mode);
         let handle = self.event_loop.handle();
-        // A closure per kind, so that none decides at run time what the others know at compile time.
+        // A closure per kind, so that none decides at run time what the others know at compile
+        // time.
         macro_rules! insert {
             ($kind:expr) => {
                 handle.insert_source(generic, move |_, _, ()| {

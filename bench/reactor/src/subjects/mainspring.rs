@@ -39,7 +39,8 @@ impl Plain {
     fn watch_one(&self, index: usize, fd: RawFd, kind: Kind) -> Watcher {
         let mode = if kind.wants_edge() { Mode::Edge } else { Mode::Level };
         let watch = self.reactor.watch(borrow(fd)).mode(mode);
-        // A closure per kind, so that none decides at run time what the others know at compile time.
+        // A closure per kind, so that none decides at run time what the others know at compile
+        // time.
         macro_rules! on_read {
             ($kind:expr) => {
                 watch
@@ -75,7 +76,8 @@ impl Watching for Plain {
         self.watches = fds.iter().enumerate().map(watch).collect();
     }
 
-    /// A source that is watched again while it is watched has another owner besides the watcher: a shared one.
+    /// A source that is watched again while it is watched has another owner besides the watcher: a
+    /// shared one.
     fn rewatch(&mut self) {
         if self.shared.is_empty() {
             self.shared = self.watches.iter().map(|&(fd, _)| Shared::new(borrow(fd))).collect();

@@ -20,7 +20,8 @@ pub(crate) const IN_RUST: [&str; 8] = [
     "tokio",
 ];
 
-/// Does one subject's work: `NAME CASE NUMBERS...`. Which subject can do which case is the harness's knowledge.
+/// Does one subject's work: `NAME CASE NUMBERS...`. Which subject can do which case is the
+/// harness's knowledge.
 pub(crate) fn run(words: &[String]) {
     let [name, case, numbers @ ..] = words else {
         eprintln!("usage: reactor-bench subject NAME CASE NUMBERS...");

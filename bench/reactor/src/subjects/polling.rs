@@ -1,4 +1,5 @@
-//! polling: readiness in all four modes, no callbacks and no timers; its wait is exact by a timerfd.
+//! polling: readiness in all four modes, no callbacks and no timers; its wait is exact by a
+//! timerfd.
 
 use std::num::NonZeroUsize;
 use std::os::fd::{BorrowedFd, RawFd};

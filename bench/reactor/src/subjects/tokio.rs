@@ -1,7 +1,9 @@
-//! tokio's current-thread runtime: a task per descriptor, edge-triggered; a hashed wheel of milliseconds for timers.
+//! tokio's current-thread runtime: a task per descriptor, edge-triggered; a hashed wheel of
+//! milliseconds for timers.
 //!
-//! Dispatch without a write does not exist for it. Watching again while watched does not exist either. A timer is a
-//! `Sleep` that was polled once, which is what registers it; it sits in a slot made beforehand, so no box is paid for.
+//! Dispatch without a write does not exist for it. Watching again while watched does not exist
+//! either. A timer is a `Sleep` that was polled once, which is what registers it; it sits in a slot
+//! made beforehand, so no box is paid for.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future as _, poll_fn};
@@ -57,7 +59,8 @@ impl Tokio {
         });
     }
 
-    /// A buffer larger than what comes lets tokio see that the socket is empty without asking again.
+    /// A buffer larger than what comes lets tokio see that the socket is empty without asking
+    /// again.
     fn spawn_pipe(&self, index: usize, fd: RawFd) {
         let stop = Arc::clone(&self.stop);
         self.runtime.spawn(async move {
@@ -82,7 +85,8 @@ fn register(fd: RawFd) -> AsyncFd<RawFd> {
 
 /// Where timer `timer` sleeps.
 fn slot(sleeps: &mut [Option<Sleep>], timer: usize) -> Pin<&mut Option<Sleep>> {
-    // SAFETY: the slots are never moved: the vector is filled once and a sleep is dropped in its place.
+    // SAFETY: the slots are never moved: the vector is filled once and a sleep is dropped in its
+    // place.
     unsafe { Pin::new_unchecked(&mut sleeps[timer]) }
 }
 
@@ -122,8 +126,8 @@ impl TimerQueue for Tokio {
         self.sleeps.resize_with(count, || None);
     }
 
-    /// With an earlier timer pending and the driver parked once, inserting a later one does not wake the driver, which
-    /// would cost a system call each: tokio's good case.
+    /// With an earlier timer pending and the driver parked once, inserting a later one does not
+    /// wake the driver, which would cost a system call each: tokio's good case.
     fn set_now(&mut self, now: Instant) {
         self.now = now;
         let earlier = tokio::time::sleep(Duration::from_secs(30));
@@ -148,7 +152,8 @@ impl TimerQueue for Tokio {
         sleep.reset((self.now + Duration::from_nanos(after_ns)).into());
     }
 
-    /// The least that an executor does: a woken sleep is noted, polled again, and what waited for it runs.
+    /// The least that an executor does: a woken sleep is noted, polled again, and what waited for
+    /// it runs.
     fn run(&mut self) {
         let sleeps = &mut self.sleeps;
         let resume = poll_fn(|context| {
@@ -175,8 +180,8 @@ thread_local! {
 fn numbered_waker(timer: usize) -> Waker {
     const VTABLE: RawWakerVTable =
         RawWakerVTable::new(|number| RawWaker::new(number, &VTABLE), note_woken, note_woken, |_| ());
-    // SAFETY: the data is a number that is never followed, so the functions cannot misuse it; the thread-local lists
-    // they reach are used on this thread alone, as the runtime has no other.
+    // SAFETY: the data is a number that is never followed, so the functions cannot misuse it; the
+    // thread-local lists they reach are used on this thread alone, as the runtime has no other.
     unsafe { Waker::from_raw(RawWaker::new(std::ptr::without_provenance(timer), &VTABLE)) }
 }
 

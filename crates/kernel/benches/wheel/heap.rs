@@ -4,8 +4,9 @@ use crate::workload::Timers;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Entries are never taken out of the middle; a slot whose generation has moved on is dead. When the dead outnumber the living,
-/// the heap is made anew, or a day of answered requests would stay in it for 30 s each.
+/// Entries are never taken out of the middle; a slot whose generation has moved on is dead. When
+/// the dead outnumber the living, the heap is made anew, or a day of answered requests would stay
+/// in it for 30 s each.
 #[derive(Default)]
 pub(crate) struct LazyHeap {
     heap: BinaryHeap<Reverse<Entry>>,

@@ -1,5 +1,5 @@
-//! The kernel's use of timers: every request has a timeout, nearly all are answered long before, and each turn asks what is due
-//! and when the next one is.
+//! The kernel's use of timers: every request has a timeout, nearly all are answered long before,
+//! and each turn asks what is due and when the next one is.
 
 use mainspring_kernel::wheel::{TimerKey, Wheel};
 use std::collections::VecDeque;
@@ -10,11 +10,12 @@ const STEP_NS: i64 = 100_000;
 const TIMEOUT_NS: i64 = 30_000_000_000;
 /// One request in so many is not answered, and times out.
 const UNANSWERED: u64 = 1024;
-/// Requests per round, and rounds. The least round counts: noise only ever adds. Together they are 200 s of virtual time, so
-/// what is not answered does time out.
+/// Requests per round, and rounds. The least round counts: noise only ever adds. Together they are
+/// 200 s of virtual time, so what is not answered does time out.
 const STEPS: usize = 50_000;
 const ROUNDS: usize = 40;
-/// The same for the worst request, which is timed one by one: long enough for whatever comes now and then to come.
+/// The same for the worst request, which is timed one by one: long enough for whatever comes now
+/// and then to come.
 const WORST_STEPS: usize = 250_000;
 const WORST_ROUNDS: usize = 8;
 
@@ -47,7 +48,8 @@ pub(crate) trait Timers {
     /// Takes one back that has not fired.
     fn cancel(&mut self, key: Self::Key);
 
-    /// What a turn asks: fires what is due, says how many that were, and looks up when the next one is.
+    /// What a turn asks: fires what is due, says how many that were, and looks up when the next one
+    /// is.
     fn turn(&mut self, now_ns: i64) -> usize;
 }
 
@@ -80,8 +82,9 @@ pub(crate) fn print_head() {
     println!("{:<26} {:<34} {each:>12} {worst:>12} {:>8}", "load", "timers", "fired");
 }
 
-/// Runs a load and prints what a request costs (schedule, cancel, and one turn), and the worst that one request ever costs.
-/// `clock_ns` had better be a clock of CPU time: the worst by any other is that the machine did something else.
+/// Runs a load and prints what a request costs (schedule, cancel, and one turn), and the worst that
+/// one request ever costs. `clock_ns` had better be a clock of CPU time: the worst by any other is
+/// that the machine did something else.
 pub(crate) fn measure<T: Timers>(load: &Load, clock_ns: fn() -> u64, make: impl FnOnce() -> T) {
     let mut requests = Requests {
         load,

@@ -1,7 +1,9 @@
-//! What can still be read of a line that is no message: whose it is, so that its sender can tell which one was refused.
+//! What can still be read of a line that is no message: whose it is, so that its sender can tell
+//! which one was refused.
 //!
-//! The parser stops at the first fault; what stands behind it is looked for here, after the fact, without any demand on
-//! the values in between. Only strings and brackets are told apart, so even text that is no JSON gives what it has.
+//! The parser stops at the first fault; what stands behind it is looked for here, after the fact,
+//! without any demand on the values in between. Only strings and brackets are told apart, so even
+//! text that is no JSON gives what it has.
 
 use super::{NAME_BYTES_MAX, decode};
 use crate::kind::Kind;
@@ -50,8 +52,9 @@ impl Walk<'_> {
         }
     }
 
-    /// Calls `each` at the value of every member of the object at the cursor, if there is one, with the member's name. What
-    /// `each` leaves of the value is skipped. Ends at the end of the object, or where nothing makes sense any more.
+    /// Calls `each` at the value of every member of the object at the cursor, if there is one, with
+    /// the member's name. What `each` leaves of the value is skipped. Ends at the end of the
+    /// object, or where nothing makes sense any more.
     fn members(&mut self, each: &mut dyn FnMut(&mut Walk<'_>, String)) {
         self.skip_whitespace();
         if self.peek() != Some(b'{') {
@@ -86,7 +89,8 @@ impl Walk<'_> {
         self.string().filter(|name| !name.is_empty() && name.len() <= NAME_BYTES_MAX)
     }
 
-    /// The text of the string at the cursor, which moves behind it; nothing if there is none or it has no end.
+    /// The text of the string at the cursor, which moves behind it; nothing if there is none or it
+    /// has no end.
     fn string(&mut self) -> Option<String> {
         let start = self.at;
         if self.peek() != Some(b'"') || !self.skip_string() {

@@ -14,7 +14,8 @@ pub(crate) fn compiler(program: &str, standard: &str) -> Command {
     command
 }
 
-/// Builds a program from one C file. Static programs are C89, shared ones C99, so that both are tried.
+/// Builds a program from one C file. Static programs are C89, shared ones C99, so that both are
+/// tried.
 pub(crate) fn build(source: &Path, linkage: Linkage, folder: &Path) -> PathBuf {
     let program = folder.join(source.file_stem().expect("a file name"));
     let library = library();

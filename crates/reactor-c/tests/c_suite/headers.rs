@@ -8,7 +8,8 @@ pub(crate) fn header(name: &str) -> String {
     std::fs::read_to_string(crate_folder().join("include").join(name)).expect("a header")
 }
 
-/// The functions that a header declares: every identifier of ours outside comments that an opening parenthesis follows.
+/// The functions that a header declares: every identifier of ours outside comments that an opening
+/// parenthesis follows.
 pub(crate) fn declared_functions(header: &str) -> BTreeSet<String> {
     let text = without_comments(header);
     let is_word = |character: char| character.is_ascii_alphanumeric() || character == '_';

@@ -119,7 +119,8 @@ fn the_pkg_config_file_names_what_is_needed() {
     for needed in ["prefix=@PREFIX@", "Version: @VERSION@", "-I${includedir}", "-lmainspring_reactor"] {
         assert!(template.contains(needed), "{needed}");
     }
-    // Which libraries these are depends on the system: `cargo xtask install-c` asks the compiler, as these tests do.
+    // Which libraries these are depends on the system: `cargo xtask install-c` asks the compiler,
+    // as these tests do.
     assert!(template.lines().any(|line| line == "Libs.private: @LIBS_PRIVATE@"));
     assert!(library().system_libraries.iter().all(|library| library.starts_with("-l")));
 }

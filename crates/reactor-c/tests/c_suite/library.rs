@@ -1,7 +1,7 @@
 //! The library that the tests link against.
 //!
-//! Cargo builds a static or shared library for nobody but whoever asks for it by name, not for the tests of its own package.
-//! So the tests ask, and are told where the files are.
+//! Cargo builds a static or shared library for nobody but whoever asks for it by name, not for the
+//! tests of its own package. So the tests ask, and are told where the files are.
 
 use crate::run::{crate_folder, scratch, succeed};
 use std::fs;
@@ -23,7 +23,8 @@ pub(crate) struct Library {
     pub(crate) shared: PathBuf,
     /// A folder with the shared library under the names that linkers look for.
     pub(crate) folder: PathBuf,
-    /// What the system must add to the static library, as the compiler says: `Libs.private` of the pkg-config file.
+    /// What the system must add to the static library, as the compiler says: `Libs.private` of the
+    /// pkg-config file.
     pub(crate) system_libraries: Vec<String>,
 }
 
@@ -68,7 +69,8 @@ fn artifact(messages: &str, ending: &str) -> PathBuf {
     PathBuf::from(path.unwrap_or_else(|| panic!("cargo did not say where {name} is")))
 }
 
-/// Puts the shared library where a linker finds it by its plain name, and a loader by the name it gives itself.
+/// Puts the shared library where a linker finds it by its plain name, and a loader by the name it
+/// gives itself.
 fn name_for_linkers(shared: &Path) -> PathBuf {
     let folder = scratch("shared-library");
     let (loaded, linked) =

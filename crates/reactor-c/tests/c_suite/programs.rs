@@ -1,7 +1,8 @@
 //! The C programs of `tests/c`, against the static and the shared library, and under valgrind.
 //!
-//! Each file is a process of its own; the names of the tests inside carry the clause they prove (`docs/contracts/reactor-c.md`). Static
-//! programs are compiled as C89, shared ones as C99, with every warning an error.
+//! Each file is a process of its own; the names of the tests inside carry the clause they prove
+//! (`docs/contracts/reactor-c.md`). Static programs are compiled as C89, shared ones as C99, with
+//! every warning an error.
 
 use crate::compiler::build;
 use crate::library::Linkage;

@@ -5,8 +5,9 @@ use crate::time::timers::Action;
 use std::task::Waker;
 use std::time::Duration;
 
-/// How long a closing loop waits for a thread that has begun to wake a task and has not handed it over yet. That takes a
-/// thread some instructions; this is for one that is not scheduled meanwhile.
+/// How long a closing loop waits for a thread that has begun to wake a task and has not handed it
+/// over yet. That takes a thread some instructions; this is for one that is not scheduled
+/// meanwhile.
 const HANDOVER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The same in a forked child, where the thread may have stayed behind in the parent.
 const HANDOVER_TIMEOUT_FORKED: Duration = Duration::from_millis(100);
@@ -44,11 +45,12 @@ impl Core {
         drop(wakeups);
     }
 
-    /// Wakes every task and drops it instead of running it. Dropping one may wake or end others, or close the loop again.
+    /// Wakes every task and drops it instead of running it. Dropping one may wake or end others, or
+    /// close the loop again.
     ///
-    /// A task that another thread is about to wake belongs to that thread until it has been handed over, so this waits for
-    /// it: the future must be dropped here and nowhere else. One that is being polled further up the stack follows when
-    /// its poll returns.
+    /// A task that another thread is about to wake belongs to that thread until it has been handed
+    /// over, so this waits for it: the future must be dropped here and nowhere else. One that is
+    /// being polled further up the stack follows when its poll returns.
     pub(crate) fn end_tasks(&self) {
         loop {
             let wakers: Vec<Waker> =
@@ -56,7 +58,8 @@ impl Core {
             for waker in wakers {
                 waker.wake();
             }
-            // One at a time: whatever else is ready must be in sight of a close that this drop may lead to.
+            // One at a time: whatever else is ready must be in sight of a close that this drop may
+            // lead to.
             while let Some(runnable) = self.mailbox.pop_ready().or_else(|| self.mailbox.pop_handed_over()) {
                 drop(runnable);
             }

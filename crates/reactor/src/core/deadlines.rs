@@ -9,8 +9,8 @@ use std::os::fd::RawFd;
 use std::task::Waker;
 
 impl Core {
-    /// A timer that calls once; `inert` if its callback has nothing to drop. Apart from the other kinds, because what it
-    /// takes fits into registers.
+    /// A timer that calls once; `inert` if its callback has nothing to drop. Apart from the other
+    /// kinds, because what it takes fits into registers.
     pub(crate) fn add_once(&self, deadline: Instant, call: Once, inert: bool) -> Result<Timer> {
         self.insert_timer(deadline, Action::Once(call), inert)
     }
@@ -66,7 +66,8 @@ impl Core {
         self.timers.borrow().first_deadline()
     }
 
-    /// A foreign loop waits for us, so the alarm must be right at all times, not just when we wait ourselves.
+    /// A foreign loop waits for us, so the alarm must be right at all times, not just when we wait
+    /// ourselves.
     #[inline]
     fn arm_for_embedder(&self, deadline: Instant) -> Result<()> {
         if self.embedded.get() { self.arm_now(deadline) } else { Ok(()) }

@@ -1,8 +1,8 @@
 //! What the loop's state does in a process that was forked from the one that made it.
 //!
-//! The kernel objects are then the parent's: what this process did to them, it would do to its parent's loop. Nothing is
-//! done to them before this process has its own, under the same numbers; and if those cannot be made, nothing is done to
-//! them at all.
+//! The kernel objects are then the parent's: what this process did to them, it would do to its
+//! parent's loop. Nothing is done to them before this process has its own, under the same numbers;
+//! and if those cannot be made, nothing is done to them at all.
 
 use super::Core;
 use crate::Result;
@@ -24,7 +24,8 @@ impl Core {
     #[cold]
     fn after_fork(&self) -> Result<()> {
         let generation = crate::process::fork::generation();
-        // All of them, before any takes its place: a child that is out of descriptors stays as it is, and can try again.
+        // All of them, before any takes its place: a child that is out of descriptors stays as it
+        // is, and can try again.
         let wake = WakeFd::new(self.backend)?;
         let signals = crate::process::signals::prepare_for_child(self)?;
         let poller = self.poller.borrow().prepare_for_child()?;

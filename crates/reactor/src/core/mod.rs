@@ -1,7 +1,8 @@
 //! The state of a loop, shared by its owner, its handles and the callbacks that run on it.
 //!
-//! Every cell is borrowed for the length of one bookkeeping step and never while user code runs: a callback, a future, or
-//! the drop of either. So anything may be called from anywhere, and no borrow can fail (decision R9).
+//! Every cell is borrowed for the length of one bookkeeping step and never while user code runs: a
+//! callback, a future, or the drop of either. So anything may be called from anywhere, and no
+//! borrow can fail (decision R9).
 
 use crate::observe::Observer;
 use crate::observe::labels::{Label, LabelNames, Labels};
@@ -169,7 +170,8 @@ impl Core {
         }
     }
 
-    /// Polls a task's future. A close from inside knows by this that the task is not another thread's.
+    /// Polls a task's future. A close from inside knows by this that the task is not another
+    /// thread's.
     pub(crate) fn poll_task<R>(&self, poll: impl FnOnce() -> R) -> R {
         struct Guard<'a>(&'a Cell<usize>);
         impl Drop for Guard<'_> {

@@ -110,8 +110,9 @@ impl Core {
     /// Finds whom an event is for.
     #[inline]
     pub(crate) fn begin_call(&self, token: u64, readiness: Readiness) -> Lookup {
-        // SAFETY: nobody borrows the table mutably while this reference lives, because `begin` calls nothing that could;
-        // that nobody has it borrowed already is checked, as a counted borrow would check it.
+        // SAFETY: nobody borrows the table mutably while this reference lives, because `begin`
+        // calls nothing that could; that nobody has it borrowed already is checked, as a counted
+        // borrow would check it.
         let fds = unsafe { self.fds.try_borrow_unguarded() };
         match fds {
             Ok(fds) => fds.begin(token, readiness, &self.current_call),
@@ -125,23 +126,25 @@ impl Core {
         self.current_call.end()
     }
 
-    /// Takes a number out of the kernel's set. A forked child that has no set of its own yet leaves the parent's alone: its
-    /// own will begin without the number.
+    /// Takes a number out of the kernel's set. A forked child that has no set of its own yet leaves
+    /// the parent's alone: its own will begin without the number.
     pub(crate) fn leave_set(&self, fd: RawFd) {
         if self.is_own() {
             self.poller.borrow_mut().remove(fd);
         }
     }
 
-    /// Starts a new kernel set and enters everything that should be in it, so that no registration of the past can
-    /// report any more (decision R1). If that cannot be done now, nothing is changed.
+    /// Starts a new kernel set and enters everything that should be in it, so that no registration
+    /// of the past can report any more (decision R1). If that cannot be done now, nothing is
+    /// changed.
     pub(crate) fn rebuild(&self) -> Result<()> {
         if !self.is_own() {
             return self.renew_after_fork();
         }
         let mut poller = self.poller.borrow_mut();
         let mut wanted = self.fds.borrow().registrations();
-        // A raw number that was closed behind our back is not what was watched, even if it is open again.
+        // A raw number that was closed behind our back is not what was watched, even if it is open
+        // again.
         let mut gone: Vec<RawFd> = Vec::new();
         gone.extend(
             wanted.extract_if(.., |entry| !entry.certain && !poller.has(entry.fd)).map(|entry| entry.fd),

@@ -1,4 +1,5 @@
-//! Names that users give to watchers and timers, kept once each and shared with the thread that watches for stalls.
+//! Names that users give to watchers and timers, kept once each and shared with the thread that
+//! watches for stalls.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +13,8 @@ impl Label {
     pub(crate) const NONE: Label = Label(0);
 }
 
-/// Most distinct names that are kept; later ones are dropped, so that generated names cannot grow the table for ever.
+/// Most distinct names that are kept; later ones are dropped, so that generated names cannot grow
+/// the table for ever.
 const LABELS_MAX: usize = 65_536;
 
 #[derive(Default)]
@@ -37,7 +39,8 @@ impl Labels {
         Label(number)
     }
 
-    /// In a forked child: the thread that watches for stalls stayed in the parent, and may have the names locked for ever.
+    /// In a forked child: the thread that watches for stalls stayed in the parent, and may have the
+    /// names locked for ever.
     pub(crate) fn after_fork(&mut self) {
         if Arc::strong_count(&self.names) == 1 {
             return;

@@ -1,5 +1,5 @@
-//! What is counted always, timed on request, and reported when a callback is stuck. Everything may count here; nothing here
-//! changes what a loop does.
+//! What is counted always, timed on request, and reported when a callback is stuck. Everything may
+//! count here; nothing here changes what a loop does.
 
 pub(crate) mod labels;
 pub(crate) mod stall;

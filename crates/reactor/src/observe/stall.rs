@@ -1,7 +1,8 @@
 //! A thread that notices when the loop is stuck in one callback.
 //!
-//! The loop only bumps a counter when a callback begins and ends; the watching thread looks at it now and then and does
-//! all the timekeeping. So a stall is reported while it lasts, even if the callback never returns.
+//! The loop only bumps a counter when a callback begins and ends; the watching thread looks at it
+//! now and then and does all the timekeeping. So a stall is reported while it lasts, even if the
+//! callback never returns.
 
 use crate::observe::labels::{Label, LabelNames};
 use crate::{Error, Handle, Result};
@@ -51,8 +52,9 @@ pub struct StallWatch {
 }
 
 impl Handle {
-    /// Reports, from a thread of its own, every callback that runs longer than `threshold`: once per callback, while it is
-    /// still running. Labels tell which ([`Watch::label`](crate::Watch::label), [`label_timer`](Handle::label_timer)).
+    /// Reports, from a thread of its own, every callback that runs longer than `threshold`: once
+    /// per callback, while it is still running. Labels tell which
+    /// ([`Watch::label`](crate::Watch::label), [`label_timer`](Handle::label_timer)).
     ///
     /// There is one stall watch per loop: a new one replaces the old.
     ///
@@ -79,7 +81,8 @@ impl Drop for StallWatch {
     fn drop(&mut self) {
         self.handle.core().clear_pulse(&self.pulse);
         if self.fork_generation != crate::process::fork::generation() {
-            // The thread stayed in the parent process: there is nobody to tell and nobody to wait for.
+            // The thread stayed in the parent process: there is nobody to tell and nobody to wait
+            // for.
             return;
         }
         *self.done.0.lock().unwrap_or_else(PoisonError::into_inner) = true;

@@ -60,8 +60,8 @@ impl Counters {
     }
 }
 
-/// Where the loop's time goes. Measured only while [`set_timing`](crate::Handle::set_timing) is on, because reading the
-/// clock around each callback costs more than calling it.
+/// Where the loop's time goes. Measured only while [`set_timing`](crate::Handle::set_timing) is on,
+/// because reading the clock around each callback costs more than calling it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Timing {

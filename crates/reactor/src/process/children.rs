@@ -1,8 +1,9 @@
 //! The end of child processes.
 //!
-//! On [`Backend::Epoll`](crate::Backend::Epoll) each child is watched by a pidfd, so nothing depends on SIGCHLD and no
-//! other child is ever reaped. On [`Backend::Poll`](crate::Backend::Poll), and where the system has no pidfds, a SIGCHLD
-//! makes the loop ask about every child it watches, and only about those.
+//! On [`Backend::Epoll`](crate::Backend::Epoll) each child is watched by a pidfd, so nothing
+//! depends on SIGCHLD and no other child is ever reaped. On
+//! [`Backend::Poll`](crate::Backend::Poll), and where the system has no pidfds, a SIGCHLD makes the
+//! loop ask about every child it watches, and only about those.
 
 use crate::process::signals::SignalWatcher;
 use crate::{Backend, Error, Handle, Interest, Result, Signal, Watcher};
@@ -51,13 +52,14 @@ impl ChildTable {
 
 /// Child processes.
 impl Handle {
-    /// Reaps the child `pid` when it ends and calls `callback` with its exit status, or with `None` if somebody else has
-    /// reaped it (so do not call [`Child::wait`](std::process::Child::wait) as well). Works for a child that has ended
-    /// already.
+    /// Reaps the child `pid` when it ends and calls `callback` with its exit status, or with `None`
+    /// if somebody else has reaped it (so do not call [`Child::wait`](std::process::Child::wait) as
+    /// well). Works for a child that has ended already.
     ///
     /// # Errors
-    /// [`Error::Io`] if there is no such child, or it is not ours, or the system refuses; [`Error::SignalTaken`] on
-    /// [`Backend::Poll`] if another loop watches SIGCHLD; [`Error::Closed`].
+    /// [`Error::Io`] if there is no such child, or it is not ours, or the system refuses;
+    /// [`Error::SignalTaken`] on [`Backend::Poll`] if another loop watches SIGCHLD;
+    /// [`Error::Closed`].
     ///
     /// # Examples
     /// ```
@@ -166,7 +168,8 @@ fn reap_all(handle: &Handle) {
     }
 }
 
-/// Leaves the children that a panic has kept from being asked about for the next turn: the signal will not come again.
+/// Leaves the children that a panic has kept from being asked about for the next turn: the signal
+/// will not come again.
 struct RestGuard<'a> {
     handle: &'a Handle,
     names: VecDeque<ChildWatcher>,

@@ -1,12 +1,12 @@
 //! Notices that the process has been forked.
 //!
-//! A forked child shares the parent's epoll set, timerfd and eventfds: whatever it changed there, it would change for the
-//! parent. So the first thing the loop does in a child is to make all of them anew (`core/forking.rs`), and until it has,
-//! it touches none of them. The C library's fork tells us; a child made by a bare `clone` system call must not use its
-//! parent's loop.
+//! A forked child shares the parent's epoll set, timerfd and eventfds: whatever it changed there,
+//! it would change for the parent. So the first thing the loop does in a child is to make all of
+//! them anew (`core/forking.rs`), and until it has, it touches none of them. The C library's fork
+//! tells us; a child made by a bare `clone` system call must not use its parent's loop.
 //!
-//! Around the fork, every signal is blocked in the thread that forks: a handler of ours that ran in the child before the
-//! child knew what it is would wake the parent.
+//! Around the fork, every signal is blocked in the thread that forks: a handler of ours that ran in
+//! the child before the child knew what it is would wake the parent.
 
 use crate::sys::signal_mask::{self, SavedMask};
 use crate::sys::{fork_mutex, signal_intake};
@@ -29,8 +29,8 @@ pub(crate) fn generation() -> u32 {
     FORKS.load(Ordering::Relaxed)
 }
 
-/// Whether this code runs in the process that its memory belongs to. A child of `vfork` runs in its parent's memory until
-/// it starts another program. Async-signal-safe.
+/// Whether this code runs in the process that its memory belongs to. A child of `vfork` runs in its
+/// parent's memory until it starts another program. Async-signal-safe.
 pub(crate) fn is_own_process() -> bool {
     PROCESS.load(Ordering::Relaxed) == current_process()
 }
@@ -45,8 +45,9 @@ pub(crate) fn watch() {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {
         PROCESS.store(current_process(), Ordering::Relaxed);
-        // SAFETY: in the parent the hooks may do anything. In the child the last one works on atomics, on locks that this
-        // thread has held since before the fork, and makes async-signal-safe calls.
+        // SAFETY: in the parent the hooks may do anything. In the child the last one works on
+        // atomics, on locks that this thread has held since before the fork, and makes
+        // async-signal-safe calls.
         unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
     });
 }

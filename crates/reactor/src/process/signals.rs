@@ -1,10 +1,12 @@
 //! Signals as callbacks.
 //!
-//! A signal handler counts what arrives and wakes the loop, on every backend and in whichever thread the kernel picks. No
-//! signal is blocked, so nothing changes for other threads or for programs that are started meanwhile. A signal that every
-//! thread blocks arrives when one of them lets it through.
+//! A signal handler counts what arrives and wakes the loop, on every backend and in whichever
+//! thread the kernel picks. No signal is blocked, so nothing changes for other threads or for
+//! programs that are started meanwhile. A signal that every thread blocks arrives when one of them
+//! lets it through.
 //!
-//! A signal number belongs to one loop of the process at a time; within that loop any number of callbacks may watch it.
+//! A signal number belongs to one loop of the process at a time; within that loop any number of
+//! callbacks may watch it.
 
 use crate::core::Core;
 use crate::sys::signal_intake::{Intake, SIGNALS_MAX};
@@ -71,7 +73,8 @@ impl<'a> SignalEvent<'a> {
         self.signal
     }
 
-    /// How many have arrived since the loop last looked. The kernel itself folds those that arrive while one is pending.
+    /// How many have arrived since the loop last looked. The kernel itself folds those that arrive
+    /// while one is pending.
     pub fn count(&self) -> u32 {
         self.count
     }
@@ -119,7 +122,8 @@ impl SignalTable {
     }
 }
 
-/// The number by which the table of signals, which all loops of the process share, knows this loop. Never zero.
+/// The number by which the table of signals, which all loops of the process share, knows this loop.
+/// Never zero.
 fn identity(core: &Core) -> usize {
     std::ptr::from_ref(core).addr()
 }
@@ -128,13 +132,13 @@ fn identity(core: &Core) -> usize {
 impl Handle {
     /// Calls `callback` whenever the process receives `signal`.
     ///
-    /// Several callbacks may watch one signal; all are called. What a signal would otherwise do (ending the process, say)
-    /// does not happen while it is watched. A program that is started meanwhile finds the signal as usual: the default
-    /// action, and not blocked.
+    /// Several callbacks may watch one signal; all are called. What a signal would otherwise do
+    /// (ending the process, say) does not happen while it is watched. A program that is started
+    /// meanwhile finds the signal as usual: the default action, and not blocked.
     ///
     /// # Errors
-    /// [`Error::BadSignal`] if it cannot be caught; [`Error::SignalTaken`] if another loop watches it; [`Error::Io`];
-    /// [`Error::Closed`].
+    /// [`Error::BadSignal`] if it cannot be caught; [`Error::SignalTaken`] if another loop watches
+    /// it; [`Error::Io`]; [`Error::Closed`].
     pub fn on_signal(
         &self,
         signal: Signal,
@@ -153,9 +157,9 @@ impl Handle {
         Ok(SignalWatcher { key, serial })
     }
 
-    /// Ends a signal callback. True if it was there. When the last one for a signal ends, the signal does again what it
-    /// did before it was watched, unless somebody else has installed a handler meanwhile: that one stays. What has arrived
-    /// and was not delivered goes to nobody.
+    /// Ends a signal callback. True if it was there. When the last one for a signal ends, the
+    /// signal does again what it did before it was watched, unless somebody else has installed a
+    /// handler meanwhile: that one stays. What has arrived and was not delivered goes to nobody.
     pub fn unwatch_signal(&self, watcher: SignalWatcher) -> bool {
         let entry = {
             let mut table = self.core().signals.borrow_mut();
@@ -221,7 +225,8 @@ fn make_due_calls(handle: &Handle) {
     }
 }
 
-/// Leaves what a panic has kept from being called for the next turn: the signals have been read and will not come again.
+/// Leaves what a panic has kept from being called for the next turn: the signals have been read and
+/// will not come again.
 struct RestGuard<'a>(&'a Handle);
 
 impl Drop for RestGuard<'_> {

@@ -1,14 +1,18 @@
 //! `epoll(7)` with a timerfd as alarm clock: the backend for Linux.
 //!
 //! Faults of this interface, and what is done about each:
-//! - A registration belongs to the open file description, not to the number: after `dup` and `close` it keeps reporting
-//!   and can no longer be removed. Tokens carry a generation, and [`Epoll::rebuild`] starts a new set. A spare one is kept
-//!   for that, because there may be no descriptor left when it is needed.
-//! - Regular files are refused (EPERM) although they are always ready. They are kept in a list and reported as such. The
-//!   kernel does not tell when one is closed, so each is compared with what its number refers to before it is reported.
-//! - Interest in nothing still reports errors and hang-ups, so such a descriptor is removed instead.
-//! - Timeouts are whole milliseconds and subject to timer slack. A timerfd is neither. It is watched edge-triggered, so
-//!   that it never needs to be read, and is set again only when the next deadline is earlier than the one it is set to.
+//! - A registration belongs to the open file description, not to the number: after `dup` and
+//!   `close` it keeps reporting and can no longer be removed. Tokens carry a generation, and
+//!   [`Epoll::rebuild`] starts a new set. A spare one is kept for that, because there may be no
+//!   descriptor left when it is needed.
+//! - Regular files are refused (EPERM) although they are always ready. They are kept in a list and
+//!   reported as such. The kernel does not tell when one is closed, so each is compared with what
+//!   its number refers to before it is reported.
+//! - Interest in nothing still reports errors and hang-ups, so such a descriptor is removed
+//!   instead.
+//! - Timeouts are whole milliseconds and subject to timer slack. A timerfd is neither. It is
+//!   watched edge-triggered, so that it never needs to be read, and is set again only when the next
+//!   deadline is earlier than the one it is set to.
 //! - A set is shared across `fork`: see `core/forking.rs`.
 
 use super::event::{Event, event};
@@ -22,7 +26,8 @@ use rustix::io::Errno;
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-/// Most always-ready descriptors that one wait delivers, so that they and the others always leave each other room.
+/// Most always-ready descriptors that one wait delivers, so that they and the others always leave
+/// each other room.
 const FILES_PER_TURN_MAX: usize = 256;
 const NOT_ARMED: i64 = i64::MAX;
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
@@ -33,7 +38,8 @@ pub(crate) struct Epoll {
     /// A set that holds only `set`. A foreign loop watches this one, which outlives every reset.
     embedding: Option<OwnedFd>,
     alarm: OwnedFd,
-    /// An empty set for the next rebuild, and the fork generation that made it: a forked child must not fill its parent's.
+    /// An empty set for the next rebuild, and the fork generation that made it: a forked child must
+    /// not fill its parent's.
     spare: Option<(u32, OwnedFd)>,
     /// The deadline the alarm is set to, in nanoseconds.
     alarm_at: i64,
@@ -130,7 +136,8 @@ impl Epoll {
     ) -> Result<(Registration, u64)> {
         let Tokens { same, fresh } = tokens;
         if let Some(index) = self.always.iter().position(|entry| entry.fd == fd) {
-            // The number may have been closed and reused for something the kernel can watch: ask again.
+            // The number may have been closed and reused for something the kernel can watch: ask
+            // again.
             self.always.swap_remove(index);
             return Ok((self.add(fd, fresh, interest, mode)?, fresh));
         }
@@ -155,7 +162,8 @@ impl Epoll {
         }
     }
 
-    /// Whether the set holds what the number refers to now. The kernel tells when it is asked to take it in again.
+    /// Whether the set holds what the number refers to now. The kernel tells when it is asked to
+    /// take it in again.
     pub(crate) fn has(&self, fd: RawFd) -> bool {
         if let Some(entry) = self.always.iter().find(|entry| entry.fd == fd) {
             return entry.is_there();
@@ -187,14 +195,15 @@ impl Epoll {
         let timeout = if at_once { Some(&IMMEDIATELY) } else { None };
         match epoll::wait(&self.set, spare_capacity(events), timeout) {
             Ok(_) => Ok(()),
-            // A signal handler ran. The deadline is absolute, so whoever waits again waits for no longer.
+            // A signal handler ran. The deadline is absolute, so whoever waits again waits for no
+            // longer.
             Err(Errno::INTR) => Ok(()),
             Err(errno) => Err(Error::io("epoll_wait")(errno)),
         }
     }
 
-    /// Sets the alarm unless it rings early enough already. An alarm that rings too early costs one empty turn, which
-    /// is cheaper than a system call for every deadline that moves.
+    /// Sets the alarm unless it rings early enough already. An alarm that rings too early costs one
+    /// empty turn, which is cheaper than a system call for every deadline that moves.
     #[inline]
     pub(crate) fn arm(&mut self, deadline: Instant) -> Result<()> {
         if deadline.as_nanos() < self.alarm_at { self.set_alarm(deadline.as_nanos()) } else { Ok(()) }
@@ -229,7 +238,8 @@ impl Epoll {
             let entry = &mut self.always[(start + seen) % count];
             seen += 1;
             if entry.armed {
-                // What was closed behind our back is silent from here on, whatever takes its number.
+                // What was closed behind our back is silent from here on, whatever takes its
+                // number.
                 let there = entry.is_there();
                 entry.armed = there && entry.mode == Mode::Level;
                 if there {
@@ -257,7 +267,8 @@ impl Epoll {
         Ok(ChildEpoll { set: new_set()?, alarm: new_alarm()?, embedding })
     }
 
-    /// Takes a child's own objects over, under the numbers of the parent's, which from here on are the parent's alone.
+    /// Takes a child's own objects over, under the numbers of the parent's, which from here on are
+    /// the parent's alone.
     pub(crate) fn after_fork(&mut self, fresh: ChildEpoll) -> Result<()> {
         duplicate_onto(&fresh.set, &self.set)?;
         duplicate_onto(&fresh.alarm, &self.alarm)?;
@@ -272,8 +283,8 @@ impl Epoll {
         if self.alarm_at != NOT_ARMED { self.set_alarm(self.alarm_at) } else { Ok(()) }
     }
 
-    /// Puts a new set with what is wanted in it in the place of the old one, under the old number, or leaves everything as it
-    /// is. Returns the numbers that are not open any more.
+    /// Puts a new set with what is wanted in it in the place of the old one, under the old number,
+    /// or leaves everything as it is. Returns the numbers that are not open any more.
     pub(crate) fn rebuild(&mut self, wanted: &[Wanted]) -> Result<Vec<RawFd>> {
         let spare =
             self.spare.take().filter(|(generation, _)| *generation == crate::process::fork::generation());
@@ -322,7 +333,8 @@ fn add_to(
     let flags = event_flags(interest, mode);
     match epoll::add(set, borrow(fd), EventData::new_u64(token), flags) {
         Ok(()) => Ok(Registration::Kernel),
-        // The same description under the same number is still there: a removal failed unseen, or was never made.
+        // The same description under the same number is still there: a removal failed unseen, or
+        // was never made.
         Err(Errno::EXIST) => {
             epoll::modify(set, borrow(fd), EventData::new_u64(token), flags)
                 .map_err(|errno| refusal(fd, errno))?;

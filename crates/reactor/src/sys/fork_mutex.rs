@@ -1,8 +1,8 @@
 //! A mutex that no forked child finds locked by a thread that it does not have.
 //!
-//! Of all threads, a child gets the one that forked. A lock that another one held at that moment stays locked for ever,
-//! over data that may be half changed. So the thread that forks first takes every lock of this kind, and gives them back
-//! on both sides.
+//! Of all threads, a child gets the one that forked. A lock that another one held at that moment
+//! stays locked for ever, over data that may be half changed. So the thread that forks first takes
+//! every lock of this kind, and gives them back on both sides.
 
 use std::cell::UnsafeCell;
 use std::ops::Deref;
@@ -30,8 +30,8 @@ trait Hold {
 /// The address of a live lock.
 struct Address(*const dyn Hold);
 
-// SAFETY: an address is used by the thread that has the list locked, and only while it is on the list; what is behind it
-// is made for all threads (`T: Send`).
+// SAFETY: an address is used by the thread that has the list locked, and only while it is on the
+// list; what is behind it is made for all threads (`T: Send`).
 unsafe impl Send for Address {}
 
 /// Every lock of the process. A fork has it locked from before to after.
@@ -53,9 +53,11 @@ impl<T: Send + 'static> ForkMutex<T> {
     }
 }
 
-// SAFETY: the mutex may be shared; the cell beside it is touched only by the thread that has the list locked.
+// SAFETY: the mutex may be shared; the cell beside it is touched only by the thread that has the
+// list locked.
 unsafe impl<T: Send> Sync for Inner<T> {}
-// SAFETY: as above; outside of a fork the cell is empty, and a value that is being moved is not being forked with.
+// SAFETY: as above; outside of a fork the cell is empty, and a value that is being moved is not
+// being forked with.
 unsafe impl<T: Send> Send for Inner<T> {}
 
 impl<T: Send + 'static> Deref for ForkMutex<T> {
@@ -76,8 +78,9 @@ impl<T: Send + 'static> Drop for ForkMutex<T> {
 impl<T: Send> Hold for Inner<T> {
     unsafe fn hold(&self) {
         let guard = self.mutex.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the guard is dropped by `release`, before the list is unlocked; until then this lock stays on the list,
-        // and so it lives. By this function's contract nobody else touches the cell.
+        // SAFETY: the guard is dropped by `release`, before the list is unlocked; until then this
+        // lock stays on the list, and so it lives. By this function's contract nobody else touches
+        // the cell.
         unsafe {
             let guard = std::mem::transmute::<MutexGuard<'_, T>, MutexGuard<'static, T>>(guard);
             *self.held.get() = Some(guard);
@@ -110,7 +113,8 @@ pub(crate) fn release_all() {
     // SAFETY: only the thread that forks gets here, and it has the list locked.
     let Some(list) = (unsafe { (*LIST.0.get()).take() }) else { return };
     for address in list.iter() {
-        // SAFETY: what is on the list lives, this thread has the list locked, and `hold_all` has held it.
+        // SAFETY: what is on the list lives, this thread has the list locked, and `hold_all` has
+        // held it.
         unsafe { (*address.0).release() };
     }
 }

@@ -4,13 +4,17 @@
 //! - `add`, `modify`, `remove`: keep a descriptor, a token and an interest in the kernel's set;
 //! - `check_mode`: whether a [`Mode`](crate::Mode) can be asked for;
 //! - `wait`: block until something is ready or a deadline passes, and list what is ready;
-//! - `has_alarm`: whether a deadline shows up as an event ([`ALARM`]) rather than as a wait that ended; if so, `arm` sets it
-//!   ahead of a wait that somebody else makes, and `alarm_rang` is called when it was reported;
-//! - `has_always_ready`: whether something is ready that the kernel does not watch, such as a regular file;
-//! - `has`, `owns`: whether the set holds what a number refers to now, and whether a number is one of the loop's own;
-//! - `rebuild`: throw the kernel's set away and start one with what is wanted, under the same descriptor number; or fail
-//!   and leave everything as it was;
-//! - `prepare_for_child`, `after_fork`: make the kernel objects of a forked child, and put them in the place of the parent's.
+//! - `has_alarm`: whether a deadline shows up as an event ([`ALARM`]) rather than as a wait that
+//!   ended; if so, `arm` sets it ahead of a wait that somebody else makes, and `alarm_rang` is
+//!   called when it was reported;
+//! - `has_always_ready`: whether something is ready that the kernel does not watch, such as a
+//!   regular file;
+//! - `has`, `owns`: whether the set holds what a number refers to now, and whether a number is one
+//!   of the loop's own;
+//! - `rebuild`: throw the kernel's set away and start one with what is wanted, under the same
+//!   descriptor number; or fail and leave everything as it was;
+//! - `prepare_for_child`, `after_fork`: make the kernel objects of a forked child, and put them in
+//!   the place of the parent's.
 //!
 //! Tokens are opaque to a backend, except that it reports its own alarm as [`ALARM`].
 
@@ -38,7 +42,8 @@ pub(crate) const ALARM: u64 = u64::MAX - 1;
 #[cfg(target_os = "linux")]
 pub(crate) const PROBE: u64 = u64::MAX - 2;
 
-/// Most events that one wait delivers, so that descriptors cannot starve timers (and the other way round).
+/// Most events that one wait delivers, so that descriptors cannot starve timers (and the other way
+/// round).
 pub(crate) const EVENTS_PER_TURN_MAX: usize = 1024;
 
 /// How a descriptor was taken into the set.
@@ -111,7 +116,8 @@ impl Poller {
         }
     }
 
-    /// Whether a passed deadline arrives as an event, so that a turn without one need not read the clock.
+    /// Whether a passed deadline arrives as an event, so that a turn without one need not read the
+    /// clock.
     pub(crate) fn has_alarm(&self) -> bool {
         self.backend() == Backend::Epoll
     }
@@ -137,7 +143,8 @@ impl Poller {
         each!(self, poller => poller.modify(fd, tokens, interest, mode))
     }
 
-    /// Takes the descriptor out of the set. Failures mean that the kernel has forgotten it already (clause M1.3.3).
+    /// Takes the descriptor out of the set. Failures mean that the kernel has forgotten it already
+    /// (clause M1.3.3).
     pub(crate) fn remove(&mut self, fd: RawFd) {
         each!(self, poller => poller.remove(fd));
     }
@@ -162,7 +169,8 @@ impl Poller {
         }
     }
 
-    /// Whether the set holds what the number refers to now. A backend that knows numbers only says yes.
+    /// Whether the set holds what the number refers to now. A backend that knows numbers only says
+    /// yes.
     pub(crate) fn has(&self, fd: RawFd) -> bool {
         each!(self, poller => poller.has(fd))
     }
@@ -213,8 +221,8 @@ impl Poller {
         }
     }
 
-    /// Starts a new set with what is wanted in it, under the same descriptor number, or leaves everything as it is. Returns
-    /// the numbers that are not open any more.
+    /// Starts a new set with what is wanted in it, under the same descriptor number, or leaves
+    /// everything as it is. Returns the numbers that are not open any more.
     pub(crate) fn rebuild(&mut self, wanted: &[Wanted]) -> Result<Vec<RawFd>> {
         each!(self, poller => poller.rebuild(wanted))
     }
@@ -228,7 +236,8 @@ impl Poller {
 /// Lends a number to a system call.
 pub(crate) fn borrow<'fd>(fd: RawFd) -> BorrowedFd<'fd> {
     debug_assert!(fd >= 0, "checked at registration");
-    // SAFETY: the number is not negative, and the borrow lasts for one registration call, in which the kernel itself
-    // checks that the number is open; nothing is read from, written to or closed through it.
+    // SAFETY: the number is not negative, and the borrow lasts for one registration call, in which
+    // the kernel itself checks that the number is open; nothing is read from, written to or closed
+    // through it.
     unsafe { BorrowedFd::borrow_raw(fd) }
 }

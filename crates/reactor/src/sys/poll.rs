@@ -1,11 +1,13 @@
 //! `poll(2)`: the backend for any Unix.
 //!
 //! Faults of this interface, and what is done about each:
-//! - It costs time for every watched descriptor on every wait. Nothing can be done about it; use it for few descriptors.
-//! - It knows levels only. Oneshot is made by hand (the entry is masked once reported); edge is refused at registration.
+//! - It costs time for every watched descriptor on every wait. Nothing can be done about it; use it
+//!   for few descriptors.
+//! - It knows levels only. Oneshot is made by hand (the entry is masked once reported); edge is
+//!   refused at registration.
 //! - A closed number is reported for ever (POLLNVAL). Such an entry is masked and never reported.
-//! - A number that was closed and reused is indistinguishable from the old one: only owned and shared sources are safe
-//!   from that here (`docs/contracts/reactor.md`, clause R11).
+//! - A number that was closed and reused is indistinguishable from the old one: only owned and
+//!   shared sources are safe from that here (`docs/contracts/reactor.md`, clause R11).
 //! - On some systems (macOS) terminals and devices are refused; there they report an error.
 
 use super::event::{Event, event};
@@ -101,7 +103,8 @@ impl PollSet {
         events.clear();
         let ready = match poll(&mut self.fds, wait, deadline) {
             Ok(ready) => ready,
-            // A signal handler ran. The deadline is absolute, so whoever waits again waits for no longer.
+            // A signal handler ran. The deadline is absolute, so whoever waits again waits for no
+            // longer.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
             Err(source) => return Err(Error::Io { action: "poll", source }),
         };
@@ -235,7 +238,8 @@ fn poll(fds: &mut [libc::pollfd], wait: Wait, deadline: Option<Instant>) -> io::
     });
     let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     let count = fds.len() as libc::nfds_t;
-    // SAFETY: the slice is valid for its length during the call, and the timeout is null or points to a live timespec.
+    // SAFETY: the slice is valid for its length during the call, and the timeout is null or points
+    // to a live timespec.
     let ready = unsafe { libc::ppoll(fds.as_mut_ptr(), count, timeout, std::ptr::null()) };
     usize::try_from(ready).map_err(|_| io::Error::last_os_error())
 }

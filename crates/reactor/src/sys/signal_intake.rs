@@ -1,11 +1,13 @@
-//! Where signals arrive: a handler that counts them, by number, and wakes the loop that watches them.
+//! Where signals arrive: a handler that counts them, by number, and wakes the loop that watches
+//! them.
 //!
-//! A signal is sent to the process, and the kernel picks a thread for it; the handler runs there, whatever that thread is
-//! doing, so it may do next to nothing: it adds to an atomic and writes to a descriptor, once until the loop has looked.
-//! However many of one signal come, they take no room that another needs.
+//! A signal is sent to the process, and the kernel picks a thread for it; the handler runs there,
+//! whatever that thread is doing, so it may do next to nothing: it adds to an atomic and writes to
+//! a descriptor, once until the loop has looked. However many of one signal come, they take no room
+//! that another needs.
 //!
-//! Nothing is blocked. So threads of other libraries are as they were, and so are programs that are started meanwhile:
-//! they find no mask, and handlers do not outlive the start of a program.
+//! Nothing is blocked. So threads of other libraries are as they were, and so are programs that are
+//! started meanwhile: they find no mask, and handlers do not outlive the start of a program.
 
 use super::wake_fd::WakeFd;
 use crate::process::fork;
@@ -22,11 +24,13 @@ pub(crate) const SIGNALS_MAX: i32 = 64;
 /// Slot of no loop.
 const NOBODY: usize = 0;
 
-/// By number, who watches a signal and what has come of it. In static memory, because a handler may look at any time.
+/// By number, who watches a signal and what has come of it. In static memory, because a handler may
+/// look at any time.
 static SLOTS: [Slot; SIGNALS_MAX as usize + 1] = [const { Slot::new() }; SIGNALS_MAX as usize + 1];
 
 struct Slot {
-    /// The loop that has the signal. Whoever sets it has the rest of the slot, until it is [`NOBODY`] again.
+    /// The loop that has the signal. Whoever sets it has the rest of the slot, until it is
+    /// [`NOBODY`] again.
     owner: AtomicUsize,
     /// The thread of that loop.
     thread: AtomicUsize,
@@ -42,8 +46,8 @@ struct Slot {
     previous: UnsafeCell<MaybeUninit<libc::sigaction>>,
 }
 
-// SAFETY: `previous` is written by the owner before it sets `installed`, and read by the owner or, in a forked child, by
-// the only thread there is; everything else is atomic.
+// SAFETY: `previous` is written by the owner before it sets `installed`, and read by the owner or,
+// in a forked child, by the only thread there is; everything else is atomic.
 unsafe impl Sync for Slot {}
 
 impl Slot {
@@ -70,13 +74,15 @@ impl Slot {
         let ours = unsafe {
             let mut ours: libc::sigaction = std::mem::zeroed();
             ours.sa_sigaction = handler();
-            // Calls that can go on after a handler do; and a stack that has no room left is not asked for more.
+            // Calls that can go on after a handler do; and a stack that has no room left is not
+            // asked for more.
             ours.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
             libc::sigfillset(&mut ours.sa_mask);
             ours
         };
         let mut previous = MaybeUninit::uninit();
-        // SAFETY: the first action is initialised, the handler is async-signal-safe, and the second is there to be filled.
+        // SAFETY: the first action is initialised, the handler is async-signal-safe, and the second
+        // is there to be filled.
         if unsafe { libc::sigaction(signal.as_raw(), &ours, previous.as_mut_ptr()) } != 0 {
             return Err(match std::io::Error::last_os_error() {
                 error if error.raw_os_error() == Some(libc::EINVAL) => {
@@ -91,13 +97,14 @@ impl Slot {
         Ok(())
     }
 
-    /// Puts back what was there before, unless somebody has put something else in our place. Async-signal-safe.
+    /// Puts back what was there before, unless somebody has put something else in our place.
+    /// Async-signal-safe.
     fn uninstall(&self, number: i32) {
         if !self.installed.swap(false, Ordering::AcqRel) {
             return;
         }
-        // SAFETY: it was installed, so the previous action is there. All zeroes is a valid action, and those that are
-        // handed over are initialised.
+        // SAFETY: it was installed, so the previous action is there. All zeroes is a valid action,
+        // and those that are handed over are initialised.
         unsafe {
             let previous = (*self.previous.get()).assume_init_ref();
             let mut other: libc::sigaction = std::mem::zeroed();
@@ -106,8 +113,9 @@ impl Slot {
                 return;
             }
             if previous.sa_sigaction == libc::SIG_DFL && !is_ignored_by_default(number) {
-                // One that a thread keeps blocked is pending still, and would end the process as soon as it is let
-                // through. To ignore a signal is to throw away what is pending of it.
+                // One that a thread keeps blocked is pending still, and would end the process as
+                // soon as it is let through. To ignore a signal is to throw away what is pending of
+                // it.
                 let mut ignore: libc::sigaction = std::mem::zeroed();
                 ignore.sa_sigaction = libc::SIG_IGN;
                 libc::sigaction(number, &ignore, std::ptr::null_mut());
@@ -119,7 +127,8 @@ impl Slot {
     /// Gives the slot up.
     fn vacate(&self) {
         self.wake.store(std::ptr::null_mut(), Ordering::SeqCst);
-        // A handler that is at work in another thread may have seen whom to wake. It is done in a moment.
+        // A handler that is at work in another thread may have seen whom to wake. It is done in a
+        // moment.
         while self.at_work.load(Ordering::SeqCst) != 0 {
             std::thread::yield_now();
         }
@@ -134,7 +143,8 @@ impl Slot {
         if self.arrived.load(Ordering::Relaxed) < u32::MAX / 2 {
             self.arrived.fetch_add(1, Ordering::Release);
         }
-        // SAFETY: null, or alive: `vacate` takes it away and then waits until nobody is at work here.
+        // SAFETY: null, or alive: `vacate` takes it away and then waits until nobody is at work
+        // here.
         if let Some(wake) = unsafe { self.wake.load(Ordering::SeqCst).as_ref() } {
             wake.notify();
         }
@@ -144,7 +154,8 @@ impl Slot {
 
 /// The handler of every watched signal. It runs with all signals blocked.
 extern "C" fn signal_arrived(number: libc::c_int) {
-    // A child of `vfork` has its parent's memory, and its signals are none of the parent's business.
+    // A child of `vfork` has its parent's memory, and its signals are none of the parent's
+    // business.
     if !fork::is_own_process() {
         return;
     }
@@ -175,14 +186,15 @@ fn errno() -> *mut libc::c_int {
     }
 }
 
-/// Whether nothing happens if nobody asks for it. These must not be ignored on the way: children that end while SIGCHLD is
-/// ignored leave no status behind.
+/// Whether nothing happens if nobody asks for it. These must not be ignored on the way: children
+/// that end while SIGCHLD is ignored leave no status behind.
 fn is_ignored_by_default(number: i32) -> bool {
     [libc::SIGCHLD, libc::SIGURG, libc::SIGWINCH, libc::SIGCONT].contains(&number)
 }
 
-/// In a forked child, ahead of everything else: what arrived before the fork was the parent's, handlers at work in other
-/// threads stayed there, and so did the loops of other threads. Async-signal-safe.
+/// In a forked child, ahead of everything else: what arrived before the fork was the parent's,
+/// handlers at work in other threads stayed there, and so did the loops of other threads.
+/// Async-signal-safe.
 pub(crate) fn in_child() {
     for (number, slot) in SLOTS.iter().enumerate() {
         slot.arrived.store(0, Ordering::Relaxed);
@@ -254,7 +266,8 @@ impl Intake {
         Ok(())
     }
 
-    /// Lets a signal do again what it did before. What has arrived of it and was not read goes to nobody.
+    /// Lets a signal do again what it did before. What has arrived of it and was not read goes to
+    /// nobody.
     pub(crate) fn let_go(&mut self, signal: Signal) {
         self.held.remove(&signal);
     }
@@ -268,7 +281,8 @@ impl Intake {
         })
     }
 
-    /// Parts from the parent's descriptor. What arrived before the fork was the parent's; what arrived since is noted.
+    /// Parts from the parent's descriptor. What arrived before the fork was the parent's; what
+    /// arrived since is noted.
     pub(crate) fn after_fork(&self, fresh: WakeFd) -> Result<()> {
         self.wake.acknowledge();
         self.wake.adopt(fresh)?;

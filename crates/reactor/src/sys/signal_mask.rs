@@ -2,7 +2,8 @@
 
 use std::mem::MaybeUninit;
 
-/// Signals that a thread raises by its own fault. Blocked, they would end the process without a word.
+/// Signals that a thread raises by its own fault. Blocked, they would end the process without a
+/// word.
 const OWN_FAULTS: [libc::c_int; 6] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS];
 
@@ -10,14 +11,16 @@ const OWN_FAULTS: [libc::c_int; 6] =
 #[derive(Clone, Copy)]
 pub(crate) struct SavedMask(libc::sigset_t);
 
-/// Blocks every signal in this thread, except those that its own faults raise. Hands back what was blocked before.
+/// Blocks every signal in this thread, except those that its own faults raise. Hands back what was
+/// blocked before.
 ///
 /// Async-signal-safe, and allowed between a fork and whatever the child does next.
 pub(crate) fn block_all() -> SavedMask {
     let mut before = MaybeUninit::<libc::sigset_t>::uninit();
     let all = every_signal();
-    // SAFETY: the first set is initialised and the second is there to be filled in. The call fails only for an unknown
-    // "how"; the mask that is then read would be the one that `sigemptyset` has made.
+    // SAFETY: the first set is initialised and the second is there to be filled in. The call fails
+    // only for an unknown "how"; the mask that is then read would be the one that `sigemptyset` has
+    // made.
     unsafe {
         libc::sigemptyset(before.as_mut_ptr());
         libc::pthread_sigmask(libc::SIG_SETMASK, &all, before.as_mut_ptr());

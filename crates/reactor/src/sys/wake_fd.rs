@@ -6,15 +6,16 @@ use rustix::io::Errno;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// An eventfd, or a pipe where there is none. It is written to once until the loop has looked, and only by the process
-/// that made it.
+/// An eventfd, or a pipe where there is none. It is written to once until the loop has looked, and
+/// only by the process that made it.
 pub(crate) struct WakeFd {
     read: OwnedFd,
     /// The pipe's other end; an eventfd is its own.
     write: Option<OwnedFd>,
     /// Whether the loop has been told and has not looked since.
     told: AtomicBool,
-    /// The fork generation that made the descriptors. Until a child has made its own, they are the parent's.
+    /// The fork generation that made the descriptors. Until a child has made its own, they are the
+    /// parent's.
     generation: AtomicU32,
 }
 
@@ -61,23 +62,26 @@ impl WakeFd {
 
     /// Makes it readable, unless it is since the loop last looked. Async-signal-safe.
     pub(crate) fn notify(&self) {
-        // In this order, the other way round than in `adopt`, so that one of the two sees the other.
+        // In this order, the other way round than in `adopt`, so that one of the two sees the
+        // other.
         if !self.told.swap(true, Ordering::SeqCst) && self.is_own() {
             self.write_once();
         }
     }
 
-    /// To be called when it was readable, ahead of a look at what was left: from here on there may be more.
+    /// To be called when it was readable, ahead of a look at what was left: from here on there may
+    /// be more.
     pub(crate) fn acknowledge(&self) {
         if self.is_own() {
             self.drain();
         }
-        // A swap, not a store: whoever found the flag set has left something before, which must be seen from here on.
+        // A swap, not a store: whoever found the flag set has left something before, which must be
+        // seen from here on.
         self.told.swap(false, Ordering::AcqRel);
     }
 
-    /// Takes the descriptors of a fresh one over, under the old numbers, so that a forked child no longer shares them. What
-    /// it was told before, it has been told.
+    /// Takes the descriptors of a fresh one over, under the old numbers, so that a forked child no
+    /// longer shares them. What it was told before, it has been told.
     pub(crate) fn adopt(&self, fresh: WakeFd) -> Result<()> {
         duplicate_onto(&fresh.read, &self.read)?;
         if let (Some(from), Some(onto)) = (&fresh.write, &self.write) {
@@ -148,8 +152,8 @@ pub(crate) fn duplicate_onto(from: &OwnedFd, onto: &OwnedFd) -> Result<()> {
 /// In one step, so that no program that another thread starts meanwhile inherits it.
 #[cfg(target_os = "linux")]
 fn duplicate(from: RawFd, onto: RawFd) -> libc::c_int {
-    // SAFETY: both numbers are open and owned by this process's copy of the loop; the target keeps its owner and is
-    // atomically made to refer to the new description.
+    // SAFETY: both numbers are open and owned by this process's copy of the loop; the target keeps
+    // its owner and is atomically made to refer to the new description.
     unsafe { libc::dup3(from, onto, libc::O_CLOEXEC) }
 }
 

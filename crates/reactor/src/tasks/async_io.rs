@@ -1,8 +1,9 @@
 //! Readiness of any descriptor as a future.
 //!
-//! Where the backend has edges, a descriptor is registered once and its readiness is remembered until an operation says
-//! `WouldBlock`, so a busy stream costs no system call beyond its own reads and writes. Interest in writing is added
-//! when a write has to wait for the first time, because many sockets report every read of the peer as an edge.
+//! Where the backend has edges, a descriptor is registered once and its readiness is remembered
+//! until an operation says `WouldBlock`, so a busy stream costs no system call beyond its own reads
+//! and writes. Interest in writing is added when a write has to wait for the first time, because
+//! many sockets report every read of the peer as an edge.
 
 use crate::{Backend, Error, Handle, Interest, Mode, Readiness, Result, Watcher};
 use std::cell::{Cell, RefCell, RefMut};
@@ -145,7 +146,8 @@ impl State {
         awaited
     }
 
-    /// Takes in a report and wakes whoever waited for it. Says what to ask the kernel for from now on.
+    /// Takes in a report and wakes whoever waited for it. Says what to ask the kernel for from now
+    /// on.
     fn report(&self, readiness: Readiness) -> Interest {
         let mut ready = self.ready.get();
         let broken = readiness.intersects(Readiness::ERROR | Readiness::HANGUP);
@@ -221,7 +223,8 @@ impl<T: AsFd> Async<T> {
         &self.source
     }
 
-    /// Runs `operation` until it does not say [`WouldBlock`](io::ErrorKind::WouldBlock), waiting for readability in between.
+    /// Runs `operation` until it does not say [`WouldBlock`](io::ErrorKind::WouldBlock), waiting
+    /// for readability in between.
     ///
     /// # Errors
     /// The operation's own, or the loop's.
@@ -230,7 +233,8 @@ impl<T: AsFd> Async<T> {
         poll_fn(|context| self.poll_with(context, wait.direction, wait.number, &mut operation)).await
     }
 
-    /// Runs `operation` until it does not say [`WouldBlock`](io::ErrorKind::WouldBlock), waiting for writability in between.
+    /// Runs `operation` until it does not say [`WouldBlock`](io::ErrorKind::WouldBlock), waiting
+    /// for writability in between.
     ///
     /// # Errors
     /// The operation's own, or the loop's.
@@ -239,7 +243,8 @@ impl<T: AsFd> Async<T> {
         poll_fn(|context| self.poll_with(context, wait.direction, wait.number, &mut operation)).await
     }
 
-    /// [`read_with`](Async::read_with) for hand-written futures. The task that asked last is the one that is woken.
+    /// [`read_with`](Async::read_with) for hand-written futures. The task that asked last is the
+    /// one that is woken.
     pub fn poll_read_with<R>(
         &self,
         context: &mut Context<'_>,
@@ -248,7 +253,8 @@ impl<T: AsFd> Async<T> {
         self.poll_with(context, Direction::Read, POLLED, &mut operation)
     }
 
-    /// [`write_with`](Async::write_with) for hand-written futures. The task that asked last is the one that is woken.
+    /// [`write_with`](Async::write_with) for hand-written futures. The task that asked last is the
+    /// one that is woken.
     pub fn poll_write_with<R>(
         &self,
         context: &mut Context<'_>,
@@ -257,7 +263,8 @@ impl<T: AsFd> Async<T> {
         self.poll_with(context, Direction::Write, POLLED, &mut operation)
     }
 
-    /// Waits until a read would make progress. The readiness is looked up afresh, whatever was read meanwhile.
+    /// Waits until a read would make progress. The readiness is looked up afresh, whatever was read
+    /// meanwhile.
     ///
     /// # Errors
     /// The loop's.
@@ -315,7 +322,8 @@ impl<T: AsFd> Async<T> {
         }
     }
 
-    /// Makes sure that the kernel will report this direction. Asking for an edge reports a condition that holds already.
+    /// Makes sure that the kernel will report this direction. Asking for an edge reports a
+    /// condition that holds already.
     fn ask_for(&self, direction: Direction) -> Result<()> {
         let current = self.state.interest.get();
         let wanted = current | direction.interest();

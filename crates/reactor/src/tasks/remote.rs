@@ -1,7 +1,8 @@
 //! The part of a loop that other threads may touch.
 //!
-//! Whoever has something for the loop puts it in the inbox and, unless the loop has been told already, makes one system
-//! call to wake it. The loop's own thread never makes that call (decision R12).
+//! Whoever has something for the loop puts it in the inbox and, unless the loop has been told
+//! already, makes one system call to wake it. The loop's own thread never makes that call (decision
+//! R12).
 
 use crate::sys::fork_mutex::ForkMutex;
 use crate::sys::wake_fd::WakeFd;
@@ -50,10 +51,11 @@ pub(crate) struct Mailbox {
     owner: ThreadToken,
     pub(crate) wake_fd: WakeFd,
     stop: AtomicBool,
-    /// Whether the next turn has more to look after than ready descriptors. Written by the loop's own thread only; here,
-    /// because wakers reach no further.
+    /// Whether the next turn has more to look after than ready descriptors. Written by the loop's
+    /// own thread only; here, because wakers reach no further.
     attention: AtomicBool,
-    /// Whether a foreign loop waits for us, so that even our own thread must make the descriptor readable.
+    /// Whether a foreign loop waits for us, so that even our own thread must make the descriptor
+    /// readable.
     embedded: AtomicBool,
     inbox: ForkMutex<Inbox>,
     /// Tells a loop that is closing of a task that another thread has handed over.
@@ -105,7 +107,8 @@ impl Mailbox {
         self.wake_fd.acknowledge();
     }
 
-    /// Parts from the parent's descriptor. What had been left and not been seen before the fork is here as well.
+    /// Parts from the parent's descriptor. What had been left and not been seen before the fork is
+    /// here as well.
     pub(crate) fn after_fork(&self, fresh: WakeFd) -> Result<()> {
         self.wake_fd.adopt(fresh)?;
         // A thread that stayed in the parent may have left something and not come to say so.
@@ -136,8 +139,8 @@ impl Mailbox {
         }
         let mut inbox = self.inbox();
         if inbox.tasks_ended {
-            // Its loop has waited for this for as long as it may (`Core::end_tasks`). The future must not be dropped on
-            // this thread, so it is not dropped at all.
+            // Its loop has waited for this for as long as it may (`Core::end_tasks`). The future
+            // must not be dropped on this thread, so it is not dropped at all.
             std::mem::forget(runnable);
             return;
         }
@@ -190,8 +193,9 @@ impl Mailbox {
 
     fn with_ready<R>(&self, access: impl FnOnce(&mut VecDeque<Runnable>) -> R) -> R {
         assert!(self.is_owner(), "the ready queue belongs to the loop's thread");
-        // SAFETY: only the owner's thread gets here, and `access` is one of the three leaf operations above, which call
-        // nothing that could come back to this queue; so this is the only reference.
+        // SAFETY: only the owner's thread gets here, and `access` is one of the three leaf
+        // operations above, which call nothing that could come back to this queue; so this is the
+        // only reference.
         access(unsafe { &mut *self.ready.0.get() })
     }
 }
@@ -199,8 +203,9 @@ impl Mailbox {
 /// Woken tasks, touched by the loop's own thread only.
 struct LocalQueue(UnsafeCell<VecDeque<Runnable>>);
 
-// SAFETY: `Mailbox::with_ready` is the only access and checks that it runs on the owner's thread. A `Runnable` may be
-// dropped on any thread as far as memory goes (async-task itself checks the thread before it touches a local future).
+// SAFETY: `Mailbox::with_ready` is the only access and checks that it runs on the owner's thread. A
+// `Runnable` may be dropped on any thread as far as memory goes (async-task itself checks the
+// thread before it touches a local future).
 unsafe impl Sync for LocalQueue {}
 // SAFETY: as above; moving the queue moves no future.
 unsafe impl Send for LocalQueue {}
@@ -244,10 +249,12 @@ impl Remote {
         self.mailbox.request_stop();
     }
 
-    /// Has the loop call `call` on its own thread, among its deferred calls, in the order of asking.
+    /// Has the loop call `call` on its own thread, among its deferred calls, in the order of
+    /// asking.
     ///
     /// # Errors
-    /// [`Error::InboxFull`] when [`INBOX_CALLS_MAX`] calls are waiting; [`Error::Closed`] when the loop is gone.
+    /// [`Error::InboxFull`] when [`INBOX_CALLS_MAX`] calls are waiting; [`Error::Closed`] when the
+    /// loop is gone.
     pub fn call(&self, call: impl FnOnce(&Handle) + Send + 'static) -> Result<()> {
         let mut inbox = self.mailbox.inbox();
         if inbox.closed {
@@ -271,8 +278,8 @@ impl fmt::Debug for Remote {
 
 /// A callback on the loop that any thread can have called.
 ///
-/// Signals that arrive before the loop gets to it fold into one call. When the last clone is dropped, the callback is
-/// dropped on the loop's thread.
+/// Signals that arrive before the loop gets to it fold into one call. When the last clone is
+/// dropped, the callback is dropped on the loop's thread.
 ///
 /// # Examples
 /// ```

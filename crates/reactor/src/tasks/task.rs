@@ -71,7 +71,8 @@ impl<F: Future> Future for Tracked<F> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let core = self.entry.core.upgrade();
-        // SAFETY: the future is pinned with the rest: nothing here moves it, and it is dropped where it is.
+        // SAFETY: the future is pinned with the rest: nothing here moves it, and it is dropped
+        // where it is.
         let future = unsafe { self.map_unchecked_mut(|tracked| &mut tracked.future) };
         match core {
             Some(core) => core.poll_task(|| future.poll(context)),
@@ -98,8 +99,9 @@ impl Drop for Entry {
 impl Handle {
     /// Runs a future on the loop. It need not be `Send`; its wakers work from any thread.
     ///
-    /// Tasks run after the turn's descriptors, timers and deferred calls, a bounded number per turn. A panic in a task
-    /// propagates out of the turn, as one in a callback does; the task is then gone.
+    /// Tasks run after the turn's descriptors, timers and deferred calls, a bounded number per
+    /// turn. A panic in a task propagates out of the turn, as one in a callback does; the task is
+    /// then gone.
     ///
     /// # Errors
     /// [`Error::Closed`](crate::Error::Closed) if the reactor is gone.

@@ -1,17 +1,19 @@
 //! The loop's clock: monotonic nanoseconds, real or virtual.
 //!
-//! The wall clock plays no part: setting it moves no timer (clause M1.4.1). A virtual clock stands still until a test, or
-//! an idle loop, moves it, so hours of timers run in milliseconds and always in the same order.
+//! The wall clock plays no part: setting it moves no timer (clause M1.4.1). A virtual clock stands
+//! still until a test, or an idle loop, moves it, so hours of timers run in milliseconds and always
+//! in the same order.
 
 use std::cell::Cell;
 use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// A point on the loop's monotonic clock, in signed 64-bit nanoseconds (about 292 years either way).
+/// A point on the loop's monotonic clock, in signed 64-bit nanoseconds (about 292 years either
+/// way).
 ///
-/// The origin is the clock's own (on Linux, roughly the start of the machine; for a [`VirtualClock`], its creation):
-/// instants of different clocks cannot be compared.
+/// The origin is the clock's own (on Linux, roughly the start of the machine; for a
+/// [`VirtualClock`], its creation): instants of different clocks cannot be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(i64);
 
@@ -46,8 +48,9 @@ impl Instant {
 
 /// A clock that stands still until it is moved.
 ///
-/// Clones share one time. With auto-advance on (the default), a loop that has nothing else to do jumps straight to its
-/// next deadline; with it off, time moves only by [`advance`](VirtualClock::advance).
+/// Clones share one time. With auto-advance on (the default), a loop that has nothing else to do
+/// jumps straight to its next deadline; with it off, time moves only by
+/// [`advance`](VirtualClock::advance).
 ///
 /// # Examples
 /// ```
@@ -85,7 +88,8 @@ impl VirtualClock {
         self.now().saturating_duration_since(Instant(0))
     }
 
-    /// Moves it forward, at most to the end of its range. Timers that become due run on the loop's next turn.
+    /// Moves it forward, at most to the end of its range. Timers that become due run on the loop's
+    /// next turn.
     pub fn advance(&self, by: Duration) {
         let nanos = i64::try_from(by.as_nanos()).unwrap_or(i64::MAX);
         self.0.now.set(self.0.now.get().saturating_add(nanos));
@@ -140,8 +144,8 @@ impl Clock {
 #[inline]
 pub(crate) fn monotonic_now() -> Instant {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // Through the C library, which finds the kernel's fast path where there is one; rustix looks for it by itself and
-    // crashes under valgrind, which hides it.
+    // Through the C library, which finds the kernel's fast path where there is one; rustix looks
+    // for it by itself and crashes under valgrind, which hides it.
     // SAFETY: the call is handed a live timespec, and this clock exists everywhere.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     #[allow(clippy::useless_conversion, reason = "both are narrower on 32-bit systems")]

@@ -1,15 +1,17 @@
 //! A 4-ary min-heap of deadlines that puts itself in order only when it must.
 //!
-//! An entry is one 128-bit number: deadline, place in the order of arrival, slot. So one comparison settles both the
-//! deadline and the tie. The four children of a node are one group of 64 bytes, aligned to a cache line; unused places
-//! hold the greatest number, so that looking for the least child never asks how many there are.
+//! An entry is one 128-bit number: deadline, place in the order of arrival, slot. So one comparison
+//! settles both the deadline and the tie. The four children of a node are one group of 64 bytes,
+//! aligned to a cache line; unused places hold the greatest number, so that looking for the least
+//! child never asks how many there are.
 //!
-//! New entries are only written behind the others. Not before the first entry is to go are they sifted in, or, when they
-//! are the most, all made a heap anew in linear time. Timers that come and go without ever being first cost no more than
-//! that.
+//! New entries are only written behind the others. Not before the first entry is to go are they
+//! sifted in, or, when they are the most, all made a heap anew in linear time. Timers that come and
+//! go without ever being first cost no more than that.
 //!
-//! The heap does not know where an entry is: only the first can be taken out by itself, and any number in one pass. That is
-//! what `timers.rs` beside it needs, and it spares every sift a note in a table of positions, which would be a cache miss each.
+//! The heap does not know where an entry is: only the first can be taken out by itself, and any
+//! number in one pass. That is what `timers.rs` beside it needs, and it spares every sift a note in
+//! a table of positions, which would be a cache miss each.
 
 const CHILDREN: usize = 4;
 /// Node of the first entry, chosen so that the children of a node are a whole group.
@@ -17,7 +19,8 @@ const ROOT: usize = CHILDREN - 1;
 const ENTRY_BYTES: usize = size_of::<Entry>();
 const GROUP_BYTES: usize = CHILDREN * ENTRY_BYTES;
 
-/// A deadline, its place in the order of arrival, and the slot it belongs to, from the most significant bit down.
+/// A deadline, its place in the order of arrival, and the slot it belongs to, from the most
+/// significant bit down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Entry(u128);
 
@@ -27,7 +30,8 @@ impl Entry {
 
     #[inline]
     pub(crate) fn new(deadline: i64, sequence: u32, slot: u32) -> Entry {
-        // With its sign turned round, the deadline keeps its order when the bits are read as a number without one.
+        // With its sign turned round, the deadline keeps its order when the bits are read as a
+        // number without one.
         let deadline = deadline.cast_unsigned() ^ (1 << 63);
         Entry((u128::from(deadline) << 64) | (u128::from(sequence) << 32) | u128::from(slot))
     }
@@ -103,7 +107,8 @@ impl DeadlineHeap {
         self.entries.push(entry);
     }
 
-    // Not inlined, so that entries that do not come first, as most do not, pay for a comparison only.
+    // Not inlined, so that entries that do not come first, as most do not, pay for a comparison
+    // only.
     #[cold]
     #[inline(never)]
     fn set_first(&mut self, entry: Entry) {
@@ -131,7 +136,8 @@ impl DeadlineHeap {
     /// Takes the earliest entry out.
     #[inline]
     pub(crate) fn pop_first(&mut self) {
-        // One that came since needs no order of its own: it goes, or it takes the place of the one that goes.
+        // One that came since needs no order of its own: it goes, or it takes the place of the one
+        // that goes.
         if self.len - self.ordered > 1 {
             self.order();
         }
@@ -163,7 +169,8 @@ impl DeadlineHeap {
         let mut kept = 0;
         for place in 0..entries.len() {
             let entry = entries[place];
-            // Written in any case: what stays is anyone's guess, and a wrong guess of the processor's costs more.
+            // Written in any case: what stays is anyone's guess, and a wrong guess of the
+            // processor's costs more.
             entries[kept] = entry;
             kept += usize::from(stays(entry));
         }
@@ -222,7 +229,8 @@ fn sift_down(nodes: &mut [Entry], mut node: usize, entry: Entry) {
     nodes[node] = entry;
 }
 
-/// Asks for the groups that the next step chooses from, while this one still chooses: in a large heap each is a cache miss.
+/// Asks for the groups that the next step chooses from, while this one still chooses: in a large
+/// heap each is a cache miss.
 #[inline]
 fn prefetch(nodes: &[Entry], first: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -237,7 +245,8 @@ fn prefetch(nodes: &[Entry], first: usize) {
     let _ = (nodes, first);
 }
 
-/// The least of a group and which it is. A tournament, so that no comparison but the last waits for another.
+/// The least of a group and which it is. A tournament, so that no comparison but the last waits for
+/// another.
 #[inline]
 fn least(group: &[Entry; CHILDREN]) -> (usize, Entry) {
     let [a, b, c, d] = *group;

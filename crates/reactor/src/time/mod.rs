@@ -1,5 +1,6 @@
-//! Time: monotonic instants, real or virtual; timers and their interface, the table and the heap of their deadlines; sleeping
-//! futures. The turn takes what is due from here; only `core` sets the alarm clock.
+//! Time: monotonic instants, real or virtual; timers and their interface, the table and the heap of
+//! their deadlines; sleeping futures. The turn takes what is due from here; only `core` sets the
+//! alarm clock.
 
 pub(crate) mod clock;
 pub(crate) mod heap;

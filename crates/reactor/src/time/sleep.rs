@@ -88,7 +88,8 @@ impl<F> fmt::Debug for Timeout<F> {
 
 /// Time in futures.
 impl Handle {
-    /// Waits for `duration`. Its output is an error if the deadline cannot be expressed or the reactor is gone.
+    /// Waits for `duration`. Its output is an error if the deadline cannot be expressed or the
+    /// reactor is gone.
     pub fn sleep(&self, duration: Duration) -> Sleep {
         Sleep { handle: self.clone(), deadline: self.deadline_after(duration), timer: None }
     }

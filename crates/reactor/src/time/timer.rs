@@ -8,8 +8,8 @@ use std::time::Duration;
 /// The callback of a one-shot timer.
 pub(crate) type Once = Box<dyn FnOnce(&Handle)>;
 
-/// Names a timer. Copying it does not copy the timer; once the timer has fired for the last time or was cancelled, the
-/// name stays dead for ever.
+/// Names a timer. Copying it does not copy the timer; once the timer has fired for the last time or
+/// was cancelled, the name stays dead for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Timer {
     pub(crate) slot: u32,
@@ -17,12 +17,14 @@ pub struct Timer {
 }
 
 impl Timer {
-    /// The name as a number, which is never zero: for callers that cannot hold a `Timer`, such as C programs.
+    /// The name as a number, which is never zero: for callers that cannot hold a `Timer`, such as C
+    /// programs.
     pub fn to_bits(self) -> u64 {
         ((u64::from(self.slot) + 1) << 32) | u64::from(self.generation)
     }
 
-    /// The name with this number. A number that never came from [`to_bits`](Timer::to_bits) names no timer.
+    /// The name with this number. A number that never came from [`to_bits`](Timer::to_bits) names
+    /// no timer.
     pub fn from_bits(bits: u64) -> Timer {
         Timer { slot: (bits >> 32).wrapping_sub(1) as u32, generation: bits as u32 }
     }
@@ -68,8 +70,8 @@ pub(crate) struct Repeat {
 }
 
 impl Repeat {
-    /// Counts the ticks that `now` has overrun and says when the next one is due: a fixed rate from the first deadline.
-    /// `None` when that is beyond the range of time.
+    /// Counts the ticks that `now` has overrun and says when the next one is due: a fixed rate from
+    /// the first deadline. `None` when that is beyond the range of time.
     pub(crate) fn advance(&mut self, deadline: Instant, now: Instant) -> Option<Instant> {
         let ticks = mainspring_ticks::fold(deadline.as_nanos(), self.interval_nanos, now.as_nanos());
         self.missed = ticks.missed;
@@ -81,15 +83,17 @@ impl Repeat {
     }
 }
 
-/// Whether a callback has nothing to drop: it captures nothing, so that its box is no memory either.
+/// Whether a callback has nothing to drop: it captures nothing, so that its box is no memory
+/// either.
 fn is_inert<F>(_callback: &F) -> bool {
     size_of::<F>() == 0 && !needs_drop::<F>()
 }
 
 /// Timers (clauses M1.4.1 to M1.4.8).
 ///
-/// A timer never fires before its deadline. Timers fire in the order of their deadlines and, among equals, in the order
-/// in which they were set. A timer set from a callback fires on a later turn, even if it is due at once.
+/// A timer never fires before its deadline. Timers fire in the order of their deadlines and, among
+/// equals, in the order in which they were set. A timer set from a callback fires on a later turn,
+/// even if it is due at once.
 impl Handle {
     /// Calls `callback` once, at `deadline`. A deadline in the past is due at once.
     ///
@@ -103,7 +107,8 @@ impl Handle {
     /// Calls `callback` once, `delay` from now.
     ///
     /// # Errors
-    /// [`Error::DeadlineOutOfRange`] if the deadline cannot be expressed; [`Error::Closed`] if the reactor is gone.
+    /// [`Error::DeadlineOutOfRange`] if the deadline cannot be expressed; [`Error::Closed`] if the
+    /// reactor is gone.
     ///
     /// # Examples
     /// ```
@@ -121,9 +126,9 @@ impl Handle {
 
     /// Calls `callback` every `interval`, first after one interval.
     ///
-    /// The rate is fixed: ticks are due at whole intervals from the first deadline, however late a call was. Ticks that
-    /// are missed while the loop is busy fold into one call, which is told how many. A timer whose next tick would lie
-    /// beyond the range of time ends.
+    /// The rate is fixed: ticks are due at whole intervals from the first deadline, however late a
+    /// call was. Ticks that are missed while the loop is busy fold into one call, which is told how
+    /// many. A timer whose next tick would lie beyond the range of time ends.
     ///
     /// # Errors
     /// [`Error::ZeroInterval`], [`Error::DeadlineOutOfRange`], [`Error::Closed`].
@@ -149,13 +154,15 @@ impl Handle {
         self.core().add_timer(first, Action::Repeat(Box::new(repeat)))
     }
 
-    /// Cancels a timer. True if it was still to fire; cancelling it again, or after its last call, does nothing.
+    /// Cancels a timer. True if it was still to fire; cancelling it again, or after its last call,
+    /// does nothing.
     pub fn cancel(&self, timer: Timer) -> bool {
         self.core().cancel_timer(timer)
     }
 
-    /// Moves a timer to another deadline, keeping its callback, name and interval. A timer that is due but has not been
-    /// called yet is moved as well. False if it has fired for the last time or was cancelled.
+    /// Moves a timer to another deadline, keeping its callback, name and interval. A timer that is
+    /// due but has not been called yet is moved as well. False if it has fired for the last time or
+    /// was cancelled.
     pub fn reschedule_at(&self, timer: Timer, deadline: Instant) -> bool {
         self.core().reschedule_timer(timer, deadline)
     }
@@ -163,7 +170,8 @@ impl Handle {
     /// Moves a timer to `delay` from now: see [`reschedule_at`](Handle::reschedule_at).
     ///
     /// # Errors
-    /// [`Error::DeadlineOutOfRange`] if the deadline cannot be expressed; the timer then stays as it was.
+    /// [`Error::DeadlineOutOfRange`] if the deadline cannot be expressed; the timer then stays as
+    /// it was.
     pub fn reschedule_after(&self, timer: Timer, delay: Duration) -> Result<bool> {
         Ok(self.reschedule_at(timer, self.deadline_after(delay)?))
     }

@@ -1,12 +1,13 @@
 //! The table of timers: slots, generations and the order in which they are due.
 //!
-//! Bookkeeping only. The turn takes due timers out in a batch before it runs any of them, leaving those that were set or
-//! moved during this turn for the next one; whatever a callback does to a timer of the batch takes effect before that
-//! timer runs.
+//! Bookkeeping only. The turn takes due timers out in a batch before it runs any of them, leaving
+//! those that were set or moved during this turn for the next one; whatever a callback does to a
+//! timer of the batch takes effect before that timer runs.
 //!
-//! Most timers are cancelled or moved long before they are due, so neither touches the heap: a slot knows the number of its
-//! entry, and an entry with another number stands for nothing. Such an entry is dropped when it comes first, so that the
-//! first entry always is a timer's, or together with its kind when they are more than half of all.
+//! Most timers are cancelled or moved long before they are due, so neither touches the heap: a slot
+//! knows the number of its entry, and an entry with another number stands for nothing. Such an
+//! entry is dropped when it comes first, so that the first entry always is a timer's, or together
+//! with its kind when they are more than half of all.
 
 use crate::observe::labels::Label;
 use crate::time::heap::{DeadlineHeap, Entry};
@@ -42,7 +43,8 @@ pub(crate) enum Action {
     Vacant,
 }
 
-/// Whose a slot is and where it stands. Small and apart from the rest, so that many are in the cache.
+/// Whose a slot is and where it stands. Small and apart from the rest, so that many are in the
+/// cache.
 #[derive(Clone, Copy)]
 struct Slot {
     /// The number of its entry in the heap, perhaps with [`INERT`]; or [`IN_BATCH`] or [`VACANT`].
@@ -75,7 +77,8 @@ pub(crate) struct TimerTable {
     actions: Vec<Action>,
     /// By slot, as far as any was given.
     labels: Vec<Label>,
-    /// Vacant slots below `unused`, the latest last: a list of its own, so that taking one does not wait for the one before.
+    /// Vacant slots below `unused`, the latest last: a list of its own, so that taking one does not
+    /// wait for the one before.
     free: Vec<u32>,
     /// From here on all slots are vacant.
     unused: usize,
@@ -142,7 +145,8 @@ impl TimerTable {
         self.live(timer).is_some()
     }
 
-    /// Ends a timer and hands its action back, to be dropped where user code may run, unless it is inert.
+    /// Ends a timer and hands its action back, to be dropped where user code may run, unless it is
+    /// inert.
     #[inline(always)]
     pub(crate) fn remove(&mut self, timer: Timer) -> Option<Option<Action>> {
         let slot = self.live(timer)?;
@@ -152,7 +156,8 @@ impl TimerTable {
         }
         self.queued -= 1;
         self.tidy(slot);
-        // A look at an action that has nothing to drop would be for nothing, and often a cache miss.
+        // A look at an action that has nothing to drop would be for nothing, and often a cache
+        // miss.
         Some(if slot.entry & INERT != 0 { None } else { Some(self.take_action(timer)) })
     }
 
@@ -196,7 +201,8 @@ impl TimerTable {
         }
     }
 
-    /// Moves every timer that is due at `now` and was set before this turn, up to `limit` of them, into the batch.
+    /// Moves every timer that is due at `now` and was set before this turn, up to `limit` of them,
+    /// into the batch.
     pub(crate) fn take_due(&mut self, now: Instant, turn: u64, limit: usize, batch: &mut Vec<Due>) {
         let mut too_new = Vec::new();
         while batch.len() < limit
@@ -223,8 +229,8 @@ impl TimerTable {
         self.drop_abandoned_if_many();
     }
 
-    /// Takes the action of a batched timer that nothing has cancelled or moved meanwhile. A one-shot is gone with it; a
-    /// repeating timer has its next deadline already.
+    /// Takes the action of a batched timer that nothing has cancelled or moved meanwhile. A
+    /// one-shot is gone with it; a repeating timer has its next deadline already.
     pub(crate) fn begin(&mut self, due: Due, now: Instant) -> Option<(Action, Label)> {
         let timer = due.timer;
         if self.live(timer)?.entry != IN_BATCH {
@@ -248,7 +254,8 @@ impl TimerTable {
         Some((action, label))
     }
 
-    /// Puts a repeating timer's action back after its call. Hands it back if the call cancelled the timer.
+    /// Puts a repeating timer's action back after its call. Hands it back if the call cancelled the
+    /// timer.
     pub(crate) fn finish(&mut self, timer: Timer, action: Action) -> Option<Action> {
         let live = self.contains(timer);
         match self.actions.get_mut(timer.slot as usize) {
@@ -372,8 +379,8 @@ impl TimerTable {
         }
     }
 
-    /// Numbers the entries anew in the order of their arrival, when the numbers run out after two billion, so that the
-    /// rule holds for ever.
+    /// Numbers the entries anew in the order of their arrival, when the numbers run out after two
+    /// billion, so that the rule holds for ever.
     #[cold]
     fn renumber(&mut self) {
         self.drop_abandoned();

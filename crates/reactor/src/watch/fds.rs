@@ -1,9 +1,10 @@
 //! The table of watched descriptors.
 //!
-//! A slot is the descriptor's number, so lookup is an index and there is never more than one watcher per descriptor
-//! (clauses M1.1.1 and M1.1.6). Two generations tell the past from the present: the kernel's token carries the one that
-//! changes with every registration, so an event of an earlier registration is recognised; a [`Watcher`] carries the one
-//! that changes with every watch, so an old name never reaches a new watcher.
+//! A slot is the descriptor's number, so lookup is an index and there is never more than one
+//! watcher per descriptor (clauses M1.1.1 and M1.1.6). Two generations tell the past from the
+//! present: the kernel's token carries the one that changes with every registration, so an event of
+//! an earlier registration is recognised; a [`Watcher`] carries the one that changes with every
+//! watch, so an old name never reaches a new watcher.
 //!
 //! Bookkeeping only: no system call is made here, and no user code runs.
 
@@ -35,7 +36,8 @@ pub(crate) struct Request {
     /// The interests that have a callback to go to.
     pub(crate) accepts: Interest,
     pub(crate) label: Label,
-    /// Whether the watcher is one of the loop's own (for a child or for signals), which users do not count.
+    /// Whether the watcher is one of the loop's own (for a child or for signals), which users do
+    /// not count.
     pub(crate) internal: bool,
     /// Whether the source cannot be closed while it is watched.
     pub(crate) certain: bool,
@@ -58,8 +60,8 @@ struct Slot {
 
 /// The first report disarms the watcher.
 const ONESHOT: u8 = 1;
-/// The watch began, or the registration ended, during the batch in hand: whatever that batch still holds for this number
-/// is of the past.
+/// The watch began, or the registration ended, during the batch in hand: whatever that batch still
+/// holds for this number is of the past.
 const FRESH: u8 = 2;
 
 /// What only changes look at.
@@ -88,7 +90,8 @@ pub(crate) struct Call {
 pub(crate) enum Lookup {
     /// It goes to this handler.
     Found(Call),
-    /// It is real, but not for anyone now: it was fetched before the watcher began, or the interest has gone.
+    /// It is real, but not for anyone now: it was fetched before the watcher began, or the interest
+    /// has gone.
     Ignored,
     /// Its registration ended after it was fetched.
     Overtaken,
@@ -121,11 +124,13 @@ pub(crate) enum Change {
 /// Slot of no handler.
 const NOBODY: usize = usize::MAX;
 
-/// The call that is being made. Outside the table, so that it can be ended without looking whether that is free.
+/// The call that is being made. Outside the table, so that it can be ended without looking whether
+/// that is free.
 pub(crate) struct CurrentCall {
     /// The slot whose handler is being called.
     slot: Cell<usize>,
-    /// The handler that is being called, once its watch has ended: to be dropped when the call returns.
+    /// The handler that is being called, once its watch has ended: to be dropped when the call
+    /// returns.
     retired: Cell<Option<HandlerBox>>,
 }
 
@@ -143,7 +148,8 @@ impl CurrentCall {
         if self.slot.replace(NOBODY) == NOBODY { self.retired.take() } else { None }
     }
 
-    /// Keeps a handler that is being called until the call returns; hands any other back, to be dropped.
+    /// Keeps a handler that is being called until the call returns; hands any other back, to be
+    /// dropped.
     fn retire(&self, slot: usize, handler: Option<HandlerBox>) -> Option<HandlerBox> {
         if self.slot.get() != slot || handler.is_none() {
             return handler;
@@ -257,7 +263,8 @@ impl FdTable {
         };
         let registration = slot.registration;
         let fresh = token(fd, registration.wrapping_add(1));
-        // A change arms a oneshot again, so the event that may have been fetched comes anew and must not count twice.
+        // A change arms a oneshot again, so the event that may have been fetched comes anew and
+        // must not count twice.
         let same = if request.mode.is_oneshot() { fresh } else { token(fd, registration) };
         let tokens = Tokens { same, fresh };
         let details = &self.details[fd as usize];
@@ -336,8 +343,8 @@ impl FdTable {
         }
     }
 
-    /// Ends a watch. Hands back its handler (none while that is being called) and whether the kernel still knows the
-    /// descriptor.
+    /// Ends a watch. Hands back its handler (none while that is being called) and whether the
+    /// kernel still knows the descriptor.
     pub(crate) fn remove(
         &mut self,
         watcher: Watcher,
@@ -372,8 +379,8 @@ impl FdTable {
         }
     }
 
-    /// Finds whom an event is for. The handler stays where it is until [`CurrentCall::end`], whatever is done to this table
-    /// meanwhile.
+    /// Finds whom an event is for. The handler stays where it is until [`CurrentCall::end`],
+    /// whatever is done to this table meanwhile.
     #[inline]
     pub(crate) fn begin(&self, event_token: u64, readiness: Readiness, current: &CurrentCall) -> Lookup {
         let index = (event_token >> 32) as usize;
@@ -404,8 +411,8 @@ impl FdTable {
         }
     }
 
-    /// Silences a level watcher that was told of something for which it has no callback. True if the kernel must
-    /// forget it.
+    /// Silences a level watcher that was told of something for which it has no callback. True if
+    /// the kernel must forget it.
     pub(crate) fn park(&mut self, watcher: Watcher) -> bool {
         let Some(details) = self.live(watcher) else { return false };
         if details.mode != Mode::Level || !matches!(details.kernel, Kernel::Armed(_)) {

@@ -10,8 +10,9 @@ pub(crate) trait Handler {
 
 /// An owned handler that may be moved, but not dropped, while it is being called.
 ///
-/// A `Box` may not be moved while a reference to its content is in use. This may: a running callback can have its own
-/// watcher replaced or removed, which moves the handler out of the table, and the table itself may grow.
+/// A `Box` may not be moved while a reference to its content is in use. This may: a running
+/// callback can have its own watcher replaced or removed, which moves the handler out of the table,
+/// and the table itself may grow.
 pub(crate) struct HandlerBox(NonNull<dyn Handler>);
 
 impl HandlerBox {
@@ -28,8 +29,8 @@ impl HandlerBox {
 
 impl Drop for HandlerBox {
     fn drop(&mut self) {
-        // SAFETY: the pointer came from `Box::leak` in `new`, this is its only owner, and whoever calls the handler keeps
-        // this alive meanwhile (`FdTable::begin`).
+        // SAFETY: the pointer came from `Box::leak` in `new`, this is its only owner, and whoever
+        // calls the handler keeps this alive meanwhile (`FdTable::begin`).
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }

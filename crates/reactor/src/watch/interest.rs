@@ -5,8 +5,8 @@ use bitflags::bitflags;
 bitflags! {
     /// What a watcher waits for. Errors and hang-ups are reported whatever the interest is.
     ///
-    /// An empty interest keeps the watcher but takes the descriptor out of the kernel's set, so that not even a
-    /// hang-up wakes the loop.
+    /// An empty interest keeps the watcher but takes the descriptor out of the kernel's set, so
+    /// that not even a hang-up wakes the loop.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct Interest: u8 {
         /// Bytes, a connection or the end of the stream can be read.
@@ -15,8 +15,8 @@ bitflags! {
         const WRITE = 2;
         /// Out-of-band data or another priority condition (`POLLPRI`).
         const PRIORITY = 4;
-        /// Errors alone. Every other interest includes them; on its own it keeps the descriptor in the kernel's set
-        /// for nothing but bad news.
+        /// Errors alone. Every other interest includes them; on its own it keeps the descriptor in
+        /// the kernel's set for nothing but bad news.
         const ERROR = 8;
     }
 }
@@ -35,8 +35,8 @@ impl Interest {
 bitflags! {
     /// What has become true of a descriptor.
     ///
-    /// The bits are those of Linux's `poll(2)` and `epoll(7)`, so no translation stands between the kernel and a
-    /// callback; use the names, not the numbers.
+    /// The bits are those of Linux's `poll(2)` and `epoll(7)`, so no translation stands between the
+    /// kernel and a callback; use the names, not the numbers.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct Readiness: u16 {
         /// A read makes progress.
@@ -49,8 +49,8 @@ bitflags! {
         const ERROR = 0x008;
         /// Both directions are closed.
         const HANGUP = 0x010;
-        /// The peer will send no more (half close). Reported on Linux; elsewhere it is [`READ`](Readiness::READ) alone, and
-        /// the next read finds the end.
+        /// The peer will send no more (half close). Reported on Linux; elsewhere it is
+        /// [`READ`](Readiness::READ) alone, and the next read finds the end.
         const READ_CLOSED = 0x2000;
     }
 }

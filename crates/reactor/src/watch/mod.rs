@@ -1,6 +1,7 @@
-//! Watching descriptors: the builder of a watch, the kinds of source it can have, the rules of separate callbacks, and the
-//! table that tells the past from the present by generations. The turn calls into here when the kernel reports readiness;
-//! nothing here waits or makes a system call by itself but through `core` and `sys`.
+//! Watching descriptors: the builder of a watch, the kinds of source it can have, the rules of
+//! separate callbacks, and the table that tells the past from the present by generations. The turn
+//! calls into here when the kernel reports readiness; nothing here waits or makes a system call by
+//! itself but through `core` and `sys`.
 
 pub(crate) mod fds;
 pub(crate) mod handler;
@@ -16,7 +17,8 @@ use crate::watch::source::{Keep, Owned, Raw, Shared, Tie, Weakly};
 use crate::{Error, Handle, Interest, Mode, Readiness, Result};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 
-/// Names a watch. Copying it does not copy the watch; once the watch has ended or was replaced, the name stays dead.
+/// Names a watch. Copying it does not copy the watch; once the watch has ended or was replaced, the
+/// name stays dead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Watcher(u64);
 
@@ -42,12 +44,14 @@ impl Watcher {
         self.slot() as RawFd
     }
 
-    /// The name as a number, which is never zero: for callers that cannot hold a `Watcher`, such as C programs.
+    /// The name as a number, which is never zero: for callers that cannot hold a `Watcher`, such as
+    /// C programs.
     pub fn to_bits(self) -> u64 {
         self.0.wrapping_add(1 << 32)
     }
 
-    /// The name with this number. A number that never came from [`to_bits`](Watcher::to_bits) names no watch.
+    /// The name with this number. A number that never came from [`to_bits`](Watcher::to_bits) names
+    /// no watch.
     pub fn from_bits(bits: u64) -> Watcher {
         Watcher(bits.wrapping_sub(1 << 32))
     }
@@ -174,8 +178,8 @@ where
         Watch { handle, keep, tie, certain, same_source, mode, label, internal, read, write, error }
     }
 
-    /// Called when the descriptor has an error; the other callbacks then do not run for that event. Without it, an error
-    /// counts as readiness, and the next read or write reports it.
+    /// Called when the descriptor has an error; the other callbacks then do not run for that event.
+    /// Without it, an error counts as readiness, and the next read or write reports it.
     pub fn on_error<F>(self, callback: F) -> Watch<'h, K, R, W, Set<F>>
     where
         F: FnMut(&mut K::Target, &Event<'_>) + 'static,
@@ -185,7 +189,8 @@ where
         Watch { handle, keep, tie, certain, same_source, mode, label, internal, read, write, error }
     }
 
-    /// The three callbacks at once, each of which may be missing: for callers that learn at run time which there are.
+    /// The three callbacks at once, each of which may be missing: for callers that learn at run
+    /// time which there are.
     pub fn on<F, G, H>(
         self,
         read: Option<F>,
@@ -222,12 +227,14 @@ where
 
     /// Starts the watch with the callbacks given so far; each stands for the interest of its name.
     ///
-    /// A watch of the same descriptor that is already there is replaced, in one step: it ends silently, and events fetched
-    /// before do not reach the new one. If this fails, the old watch stays.
+    /// A watch of the same descriptor that is already there is replaced, in one step: it ends
+    /// silently, and events fetched before do not reach the new one. If this fails, the old watch
+    /// stays.
     ///
     /// # Errors
-    /// [`Error::NoCallback`]; [`Error::BadFd`] if the descriptor is not open; [`Error::OwnFd`] if it is one of the loop's own;
-    /// [`Error::Unsupported`] if the backend cannot do the mode; [`Error::Closed`]; [`Error::Io`] if the system refuses.
+    /// [`Error::NoCallback`]; [`Error::BadFd`] if the descriptor is not open; [`Error::OwnFd`] if
+    /// it is one of the loop's own; [`Error::Unsupported`] if the backend cannot do the mode;
+    /// [`Error::Closed`]; [`Error::Io`] if the system refuses.
     pub fn start(self) -> Result<Watcher> {
         let mut interest = Interest::empty();
         interest.set(Interest::READ, self.read.is_set());
@@ -322,9 +329,9 @@ impl<K: Keep, F: FnMut(&mut K::Target, &Event<'_>)> Handler for Whole<K, F> {
 
 /// Watching descriptors (clauses M1.1.1 to M1.3.3).
 impl Handle {
-    /// Watches a source that the watcher then owns; the callbacks are handed `&mut S`. Give it your connection's whole
-    /// state: anything that implements [`AsFd`]. Unwatching drops it. A callback that puts another descriptor in its place
-    /// ends the watch.
+    /// Watches a source that the watcher then owns; the callbacks are handed `&mut S`. Give it your
+    /// connection's whole state: anything that implements [`AsFd`]. Unwatching drops it. A callback
+    /// that puts another descriptor in its place ends the watch.
     pub fn watch<S: AsFd + 'static>(&self, source: S) -> Watch<'_, Owned<S>> {
         Watch::new(self, Owned(source))
     }
@@ -339,12 +346,14 @@ impl Handle {
         watch
     }
 
-    /// Watches a bare number, for callers that manage descriptors by hand; the callbacks are handed `&mut data`.
+    /// Watches a bare number, for callers that manage descriptors by hand; the callbacks are handed
+    /// `&mut data`.
     ///
-    /// Unwatch before closing. If the number is closed first, no callback runs for it any more, but it stays in
-    /// [`watcher_count`](Handle::watcher_count) until it is unwatched or watched again. If it is then reused, only a new
-    /// watch reports on the new descriptor (on [`Backend::Poll`](crate::Backend::Poll), which knows numbers only, the old
-    /// watch does; and a regular file that is opened again under its old number counts as the same).
+    /// Unwatch before closing. If the number is closed first, no callback runs for it any more, but
+    /// it stays in [`watcher_count`](Handle::watcher_count) until it is unwatched or watched again.
+    /// If it is then reused, only a new watch reports on the new descriptor (on
+    /// [`Backend::Poll`](crate::Backend::Poll), which knows numbers only, the old watch does; and a
+    /// regular file that is opened again under its old number counts as the same).
     pub fn watch_raw<T: 'static>(&self, fd: RawFd, data: T) -> Watch<'_, Raw<T>> {
         let mut watch = Watch::new(self, Raw { fd, data });
         watch.certain = false;
@@ -354,8 +363,8 @@ impl Handle {
     /// Changes what a watcher waits for, and arms it again if it is oneshot.
     ///
     /// # Errors
-    /// [`Error::Gone`] if the watch has ended; [`Error::NoCallback`] if the interest has no callback to go to; otherwise as
-    /// [`Watch::start`]. On error the watch stays as it was.
+    /// [`Error::Gone`] if the watch has ended; [`Error::NoCallback`] if the interest has no
+    /// callback to go to; otherwise as [`Watch::start`]. On error the watch stays as it was.
     pub fn modify(&self, watcher: Watcher, interest: Interest) -> Result<()> {
         self.core().modify(watcher, interest)
     }
@@ -369,8 +378,8 @@ impl Handle {
         self.modify(watcher, interest)
     }
 
-    /// Ends a watch. True if it was there; ending it again does nothing. No callback runs for it any more, not even for
-    /// an event that has been fetched already.
+    /// Ends a watch. True if it was there; ending it again does nothing. No callback runs for it
+    /// any more, not even for an event that has been fetched already.
     pub fn unwatch(&self, watcher: Watcher) -> bool {
         self.core().unwatch(watcher)
     }

@@ -1,7 +1,7 @@
 //! Separate callbacks for reading, writing and errors, and the rules by which they run.
 //!
-//! The callbacks lie side by side in one allocation with the source: a watcher with one callback costs what its captures
-//! cost.
+//! The callbacks lie side by side in one allocation with the source: a watcher with one callback
+//! costs what its captures cost.
 
 use crate::watch::handler::Handler;
 use crate::watch::source::Keep;
@@ -60,8 +60,8 @@ impl<T, F: FnMut(&mut T, &Event<'_>) + 'static> Step<T> for Maybe<F> {
     }
 }
 
-/// Separate callbacks, run by the rules of the M1 document: error, read, write, in that order; before each step the
-/// watcher must still be there (clauses M1.2.2 to M1.2.4 and M1.3.1).
+/// Separate callbacks, run by the rules of the M1 document: error, read, write, in that order;
+/// before each step the watcher must still be there (clauses M1.2.2 to M1.2.4 and M1.3.1).
 pub(crate) struct Separate<K, R, W, E> {
     pub(crate) keep: K,
     pub(crate) read: R,
@@ -82,8 +82,8 @@ where
         if failed && self.error.is_set() {
             return step(&mut self.keep, &mut self.error, event);
         }
-        // The interest may have been narrowed by another callback since the event was fetched, but an error or a
-        // hang-up is for whoever is there.
+        // The interest may have been narrowed by another callback since the event was fetched, but
+        // an error or a hang-up is for whoever is there.
         let readable = Readiness::READ | Readiness::PRIORITY | Readiness::HANGUP | Readiness::READ_CLOSED;
         let write_too = self.write.is_set() && (failed || ready.contains(Readiness::WRITE));
         let mut ran = 0;
@@ -108,7 +108,8 @@ fn step<K: Keep>(keep: &mut K, callback: &mut impl Step<K::Target>, event: &Even
     u32::from(ran)
 }
 
-/// Ends the watch of a source that is no longer the one it was: its number may be anybody's by now (clause M1.1.3).
+/// Ends the watch of a source that is no longer the one it was: its number may be anybody's by now
+/// (clause M1.1.3).
 #[inline]
 pub(crate) fn end_if_left<K: Keep>(keep: &K, event: &Event<'_>) {
     if keep.has_left(event.watcher().raw_fd()) {

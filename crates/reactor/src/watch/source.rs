@@ -9,8 +9,9 @@ use std::rc::{Rc, Weak};
 
 /// A source that several owners share and that a watcher knows without owning it.
 ///
-/// Watching a `Shared` keeps a weak reference: when the last `Shared` is dropped the watch ends there and then, before the
-/// descriptor is closed, with no callback and no count left over (clauses M1.1.2 to M1.1.4).
+/// Watching a `Shared` keeps a weak reference: when the last `Shared` is dropped the watch ends
+/// there and then, before the descriptor is closed, with no callback and no count left over
+/// (clauses M1.1.2 to M1.1.4).
 ///
 /// # Examples
 /// ```

@@ -1,4 +1,5 @@
-//! What a loop watches, waits for and runs goes on on both sides, and neither side touches the other's.
+//! What a loop watches, waits for and runs goes on on both sides, and neither side touches the
+//! other's.
 
 use crate::support::descriptors::{drain, readable_socket, sockets, write_byte};
 use crate::support::processes::fork;

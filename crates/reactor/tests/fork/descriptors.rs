@@ -1,4 +1,5 @@
-//! Bare numbers, the descriptor for embedding, and processes that have no descriptor or thread left.
+//! Bare numbers, the descriptor for embedding, and processes that have no descriptor or thread
+//! left.
 
 use crate::Gate;
 use crate::support::descriptors::{drain, readable_socket, sockets, write_byte};

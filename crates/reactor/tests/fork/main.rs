@@ -1,10 +1,11 @@
 //! A loop on both sides of a fork.
 //!
-//! The child of a fork shares every kernel object with its parent. Whatever it does to its copy of the loop must not be
-//! felt by the parent's, and the other way round.
+//! The child of a fork shares every kernel object with its parent. Whatever it does to its copy of
+//! the loop must not be felt by the parent's, and the other way round.
 //!
-//! Everything that forks is in this folder, in `signals.rs` or in `steady.rs`: a child holds every descriptor of its parent
-//! open for a moment, which tests about closing would notice. Whoever uses signals does so in a process of its own.
+//! Everything that forks is in this folder, in `signals.rs` or in `steady.rs`: a child holds every
+//! descriptor of its parent open for a moment, which tests about closing would notice. Whoever uses
+//! signals does so in a process of its own.
 
 mod both_sides;
 mod descriptors;

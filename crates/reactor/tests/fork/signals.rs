@@ -113,7 +113,8 @@ fn h14_signals_reach_the_process_they_are_sent_to() {
 #[test]
 fn h14_a_signal_of_a_child_that_shares_the_parents_memory_is_not_the_parents() {
     extern "C" fn signal_itself(_: *mut libc::c_void) -> libc::c_int {
-        // SAFETY: no precondition. `raise` would ask the C library who it is, which says the parent.
+        // SAFETY: no precondition. `raise` would ask the C library who it is, which says the
+        // parent.
         unsafe { libc::kill(libc::syscall(libc::SYS_getpid) as libc::pid_t, libc::SIGUSR1) }
     }
     for backend in [mainspring_reactor::Backend::Epoll, mainspring_reactor::Backend::Poll] {
@@ -124,7 +125,8 @@ fn h14_a_signal_of_a_child_that_shares_the_parents_memory_is_not_the_parents() {
             reactor.on_signal(Signal::USR1, move |_| calls.note(())).unwrap();
             let mut stack = vec![0_u128; 8192];
             let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-            // SAFETY: the child has a stack of its own, makes one system call and ends before this thread goes on.
+            // SAFETY: the child has a stack of its own, makes one system call and ends before this
+            // thread goes on.
             let pid = unsafe {
                 let top = stack.as_mut_ptr().add(stack.len());
                 libc::clone(signal_itself, top.cast(), flags, std::ptr::null_mut())

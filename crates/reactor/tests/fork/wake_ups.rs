@@ -69,7 +69,8 @@ on_each_backend! {
                 // SAFETY: the child runs this test's own code and ends.
                 match unsafe { libc::fork() } {
                     0 => {
-                        // SAFETY: no precondition. A child that hangs must not outlive the test for long.
+                        // SAFETY: no precondition. A child that hangs must not outlive the test for
+                        // long.
                         unsafe { libc::alarm(20) };
                         others.0.note(());
                         at_gate.wait();

@@ -1,7 +1,8 @@
 //! Sources to watch.
 //!
-//! Tests run in parallel and share one table of descriptors: a number that one test closes may be another's a moment
-//! later. Tests about closed and reused numbers therefore use numbers far above those the system hands out by itself.
+//! Tests run in parallel and share one table of descriptors: a number that one test closes may be
+//! another's a moment later. Tests about closed and reused numbers therefore use numbers far above
+//! those the system hands out by itself.
 
 use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -94,7 +95,8 @@ impl ReservedNumber {
         ReservedNumber(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Makes the number refer to what `source` refers to. Whatever was open under it is closed in the same step.
+    /// Makes the number refer to what `source` refers to. Whatever was open under it is closed in
+    /// the same step.
     pub(crate) fn open(&self, source: impl AsFd) -> RawFd {
         // SAFETY: the target number belongs to this test alone.
         let result = unsafe { libc::dup2(source.as_fd().as_raw_fd(), self.0) };
@@ -115,7 +117,8 @@ impl ReservedNumber {
     }
 }
 
-/// To be held by a test that opens thousands of descriptors: two at a time would run into the reserved numbers.
+/// To be held by a test that opens thousands of descriptors: two at a time would run into the
+/// reserved numbers.
 pub(crate) fn many_descriptors() -> MutexGuard<'static, ()> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     raise_descriptor_limit();

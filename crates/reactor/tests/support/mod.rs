@@ -104,8 +104,8 @@ impl Drop for NoteOnDrop {
     }
 }
 
-/// Makes turns that do not block until one of them finds nothing to do, and at most `limit` of them. Returns how many
-/// callbacks ran.
+/// Makes turns that do not block until one of them finds nothing to do, and at most `limit` of
+/// them. Returns how many callbacks ran.
 pub(crate) fn settle(reactor: &mut Reactor, limit: usize) -> usize {
     let mut total = 0;
     for _ in 0..limit {

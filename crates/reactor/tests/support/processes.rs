@@ -6,9 +6,11 @@ use std::time::Duration;
 /// How long a forked child may work.
 const CHILD_SECONDS_MAX: libc::c_uint = 20;
 
-/// Forks. The child runs `work` and ends without running anything of the test harness; it reports by its exit code.
+/// Forks. The child runs `work` and ends without running anything of the test harness; it reports
+/// by its exit code.
 pub(crate) fn fork(work: impl FnOnce()) -> Forked {
-    // SAFETY: the child runs only the test's own code, with the C library's allocator, which survives a fork.
+    // SAFETY: the child runs only the test's own code, with the C library's allocator, which
+    // survives a fork.
     match unsafe { libc::fork() } {
         -1 => panic!("fork: {}", std::io::Error::last_os_error()),
         0 => {
@@ -127,7 +129,8 @@ pub(crate) fn open_descriptors() -> Vec<std::os::fd::RawFd> {
     listed.into_iter().filter(is_open).collect()
 }
 
-/// The signals that the thread of this name blocks, as a set of bits. It may take a moment to get its name.
+/// The signals that the thread of this name blocks, as a set of bits. It may take a moment to get
+/// its name.
 #[cfg(target_os = "linux")]
 pub(crate) fn blocked_in_thread(name: &str) -> Option<u64> {
     let name = &name[..name.len().min(15)];

@@ -11,8 +11,8 @@ pub(crate) struct StaleRegistration {
     _peer: UnixStream,
 }
 
-/// Leaves a registration behind that cannot be removed, for as long as the returned value lives, and lets the loop find out: on epoll
-/// it makes a new set.
+/// Leaves a registration behind that cannot be removed, for as long as the returned value lives,
+/// and lets the loop find out: on epoll it makes a new set.
 pub(crate) fn leave_registration(reactor: &mut Reactor) -> StaleRegistration {
     let before = reactor.stats().rebuilds;
     let (socket, peer) = readable_socket();

@@ -1,7 +1,8 @@
 //! Which system calls a piece of work makes.
 //!
-//! The work runs in a forked child that this thread traces with `ptrace`, so nothing needs to be installed. Where a machine
-//! forbids that, the tests that count say so and fail, unless `MAINSPRING_NO_PTRACE=1` tells them to pass.
+//! The work runs in a forked child that this thread traces with `ptrace`, so nothing needs to be
+//! installed. Where a machine forbids that, the tests that count say so and fail, unless
+//! `MAINSPRING_NO_PTRACE=1` tells them to pass.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,13 +10,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// How long a traced child may work.
 const CHILD_SECONDS_MAX: libc::c_uint = 20;
 
-/// Runs `work` in a traced child. It is handed a function that marks where counting begins and ends: everything between
-/// the first two marks is listed. `None` if the machine does not allow it and the tests were told so.
+/// Runs `work` in a traced child. It is handed a function that marks where counting begins and
+/// ends: everything between the first two marks is listed. `None` if the machine does not allow it
+/// and the tests were told so.
 pub(crate) fn system_calls_of(work: impl FnOnce(&dyn Fn())) -> Option<Vec<i64>> {
     if std::env::var_os("MAINSPRING_NO_PTRACE").is_some() {
         return None;
     }
-    // SAFETY: the child runs only the test's own code, with the C library's allocator, which survives a fork.
+    // SAFETY: the child runs only the test's own code, with the C library's allocator, which
+    // survives a fork.
     match unsafe { libc::fork() } {
         -1 => panic!("fork: {}", io::Error::last_os_error()),
         0 => be_traced(work),
@@ -85,8 +88,8 @@ fn trace(pid: libc::pid_t) -> Vec<i64> {
 
 /// The system call that the stopped child is about to make; none if it comes back from one.
 fn entered(pid: libc::pid_t) -> Option<i64> {
-    // SAFETY: all zeroes is a valid value; the kernel fills in at most the size it is told; and the field of the union
-    // that is read is the one the tag names.
+    // SAFETY: all zeroes is a valid value; the kernel fills in at most the size it is told; and the
+    // field of the union that is read is the one the tag names.
     unsafe {
         let mut info: libc::ptrace_syscall_info = std::mem::zeroed();
         let size = size_of::<libc::ptrace_syscall_info>();

@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Threads of their own for one kind of blocking call, bounded in all and for each owner.
 ///
-/// Calls of one lane never wait for those of another. Within a lane owners take turns, and one whose calls are stuck leaves threads to
-/// the others. Lanes of the same name are the same threads; what was said of them first holds.
+/// Calls of one lane never wait for those of another. Within a lane owners take turns, and one
+/// whose calls are stuck leaves threads to the others. Lanes of the same name are the same threads;
+/// what was said of them first holds.
 ///
 /// # Examples
 /// ```
@@ -26,7 +27,8 @@ pub struct BlockingLane {
 }
 
 impl BlockingLane {
-    /// A lane with at most so many threads, at least one. They start when they are needed. An owner may have half of them.
+    /// A lane with at most so many threads, at least one. They start when they are needed. An owner
+    /// may have half of them.
     #[must_use]
     pub const fn new(name: &'static str, threads_max: usize) -> BlockingLane {
         let threads_max = at_least_one(threads_max);

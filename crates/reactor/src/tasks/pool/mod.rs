@@ -1,8 +1,8 @@
 //! Bounded pools of threads for calls that block: name resolution, files, compiling.
 //!
-//! Each kind of call has a lane with threads of its own, and in a lane no owner holds the others up. The queues are not bounded by count,
-//! because every entry belongs to a future that somebody awaits; the threads are. They start when they are needed and end after a while
-//! without work.
+//! Each kind of call has a lane with threads of its own, and in a lane no owner holds the others
+//! up. The queues are not bounded by count, because every entry belongs to a future that somebody
+//! awaits; the threads are. They start when they are needed and end after a while without work.
 
 mod lane;
 mod workers;
@@ -43,8 +43,8 @@ impl Pool {
         self.in_flight.load(Ordering::Acquire)
     }
 
-    /// The threads stayed in the parent process. What they shared may be locked by one of them for ever, so it is left untouched, unless
-    /// there never were any.
+    /// The threads stayed in the parent process. What they shared may be locked by one of them for
+    /// ever, so it is left untouched, unless there never were any.
     pub(crate) fn after_fork(&mut self) {
         let parents = std::mem::replace(self, Pool::new(self.threads_max));
         for workers in parents.lanes.take() {
@@ -112,11 +112,12 @@ impl<T> fmt::Debug for Blocking<T> {
 }
 
 impl Handle {
-    /// Runs a call that blocks on a thread of the loop's pool; await the result. A panic in the call propagates to whoever
-    /// awaits it.
+    /// Runs a call that blocks on a thread of the loop's pool; await the result. A panic in the
+    /// call propagates to whoever awaits it.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) if there is no thread and none can be started; [`Error::Closed`](crate::Error::Closed).
+    /// [`Error::Io`](crate::Error::Io) if there is no thread and none can be started;
+    /// [`Error::Closed`](crate::Error::Closed).
     ///
     /// # Examples
     /// ```
@@ -134,10 +135,12 @@ impl Handle {
         self.block(None, BlockingOwner::NOBODY, call)
     }
 
-    /// Runs a call that blocks on a thread of a lane, on an owner's account: see [`BlockingLane`]. Otherwise as [`blocking`](Handle::blocking).
+    /// Runs a call that blocks on a thread of a lane, on an owner's account: see [`BlockingLane`].
+    /// Otherwise as [`blocking`](Handle::blocking).
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) if the lane has no thread and none can be started; [`Error::Closed`](crate::Error::Closed).
+    /// [`Error::Io`](crate::Error::Io) if the lane has no thread and none can be started;
+    /// [`Error::Closed`](crate::Error::Closed).
     pub fn blocking_on<T: Send + 'static>(
         &self,
         lane: &BlockingLane,
@@ -172,7 +175,8 @@ impl Handle {
                 if let Some(waker) = waker {
                     waker.wake();
                 }
-                // Last, so that a loop on virtual time does not move on before whoever waits has been woken.
+                // Last, so that a loop on virtual time does not move on before whoever waits has
+                // been woken.
                 drop(in_flight);
             }),
         )?;
@@ -180,7 +184,8 @@ impl Handle {
     }
 }
 
-/// Counts a call from here on until it has been made, or dropped unmade; then it wakes the loop, which may be idle now.
+/// Counts a call from here on until it has been made, or dropped unmade; then it wakes the loop,
+/// which may be idle now.
 struct InFlight {
     count: Arc<AtomicUsize>,
     remote: crate::Remote,

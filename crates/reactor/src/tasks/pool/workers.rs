@@ -16,7 +16,8 @@ pub(super) type Job = Box<dyn FnOnce() + Send>;
 
 pub(super) struct Workers {
     lane: BlockingLane,
-    /// Whether an owner is held to its share. The lane of those who say nothing has one owner, who may have all of it.
+    /// Whether an owner is held to its share. The lane of those who say nothing has one owner, who
+    /// may have all of it.
     shared: bool,
     state: Mutex<State>,
     work: Condvar,
@@ -79,8 +80,9 @@ impl Workers {
         Ok(())
     }
 
-    /// Whether an owner with so many calls under way may have another. The more it has, the more threads must be left for others, so
-    /// that several owners do not use up together what each of them would leave.
+    /// Whether an owner with so many calls under way may have another. The more it has, the more
+    /// threads must be left for others, so that several owners do not use up together what each of
+    /// them would leave.
     fn may_start(&self, state: &State, running: usize) -> bool {
         let free = self.lane.threads_max.saturating_sub(state.busy);
         free > 0 && (!self.shared || (running < self.lane.share_max && running < free))
@@ -103,7 +105,8 @@ impl Workers {
     fn work(self: Arc<Workers>) {
         while let Some((owner, job)) = self.next_job() {
             if let Err(panic) = catch_unwind(AssertUnwindSafe(job)) {
-                // A call's own panic goes to whoever awaits it. This one came from dropping what nobody awaits, and may panic again.
+                // A call's own panic goes to whoever awaits it. This one came from dropping what
+                // nobody awaits, and may panic again.
                 std::mem::forget(panic);
             }
             self.finished(owner);
@@ -121,12 +124,14 @@ impl Workers {
         }
     }
 
-    /// Waits for a call that may be made. `None`: the thread is to end, and is not counted any more.
+    /// Waits for a call that may be made. `None`: the thread is to end, and is not counted any
+    /// more.
     fn next_job(self: &Arc<Workers>) -> Option<(BlockingOwner, Job)> {
         let mut state = self.lock();
         loop {
             if let Some(found) = self.take(&mut state) {
-                // One call that ends may make room for more than one: an owner's share depends on what is free.
+                // One call that ends may make room for more than one: an owner's share depends on
+                // what is free.
                 if self.turn(&state).is_some() {
                     let _ = self.call_thread(&mut state);
                 }
@@ -179,7 +184,8 @@ impl Workers {
         Some((owner, job))
     }
 
-    /// Drops what is queued and ends the threads. What is under way ends on its own, heard by nobody.
+    /// Drops what is queued and ends the threads. What is under way ends on its own, heard by
+    /// nobody.
     pub(super) fn close(&self) {
         let queued: Vec<Job> = {
             let mut state = self.lock();
