@@ -58,12 +58,12 @@ def memory_peak(pid: int) -> int:
 class Program:
     """A child process whose output is read line by line by threads of its own."""
 
-    def __init__(self, command: list[str], folder: str, environment: dict | None = None, reads: bool = True):
+    def __init__(self, command: list[str], folder: str, environment: dict | None = None):
         self.lines: queue.Queue = queue.Queue()
         self.errors: list[str] = []
+        # Cleared, no more of its output is read (but for one line that is waited for already).
         self.reading = threading.Event()
-        if reads:
-            self.reading.set()
+        self.reading.set()
         own = {name: value for name, value in os.environ.items() if not name.startswith("MAINSPRING_")}
         own.pop("XDG_RUNTIME_DIR", None)
         self.process = subprocess.Popen(
@@ -79,10 +79,12 @@ class Program:
         return self.process.pid
 
     def read_output(self) -> None:
-        self.reading.wait()
-        for line in self.process.stdout:
-            self.lines.put(line)
-        self.lines.put(None)
+        while True:
+            self.reading.wait()
+            line = self.process.stdout.readline()
+            self.lines.put(line or None)
+            if not line:
+                return
 
     def read_errors(self) -> None:
         for line in self.process.stderr:
@@ -128,8 +130,8 @@ class Program:
 class Bare(Program):
     """A capability on pipes, with the suite in the daemon's place."""
 
-    def __init__(self, command: list[str], folder: str, reads: bool = True):
-        super().__init__(command, folder, reads=reads)
+    def __init__(self, command: list[str], folder: str):
+        super().__init__(command, folder)
         self.count = 0
 
     def send(self, kind: str, type_name: str, data, **metadata) -> str:

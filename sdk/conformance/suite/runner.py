@@ -96,8 +96,8 @@ class Scene:
             self.the_daemon = self.keep(Daemon(self.programs.daemon, self.programs.capability, self.folder, cancel))
         return self.the_daemon
 
-    def bare(self, reads: bool = True) -> Bare:
-        return self.keep(Bare(self.programs.capability, self.folder, reads))
+    def bare(self) -> Bare:
+        return self.keep(Bare(self.programs.capability, self.folder))
 
     def start(self, command: list[str]) -> Program:
         return self.keep(Program(command, self.folder))

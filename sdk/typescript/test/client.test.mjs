@@ -235,3 +235,55 @@ test("a capability answers through the daemon in memory", async () => {
   assert.equal((await outcome(client.query("App.Echo"))).kind, "closed");
   await daemon.close();
 });
+
+test("rights that were given up are given up first on every later connection, and the rest waits for that", async () => {
+  const { ClientCore } = await import(new URL("./client/core.js", import.meta.resolve("@mainspring/sdk")));
+  const clock = new VirtualClock();
+  const core = new ClientCore({ clock });
+  let sent = [];
+  const wire = () => ({
+    send: (text) => sent.push(...text.trim().split("\n")),
+    waiting: () => 0,
+    whenEmpty: (call) => call(),
+  });
+  const answer = (line, kind, data) => {
+    const { type, metadata } = JSON.parse(line);
+    core.receive(JSON.stringify({ kind, type, data, metadata: { id: "r", timestamp: 0, causation: metadata.id } }));
+  };
+  await core.open(wire());
+  const restricted = core.restrict({ allow: ["App.*"], operator: false });
+  await clock.advance(1);
+  answer(sent[0], "reply", { allow: ["App.*"], operator: false });
+  assert.deepEqual(await restricted, { allow: ["App.*"], operator: false });
+  const pending = outcome(core.request("command", "App.Do", 1, {}));
+  await clock.advance(1);
+  core.lost("cut");
+
+  sent = [];
+  const opened = core.open(wire(), '{"token":"t"}');
+  outcome(core.request("query", "App.Get", 2, {}));
+  await clock.advance(1);
+  assert.equal(sent.length, 2);
+  assert.match(sent[1], /"type":"Sys.Restrict","data":{"allow":\["App\.\*"\],"operator":false}/);
+  answer(sent[1], "reply", {});
+  await opened;
+  await clock.advance(1);
+  assert.deepEqual(
+    sent.slice(2).map((line) => JSON.parse(line).type),
+    ["App.Do", "App.Get"],
+  );
+  answer(sent[2], "reply", "done");
+  assert.equal((await pending).value.data, "done");
+  core.lost("cut again");
+
+  sent = [];
+  const refused = outcome(core.open(wire()));
+  const waiting = outcome(core.request("query", "App.Get", 3, {}));
+  await clock.advance(1);
+  answer(sent[0], "error", { code: 404, message: "no such thing" });
+  assert.equal((await refused).kind, "outcome");
+  assert.match((await waiting).message, /the rights of a new connection cannot be restricted/);
+  await clock.advance(1);
+  assert.equal(sent.length, 1, "nothing was said with rights that were given up");
+  assert.ok(core.isClosed);
+});

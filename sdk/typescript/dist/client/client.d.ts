@@ -1,5 +1,5 @@
 import type { Message } from "../message/message.ts";
-import { ClientCore, type RequestOptions } from "./core.ts";
+import { ClientCore, type RequestOptions, type Rights } from "./core.ts";
 import { type Place } from "./find.ts";
 import { type LinkOptions } from "./link.ts";
 import { Watch, type WatchOptions } from "./watch.ts";
@@ -24,6 +24,15 @@ type ReplyOf<C, T extends keyof C> = C[T] extends {
 type DataArgument<Data> = unknown extends Data ? [data?: Data] : null extends Data ? [data?: Data] : [data: Data];
 /** Where the daemon is, and how it is connected to. */
 export interface ConnectOptions extends Place, LinkOptions {
+}
+/** What became of a command. */
+export interface Result {
+    id: string;
+    state: "waiting" | "delivered" | "ended";
+    /** How often a capability was given it. */
+    attempts?: number;
+    /** The reply or error that ended it; null if the daemon does not keep it any more. */
+    outcome?: Message | null;
 }
 /** How an event is sent. */
 export interface EmitOptions {
@@ -65,6 +74,16 @@ export declare class Client<C extends object = Catalogue> implements AsyncDispos
     emit<T extends keyof C & string>(type: T, data?: DataOf<C, T>, options?: EmitOptions): Promise<void>;
     /** Watches events of these types: exact types, `Prefix.*`, or `*`. */
     watch<T extends string>(types: T | readonly T[], options?: WatchOptions): Watch<Message<T extends keyof C ? DataOf<C, T> : any>>;
+    /**
+     * Gives rights up for good: on this connection, and before anything else is said on every later one. Resolves with
+     * what is left. Needs a daemon that knows `Sys.Restrict`.
+     */
+    restrict(rights: Rights): Promise<Rights>;
+    /**
+     * What became of a command that was sent under this id, by this process or an earlier one: `state` is `waiting`,
+     * `delivered` or `ended`, and then `outcome` is the message that ended it. Needs a daemon that knows `Sys.Result`.
+     */
+    result(id: string): Promise<Result>;
     /** Ends the connection. What is under way fails with a `ClosedError`. */
     close(): Promise<void>;
     [Symbol.asyncDispose](): Promise<void>;

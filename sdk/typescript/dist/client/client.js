@@ -56,6 +56,20 @@ export class Client {
         this.#core.addWatch(watch);
         return watch;
     }
+    /**
+     * Gives rights up for good: on this connection, and before anything else is said on every later one. Resolves with
+     * what is left. Needs a daemon that knows `Sys.Restrict`.
+     */
+    restrict(rights) {
+        return this.#core.restrict(rights);
+    }
+    /**
+     * What became of a command that was sent under this id, by this process or an earlier one: `state` is `waiting`,
+     * `delivered` or `ended`, and then `outcome` is the message that ended it. Needs a daemon that knows `Sys.Result`.
+     */
+    async result(id) {
+        return (await this.#core.request("query", "Sys.Result", { id }, {})).data;
+    }
     /** Ends the connection. What is under way fails with a `ClosedError`. */
     async close() {
         this.#core.close("the client was closed");

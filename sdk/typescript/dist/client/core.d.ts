@@ -26,6 +26,13 @@ export interface RequestOptions {
     /** More members of the metadata. */
     metadata?: Record<string, unknown>;
 }
+/** What a connection may do. */
+export interface Rights {
+    /** Types that may be sent and seen: exact types, `Prefix.*`, or `*`. */
+    allow?: readonly string[];
+    /** Whether it may do what is for operators. */
+    operator?: boolean;
+}
 /** What the core needs from its surroundings. */
 export interface ClientOutlets {
     clock?: Clock | undefined;
@@ -46,7 +53,7 @@ export declare class ClientCore {
      * There is a connection. Subscriptions are made again, and what is unanswered is sent again, in its order and
      * byte for byte.
      */
-    open(wire: Wire, greeting?: string): void;
+    open(wire: Wire, greeting?: string): Promise<void>;
     /** The connection is gone. What cannot be repeated fails; the rest waits for the next one. */
     lost(why: string): void;
     /** Everything ends: what is under way fails, and nothing new is taken. */
@@ -66,6 +73,8 @@ export declare class ClientCore {
     }): Promise<void>;
     /** Sends a request that concerns this connection alone. */
     ask(kind: "command" | "query", type: string, data: unknown, options?: RequestOptions): Promise<Message>;
+    /** Gives rights up: on this connection, and before anything else on every later one. */
+    restrict(rights: Rights): Promise<Rights>;
     addWatch(watch: Watch): void;
     /** Ends a watch; types that nobody else watches are not sent any more. */
     removeWatch(watch: Watch): void;

@@ -15,12 +15,16 @@ export const SILENCE_MS = 30_000;
 const REQUESTS_MAX = 16_384;
 /** The cause that errors about a connection as a whole name. */
 const CONNECTION = "connection";
+const DONE = Promise.resolve();
 export class ClientCore {
     clock;
     #outlets;
     #requests;
     #watches = new Set();
     #outbox;
+    /** A connection whose rights are not restricted yet, as they have to be. */
+    #opening;
+    #restriction;
     #isClosed = false;
     #lastHeard = 0;
     #stopLooking;
@@ -51,28 +55,56 @@ export class ClientCore {
      * byte for byte.
      */
     open(wire, greeting = "") {
-        this.#outbox = new Outbox(wire);
+        const outbox = new Outbox(wire);
         this.#refusal = undefined;
-        this.#lostAt = undefined;
         this.#lastHeard = this.clock.now();
         if (greeting !== "")
-            this.#outbox.push(greeting, true);
+            outbox.push(greeting, true);
+        const restriction = this.#restriction;
+        if (restriction === undefined) {
+            this.#resume(outbox);
+            return DONE;
+        }
+        // Nothing is said with rights that were given up: the rest waits until the daemon has taken them.
+        this.#opening = outbox;
+        return new Promise((resolve, reject) => {
+            const id = freshId();
+            const resumed = () => {
+                this.#resume(outbox);
+                resolve();
+            };
+            const failed = (error) => {
+                if (error.kind === "outcome") {
+                    this.close("", new ConnectError(`the rights of a new connection cannot be restricted: ${error.message}`));
+                }
+                reject(error);
+            };
+            this.#requests.add(this.#unrepeated(id, "Sys.Restrict", resumed, failed), undefined);
+            outbox.push(this.#compose("command", "Sys.Restrict", restriction, id, {}), true);
+            this.#look();
+        });
+    }
+    #resume(outbox) {
+        this.#opening = undefined;
+        this.#outbox = outbox;
+        this.#lostAt = undefined;
         for (const watch of this.#watches)
             this.#subscribe(watch);
         for (const pending of this.#requests.values()) {
             if (!pending.repeats)
                 continue;
             pending.isWritten = true;
-            this.#outbox.push(pending.line, true);
+            outbox.push(pending.line, true);
         }
         this.#look();
     }
     /** The connection is gone. What cannot be repeated fails; the rest waits for the next one. */
     lost(why) {
-        if (this.#outbox === undefined)
+        if (this.#outbox === undefined && this.#opening === undefined)
             return;
         this.#outbox = undefined;
-        this.#lostAt = this.clock.now();
+        this.#opening = undefined;
+        this.#lostAt ??= this.clock.now();
         this.#requests.failAll((pending) => (pending.repeats ? undefined : closed(pending, why)));
         for (const watch of this.#watches)
             watch.lost();
@@ -85,6 +117,7 @@ export class ClientCore {
         this.#isClosed = true;
         this.#outbox?.flush();
         this.#outbox = undefined;
+        this.#opening = undefined;
         this.#requests.failAll((pending) => error ?? closed(pending, why));
         for (const watch of [...this.#watches])
             watch.finish(error);
@@ -159,13 +192,15 @@ export class ClientCore {
                     resolve();
                 return;
             }
-            // Refused by an error that names it; taken when the ping after it is answered.
+            // Refused by an error that names it; taken when the ping after it is answered, however.
             const ping = freshId();
-            this.#await(id, type, () => { }, reject);
-            this.#await(ping, type, () => {
+            const taken = () => {
                 this.#requests.drop(id);
                 resolve();
-            }, reject);
+            };
+            const pinged = (error) => (error.kind === "outcome" ? taken() : reject(error));
+            this.#await(id, type, () => { }, reject);
+            this.#await(ping, type, taken, pinged);
             outbox.push(`${line}\n${this.#compose("query", "Syscall.Ping", null, ping, {})}`, true);
             if (this.#stopLooking === undefined)
                 this.#look();
@@ -174,6 +209,12 @@ export class ClientCore {
     /** Sends a request that concerns this connection alone. */
     ask(kind, type, data, options = {}) {
         return this.request(kind, type, data, { ...options, repeat: false });
+    }
+    /** Gives rights up: on this connection, and before anything else on every later one. */
+    async restrict(rights) {
+        const { data } = await this.ask("command", "Sys.Restrict", rights);
+        this.#restriction = { ...this.#restriction, ...rights };
+        return data;
     }
     addWatch(watch) {
         if (this.#isClosed)
@@ -202,19 +243,13 @@ export class ClientCore {
     }
     /** Waits for what answers a message of this connection that is not repeated. */
     #await(id, type, resolve, reject) {
-        const pending = {
-            id,
-            type,
-            line: "",
-            resolve,
-            reject,
-            repeats: false,
-            isWritten: true,
-            since: this.clock.now(),
-            hasDeadline: false,
-        };
+        const pending = this.#unrepeated(id, type, resolve, reject);
         this.#check(pending);
         this.#requests.add(pending, undefined);
+    }
+    #unrepeated(id, type, resolve, reject) {
+        const since = this.clock.now();
+        return { id, type, line: "", resolve, reject, repeats: false, isWritten: true, since, hasDeadline: false };
     }
     #check(pending) {
         if (this.#isClosed)

@@ -1,5 +1,5 @@
 import type { Message } from "../message/message.ts";
-import { ClientCore, type RequestOptions } from "./core.ts";
+import { ClientCore, type RequestOptions, type Rights } from "./core.ts";
 import { type Place, findDaemon } from "./find.ts";
 import { Link, type LinkOptions } from "./link.ts";
 import { Watch, type WatchOptions } from "./watch.ts";
@@ -19,6 +19,16 @@ type DataArgument<Data> = unknown extends Data ? [data?: Data] : null extends Da
 
 /** Where the daemon is, and how it is connected to. */
 export interface ConnectOptions extends Place, LinkOptions {}
+
+/** What became of a command. */
+export interface Result {
+  id: string;
+  state: "waiting" | "delivered" | "ended";
+  /** How often a capability was given it. */
+  attempts?: number;
+  /** The reply or error that ended it; null if the daemon does not keep it any more. */
+  outcome?: Message | null;
+}
 
 /** How an event is sent. */
 export interface EmitOptions {
@@ -98,6 +108,22 @@ export class Client<C extends object = Catalogue> implements AsyncDisposable {
     const watch = new Watch<any>(list, options, (ended) => this.#core.removeWatch(ended));
     this.#core.addWatch(watch);
     return watch;
+  }
+
+  /**
+   * Gives rights up for good: on this connection, and before anything else is said on every later one. Resolves with
+   * what is left. Needs a daemon that knows `Sys.Restrict`.
+   */
+  restrict(rights: Rights): Promise<Rights> {
+    return this.#core.restrict(rights);
+  }
+
+  /**
+   * What became of a command that was sent under this id, by this process or an earlier one: `state` is `waiting`,
+   * `delivered` or `ended`, and then `outcome` is the message that ended it. Needs a daemon that knows `Sys.Result`.
+   */
+  async result(id: string): Promise<Result> {
+    return (await this.#core.request("query", "Sys.Result", { id }, {})).data as Result;
   }
 
   /** Ends the connection. What is under way fails with a `ClosedError`. */

@@ -36,6 +36,14 @@ export interface RequestOptions {
   metadata?: Record<string, unknown>;
 }
 
+/** What a connection may do. */
+export interface Rights {
+  /** Types that may be sent and seen: exact types, `Prefix.*`, or `*`. */
+  allow?: readonly string[];
+  /** Whether it may do what is for operators. */
+  operator?: boolean;
+}
+
 /** What the core needs from its surroundings. */
 export interface ClientOutlets {
   clock?: Clock | undefined;
@@ -43,12 +51,17 @@ export interface ClientOutlets {
   onSilent?: (() => void) | undefined;
 }
 
+const DONE = Promise.resolve();
+
 export class ClientCore {
   readonly clock: Clock;
   readonly #outlets: ClientOutlets;
   readonly #requests: Requests;
   readonly #watches = new Set<Watch>();
   #outbox: Outbox | undefined;
+  /** A connection whose rights are not restricted yet, as they have to be. */
+  #opening: Outbox | undefined;
+  #restriction: Rights | undefined;
   #isClosed = false;
   #lastHeard = 0;
   #stopLooking: (() => void) | undefined;
@@ -84,26 +97,55 @@ export class ClientCore {
    * There is a connection. Subscriptions are made again, and what is unanswered is sent again, in its order and
    * byte for byte.
    */
-  open(wire: Wire, greeting = ""): void {
-    this.#outbox = new Outbox(wire);
+  open(wire: Wire, greeting = ""): Promise<void> {
+    const outbox = new Outbox(wire);
     this.#refusal = undefined;
-    this.#lostAt = undefined;
     this.#lastHeard = this.clock.now();
-    if (greeting !== "") this.#outbox.push(greeting, true);
+    if (greeting !== "") outbox.push(greeting, true);
+    const restriction = this.#restriction;
+    if (restriction === undefined) {
+      this.#resume(outbox);
+      return DONE;
+    }
+    // Nothing is said with rights that were given up: the rest waits until the daemon has taken them.
+    this.#opening = outbox;
+    return new Promise((resolve, reject) => {
+      const id = freshId();
+      const resumed = () => {
+        this.#resume(outbox);
+        resolve();
+      };
+      const failed = (error: MainspringError) => {
+        if (error.kind === "outcome") {
+          this.close("", new ConnectError(`the rights of a new connection cannot be restricted: ${error.message}`));
+        }
+        reject(error);
+      };
+      this.#requests.add(this.#unrepeated(id, "Sys.Restrict", resumed, failed), undefined);
+      outbox.push(this.#compose("command", "Sys.Restrict", restriction, id, {}), true);
+      this.#look();
+    });
+  }
+
+  #resume(outbox: Outbox): void {
+    this.#opening = undefined;
+    this.#outbox = outbox;
+    this.#lostAt = undefined;
     for (const watch of this.#watches) this.#subscribe(watch);
     for (const pending of this.#requests.values()) {
       if (!pending.repeats) continue;
       pending.isWritten = true;
-      this.#outbox.push(pending.line, true);
+      outbox.push(pending.line, true);
     }
     this.#look();
   }
 
   /** The connection is gone. What cannot be repeated fails; the rest waits for the next one. */
   lost(why: string): void {
-    if (this.#outbox === undefined) return;
+    if (this.#outbox === undefined && this.#opening === undefined) return;
     this.#outbox = undefined;
-    this.#lostAt = this.clock.now();
+    this.#opening = undefined;
+    this.#lostAt ??= this.clock.now();
     this.#requests.failAll((pending) => (pending.repeats ? undefined : closed(pending, why)));
     for (const watch of this.#watches) watch.lost();
     this.#look();
@@ -115,6 +157,7 @@ export class ClientCore {
     this.#isClosed = true;
     this.#outbox?.flush();
     this.#outbox = undefined;
+    this.#opening = undefined;
     this.#requests.failAll((pending) => error ?? closed(pending, why));
     for (const watch of [...this.#watches]) watch.finish(error);
     this.#watches.clear();
@@ -193,18 +236,15 @@ export class ClientCore {
         else resolve();
         return;
       }
-      // Refused by an error that names it; taken when the ping after it is answered.
+      // Refused by an error that names it; taken when the ping after it is answered, however.
       const ping = freshId();
+      const taken = () => {
+        this.#requests.drop(id);
+        resolve();
+      };
+      const pinged = (error: MainspringError) => (error.kind === "outcome" ? taken() : reject(error));
       this.#await(id, type, () => {}, reject);
-      this.#await(
-        ping,
-        type,
-        () => {
-          this.#requests.drop(id);
-          resolve();
-        },
-        reject,
-      );
+      this.#await(ping, type, taken, pinged);
       outbox.push(`${line}\n${this.#compose("query", "Syscall.Ping", null, ping, {})}`, true);
       if (this.#stopLooking === undefined) this.#look();
     });
@@ -213,6 +253,13 @@ export class ClientCore {
   /** Sends a request that concerns this connection alone. */
   ask(kind: "command" | "query", type: string, data: unknown, options: RequestOptions = {}): Promise<Message> {
     return this.request(kind, type, data, { ...options, repeat: false });
+  }
+
+  /** Gives rights up: on this connection, and before anything else on every later one. */
+  async restrict(rights: Rights): Promise<Rights> {
+    const { data } = await this.ask("command", "Sys.Restrict", rights);
+    this.#restriction = { ...this.#restriction, ...rights };
+    return data as Rights;
   }
 
   addWatch(watch: Watch): void {
@@ -243,19 +290,14 @@ export class ClientCore {
 
   /** Waits for what answers a message of this connection that is not repeated. */
   #await(id: string, type: string, resolve: (reply: Message) => void, reject: (error: MainspringError) => void): void {
-    const pending: Pending = {
-      id,
-      type,
-      line: "",
-      resolve,
-      reject,
-      repeats: false,
-      isWritten: true,
-      since: this.clock.now(),
-      hasDeadline: false,
-    };
+    const pending = this.#unrepeated(id, type, resolve, reject);
     this.#check(pending);
     this.#requests.add(pending, undefined);
+  }
+
+  #unrepeated(id: string, type: string, resolve: Pending["resolve"], reject: Pending["reject"]): Pending {
+    const since = this.clock.now();
+    return { id, type, line: "", resolve, reject, repeats: false, isWritten: true, since, hasDeadline: false };
   }
 
   #check(pending: Pending): void {

@@ -2,7 +2,7 @@
 import { lookup } from "node:dns/promises";
 import { type Socket, createConnection, isIP } from "node:net";
 import { CountedWire } from "../core/wire.ts";
-import { ConnectError } from "../errors.ts";
+import { ConnectError, RequestError } from "../errors.ts";
 import { LineSplitter } from "../message/lines.ts";
 import type { ClientCore } from "./core.ts";
 import { type Address, checkOwner, showAddress } from "./find.ts";
@@ -89,10 +89,12 @@ export class Link {
     this.#read(socket);
     const wire = new CountedWire((text, done) => socket.write(text, done));
     socket.once("close", () => wire.close());
-    this.#core.open(wire, greeting);
     try {
+      await this.#core.open(wire, greeting);
       await this.#core.ask("query", "Syscall.Ping", null, { timeout: ADMISSION_MS });
     } catch (error) {
+      // Whoever refuses a ping, for want of rights, is a daemon all the same.
+      if (error instanceof RequestError && this.#core.refusal === undefined && !this.#core.isClosed) return;
       socket.destroy();
       throw this.#core.refusal ?? error;
     }
