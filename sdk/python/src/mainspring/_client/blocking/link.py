@@ -25,7 +25,8 @@ from .. import find
 from ..find import ADMISSION, BACKOFF, FINAL, Address
 from .sockets import connect_socket
 
-_READ_BYTES = 1 << 18
+#: Room for one read. More would be mapped and unmapped by the allocator, each time.
+_READ_BYTES = 1 << 16
 #: How long a read waits before the deadlines are looked at.
 _TURN = 1.0
 #: How long nothing came before a connection is looked at that nobody reads.
@@ -50,6 +51,8 @@ class Link:
         self.turn = threading.Condition(threading.Lock())
         self._is_read = False
         self._is_written = False
+        #: Threads that wait for the reader.
+        self._waiting = 0
 
     def close(self) -> None:
         """Ends everything, for good."""
@@ -102,14 +105,19 @@ class Link:
             if until is not None and time.monotonic() >= until:
                 return False
             if self._is_read:
-                self.turn.wait(None if until is None else until - time.monotonic())
+                self._waiting += 1
+                try:
+                    self.turn.wait(None if until is None else until - time.monotonic())
+                finally:
+                    self._waiting -= 1
                 continue
             self._is_read = True
             try:
                 self._read(until)
             finally:
                 self._is_read = False
-                self.turn.notify_all()
+                if self._waiting:
+                    self.turn.notify_all()
         return True
 
     # The connection. The lock is held in all that follows, and released only while a read waits.
