@@ -51,7 +51,7 @@ fn a_native_capability_that_panics_is_made_anew_and_nobody_else_notices() {
     let daemon = std::thread::spawn(move || {
         let mut natives = Natives::built_in();
         natives.add("moody", || Box::new(Moody::default()));
-        run(settings, Options { report: Report::Quiet, natives, reader: None }).unwrap()
+        run(settings, Options { report: Report::Quiet, natives, ..Options::default() }).unwrap()
     });
     let stream = connect(&socket);
     let mut reader = BufReader::new(stream.try_clone().unwrap());

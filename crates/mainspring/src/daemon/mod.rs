@@ -22,6 +22,7 @@ pub use operator::log::install as install_log;
 pub use operator::reload::Reader;
 pub use operator::report::Report;
 pub(crate) use operator::report::unreadable as tell_unreadable;
+pub use operator::watch::{SourceFinder, Sources};
 
 use crate::natives::memory;
 use crate::settings::Settings;
@@ -39,6 +40,10 @@ pub struct Options {
     pub natives: Natives,
     /// How the settings are read again (SIGHUP); absent, they are not.
     pub reader: Option<Reader>,
+    /// Where the settings come from, if they are to be read again whenever that or a program changes.
+    pub watch: Option<SourceFinder>,
+    /// The file that the settings came from, for `Sys.Stats`.
+    pub configuration: Option<std::path::PathBuf>,
 }
 
 impl std::fmt::Debug for Options {
@@ -47,13 +52,21 @@ impl std::fmt::Debug for Options {
             .field("report", &self.report)
             .field("natives", &self.natives)
             .field("reader", &self.reader.is_some())
+            .field("watch", &self.watch.is_some())
+            .field("configuration", &self.configuration)
             .finish()
     }
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { report: Report::Human, natives: Natives::built_in(), reader: None }
+        Options {
+            report: Report::Human,
+            natives: Natives::built_in(),
+            reader: None,
+            watch: None,
+            configuration: None,
+        }
     }
 }
 
@@ -75,8 +88,12 @@ pub fn run(settings: Settings, options: Options) -> Result<i32, Error> {
     store.bytes_max.set(memory::BYTES_MAX.min(config.limits.memory_bytes_max / 4));
     let kernel = Kernel::new(config, nonce()?);
     let child_processes = ChildProcesses::new(&reactor, descriptors)?;
+    let watched = options.watch.clone();
     let pump = Pump::new(&reactor, kernel, settings, options, &child_processes);
     signals::watch(&reactor, &pump)?;
+    if let Some(sources) = watched {
+        Pump::watch_files(&pump, sources);
+    }
     let log_keeper = log::Keeper::new(&reactor);
     pump.boot();
     let code = loop {

@@ -4,6 +4,7 @@
 
 pub(crate) mod files;
 pub(crate) mod preopen;
+pub(crate) mod process_stats;
 pub(crate) mod signal_mask;
 pub mod socket_path;
 pub(crate) mod trust;

@@ -3,13 +3,14 @@
 use crate::config::{self, Overrides};
 use crate::daemon::{self, Options, Report};
 use crate::settings::{LogFormat, LogLevel};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 const EXAMPLES: &str = "\
 Examples:
   mainspring up
+  mainspring up --watch
   mainspring up --config app/mainspring.toml
   mainspring up --socket /run/app/bus.sock --json
   mainspring up --batch < requests.ndjson > answers.ndjson
@@ -32,6 +33,9 @@ pub(in crate::cli) struct Arguments {
     /// Listen on this Unix socket.
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
+    /// Notice when the configuration, a manifest, a program or what it imports in its folder changes, and take over what has changed.
+    #[arg(long, conflicts_with = "batch")]
+    watch: bool,
     /// Speak messages on standard input and output, and end when nothing is left to do.
     #[arg(long, conflicts_with = "socket")]
     batch: bool,
@@ -73,10 +77,32 @@ pub(in crate::cli) fn up(arguments: &Arguments) -> Result<ExitCode, daemon::Erro
         }
     };
     daemon::install_log(&settings.log)?;
+    let configuration = file.clone();
+    let watch = arguments.watch.then(|| {
+        let file = file.clone();
+        Arc::new(move || sources(file.as_deref())) as daemon::SourceFinder
+    });
     let reader: daemon::Reader =
         Arc::new(move || config::load(file.as_deref(), &flags).map_err(|error| error.in_one_line()));
-    let code = daemon::run(settings, Options { report, reader: Some(reader), ..Options::default() })?;
+    let code = daemon::run(
+        settings,
+        Options { report, reader: Some(reader), watch, configuration, ..Options::default() },
+    )?;
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
+}
+
+/// Where the settings come from. A file that cannot be read names nothing but itself.
+fn sources(file: Option<&Path>) -> daemon::Sources {
+    let Some(file) = file else { return daemon::Sources::default() };
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let table = std::fs::read_to_string(file).ok().and_then(|text| text.parse::<toml::Table>().ok());
+    let manifests = table.as_ref().and_then(|table| table.get("manifests")?.as_array());
+    let patterns = manifests.into_iter().flatten().filter_map(toml::Value::as_str);
+    let whole = |pattern: &str| {
+        let path = folder.join(pattern);
+        std::path::absolute(&path).unwrap_or(path)
+    };
+    daemon::Sources { file: Some(file.to_owned()), patterns: patterns.map(whole).collect() }
 }
 
 fn overrides(arguments: &Arguments) -> Overrides {

@@ -2,6 +2,7 @@
 //! keeps the last of them, for the operator whose request a capability fails over.
 
 use crate::daemon::actors::Port;
+use crate::daemon::operator::capability_lines;
 use crate::daemon::operator::throttle::Throttle;
 use crate::daemon::transport::lines::{Cut, LineCutter};
 use mainspring_reactor::{Handle, Instant};
@@ -27,6 +28,7 @@ pub(super) struct StderrLog {
 impl StderrLog {
     /// The standard error of the actor behind a port.
     pub(super) fn of(port: &Port, reactor: &Handle) -> StderrLog {
+        capability_lines::introduce(port.name());
         let kernel = port.clone();
         StderrLog::new(port.name(), reactor, move |line| kernel.complained(line))
     }
@@ -63,8 +65,12 @@ fn take(name: &str, throttle: &Throttle, keep: &dyn Fn(&[u8]), now: Instant, cut
 
 fn log(capability: &str, cut: &Cut<'_>) {
     match cut {
-        Cut::Line(line) => tracing::info!(capability, "{}", printable(line)),
-        Cut::TooLong => tracing::info!(capability, "(a line longer than {LINE_BYTES_MAX} bytes)"),
+        Cut::Line(line) => {
+            tracing::info!(target: capability_lines::TARGET, capability, "{}", printable(line))
+        }
+        Cut::TooLong => {
+            tracing::info!(target: capability_lines::TARGET, capability, "(a line longer than {LINE_BYTES_MAX} bytes)");
+        }
     }
 }
 

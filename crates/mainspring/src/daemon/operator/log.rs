@@ -1,5 +1,6 @@
 //! The log: lines on standard error, which never hold up the loop.
 
+use crate::daemon::operator::capability_lines::Human;
 use crate::daemon::transport::outlet::Outlet;
 use crate::settings::{LogFormat, LogLevel, LogSettings};
 use crate::text::printable::OneLine;
@@ -47,7 +48,11 @@ pub fn install(settings: &LogSettings) -> Result<(), crate::daemon::Error> {
         .with_ansi(colours)
         .with_writer(log.clone());
     let installed = match settings.format {
-        LogFormat::Human => builder.fmt_fields(debug_fn(write_field).delimited(" ")).try_init(),
+        LogFormat::Human => {
+            let others = tracing_subscriber::fmt::format().with_target(false).with_ansi(colours);
+            let form = Human { others, colours };
+            builder.fmt_fields(debug_fn(write_field).delimited(" ")).event_format(form).try_init()
+        }
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
     };
     installed.map_err(|error| crate::daemon::Error::Log(error.to_string()))?;

@@ -2,6 +2,7 @@
 
 use crate::settings::{Capability, Program, Settings};
 use mainspring_kernel::Change;
+use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,6 +30,13 @@ impl Stamp {
     }
 }
 
+impl Stamp {
+    /// The files.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        self.0.iter().map(|(path, _)| path.as_path())
+    }
+}
+
 fn look_at(path: &Path) -> Option<(PathBuf, [i64; 5])> {
     let about = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
     let identity =
@@ -50,8 +58,13 @@ pub(crate) fn stamp(capabilities: Vec<Capability>) -> Vec<Stamped> {
         .collect()
 }
 
-/// What the kernel is to change so that `old` becomes `new`, each with what it leads to; nothing where nothing has changed.
-pub(crate) fn changes(old: &[&Stamped], new: &[Stamped]) -> Vec<(Change, Option<Stamped>)> {
+/// What the kernel is to change so that `old` becomes `new`, each with what it leads to; nothing where nothing has changed. Those that
+/// are `touched` are started anew in any case.
+pub(crate) fn changes(
+    old: &[&Stamped],
+    new: &[Stamped],
+    touched: &BTreeSet<String>,
+) -> Vec<(Change, Option<Stamped>)> {
     let find_new = |id: &str| new.iter().any(|(capability, _)| capability.manifest.id == id);
     let removed = old
         .iter()
@@ -67,6 +80,7 @@ pub(crate) fn changes(old: &[&Stamped], new: &[Stamped]) -> Vec<(Change, Option<
             Some((there, before)) if there.program != capability.program || before != stamp => {
                 Change::Restart(manifest.id.clone())
             }
+            Some(_) if touched.contains(&manifest.id) => Change::Restart(manifest.id.clone()),
             Some(_) => return None,
         };
         Some((change, Some(stamped.clone())))
@@ -106,10 +120,10 @@ mod tests {
         let list = |parts: &[(&str, &str)]| {
             stamp(parts.iter().map(|(id, text)| capability(id, text, folder.path())).collect())
         };
-        let old = list(&[("same", "x"), ("edited", "x"), ("gone", "x")]);
+        let old = list(&[("same", "x"), ("touched", "x"), ("edited", "x"), ("gone", "x")]);
         let old: Vec<&Stamped> = old.iter().collect();
         let names = |new: &[Stamped]| -> Vec<String> {
-            changes(&old, new)
+            changes(&old, new, &["touched".into()].into())
                 .iter()
                 .map(|(change, _)| match change {
                     Change::Add(manifest) => format!("add {}", manifest.id),
@@ -119,10 +133,10 @@ mod tests {
                 })
                 .collect()
         };
-        let new = list(&[("edited", "y"), ("same", "x"), ("new", "x")]);
-        assert_eq!(names(&new), ["remove gone", "replace edited", "add new"]);
+        let new = list(&[("edited", "y"), ("touched", "x"), ("same", "x"), ("new", "x")]);
+        assert_eq!(names(&new), ["remove gone", "replace edited", "restart touched", "add new"]);
         std::fs::write(folder.path().join("it.sh"), "three").expect("a file");
         let new = list(&[("edited", "x"), ("same", "x"), ("gone", "x")]);
-        assert_eq!(names(&new), ["restart edited", "restart same", "restart gone"]);
+        assert_eq!(names(&new), ["remove touched", "restart edited", "restart same", "restart gone"]);
     }
 }

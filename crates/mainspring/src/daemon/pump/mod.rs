@@ -11,6 +11,8 @@ use crate::daemon::kernel_cell::KernelCell;
 use crate::daemon::operator::notify::Notifier;
 use crate::daemon::operator::reload;
 use crate::daemon::operator::report::{self, Teller};
+use crate::daemon::operator::vitals::Vitals;
+use crate::daemon::operator::watch::{FileWatch, SourceFinder};
 use crate::daemon::transport::Listeners;
 use crate::settings::Settings;
 use mainspring_kernel::{BootPlan, Effect, Kernel, Source, Turn};
@@ -43,6 +45,9 @@ pub(crate) struct Pump {
     actors: RefCell<Actors>,
     teller: Teller,
     notifier: Notifier,
+    vitals: Vitals,
+    /// What has the settings read again when a file changes, if anything does.
+    file_watch: RefCell<Option<FileWatch>>,
     reloading: Reloading,
     /// Whether the service manager was told of the end.
     stopping: Cell<bool>,
@@ -101,6 +106,8 @@ impl Pump {
             actors: RefCell::new(actors),
             teller: Teller::new(options.report, reactor),
             notifier: Notifier::from_environment(),
+            vitals: Vitals::new(reactor, options.configuration),
+            file_watch: RefCell::default(),
             reloading: Reloading::new(options.reader, fixed),
             stopping: Cell::new(false),
             plan: Cell::new(Some(plan)),
@@ -110,6 +117,14 @@ impl Pump {
             started: reactor.now(),
             exit: Cell::new(None),
         })
+    }
+
+    /// Has the settings read again whenever a file changes that they or a program come from.
+    pub(crate) fn watch_files(this: &Rc<Pump>, sources: SourceFinder) {
+        match FileWatch::start(&this.reactor, this, sources) {
+            Ok(watch) => *this.file_watch.borrow_mut() = Some(watch),
+            Err(reason) => tracing::error!("{reason}"),
+        }
     }
 
     pub(crate) fn boot(&self) {
@@ -243,6 +258,7 @@ impl Pump {
             }
             Effect::Ready { summary } => {
                 let took = self.reactor.now().saturating_duration_since(self.started);
+                self.vitals.note_listeners(&summary);
                 self.teller.ready(&summary, took);
                 self.notifier.ready();
             }
@@ -283,15 +299,18 @@ impl Pump {
     /// The numbers of the floors below.
     fn stats(&self) -> Json {
         let (loop_stats, (open, clients)) = (self.reactor.stats(), self.clients.counters());
+        let mut event_loop = json!({
+            "turns": loop_stats.turns,
+            "events": loop_stats.events,
+            "callbacks": loop_stats.callbacks,
+            "timers": loop_stats.timers,
+            "wakeups": loop_stats.wakeups,
+            "taskPolls": loop_stats.task_polls,
+        });
+        self.vitals.tell_timing(&mut event_loop);
         json!({
-            "loop": {
-                "turns": loop_stats.turns,
-                "events": loop_stats.events,
-                "callbacks": loop_stats.callbacks,
-                "timers": loop_stats.timers,
-                "wakeups": loop_stats.wakeups,
-                "taskPolls": loop_stats.task_polls,
-            },
+            "daemon": self.vitals.tell(),
+            "loop": event_loop,
             "clients": {
                 "open": open,
                 "reads": clients.reads,

@@ -4,7 +4,8 @@ use crate::daemon::operator::reload::{self, Reader, Stamped};
 use crate::daemon::pump::Pump;
 use crate::daemon::pump::fixed::changed_keys;
 use crate::settings::Settings;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 /// How the settings are read again, and whether that is being done.
@@ -13,11 +14,13 @@ pub(super) struct Reloading {
     /// What the daemon was started with.
     started_with: Settings,
     stage: Cell<Stage>,
+    /// Capabilities that are to be started anew though nothing that their settings name has changed.
+    touched: RefCell<BTreeSet<String>>,
 }
 
 impl Reloading {
     pub(super) fn new(reader: Option<Reader>, started_with: Settings) -> Reloading {
-        Reloading { reader, started_with, stage: Cell::new(Stage::No) }
+        Reloading { reader, started_with, stage: Cell::new(Stage::No), touched: RefCell::default() }
     }
 }
 
@@ -51,6 +54,9 @@ impl Pump {
                     Ok((settings, capabilities)) => pump.adopt(&settings, &capabilities),
                     Err(reason) => tracing::error!("nothing was reloaded: {reason}"),
                 }
+                if let Some(watch) = &*pump.file_watch.borrow() {
+                    watch.follow(&pump);
+                }
                 pump.notifier.ready();
                 if pump.reloading.stage.replace(Stage::No) == Stage::Again {
                     Pump::reload(&pump);
@@ -66,6 +72,17 @@ impl Pump {
         }
     }
 
+    /// The same, and starts these capabilities anew whatever has changed.
+    pub(crate) fn reload_touched(this: &Rc<Pump>, capabilities: BTreeSet<String>) {
+        this.reloading.touched.borrow_mut().extend(capabilities);
+        Pump::reload(this);
+    }
+
+    /// Lets somebody look at the capabilities there are.
+    pub(crate) fn with_capabilities<R>(&self, look: impl FnOnce(&[&Stamped]) -> R) -> R {
+        look(&self.actors.borrow().capabilities())
+    }
+
     /// Takes over the capabilities of new settings.
     fn adopt(&self, settings: &Settings, capabilities: &[Stamped]) {
         let keys = changed_keys(&self.reloading.started_with, settings);
@@ -76,8 +93,9 @@ impl Pump {
             );
         }
         let mut actors = self.actors.borrow_mut();
+        let touched = self.reloading.touched.take();
         let (changes, programs): (Vec<_>, Vec<_>) =
-            reload::changes(&actors.capabilities(), capabilities).into_iter().unzip();
+            reload::changes(&actors.capabilities(), capabilities, &touched).into_iter().unzip();
         if changes.is_empty() {
             return tracing::info!("no capability has changed");
         }

@@ -8,6 +8,8 @@ use crate::daemon::actors::process::stderr_budget::StderrBudget;
 use crate::daemon::actors::stderr_log::StderrLog;
 use crate::daemon::transport::lines::LineCutter;
 use crate::settings::ProcessProgram;
+use crate::system::process_stats::ProcessStats;
+use crate::text::units::show_duration;
 use mainspring_kernel::ActorExit;
 use mainspring_message::Envelope;
 use mainspring_reactor::{Handle, Interest, Readiness, Timer, Watcher};
@@ -313,6 +315,11 @@ impl Life {
         let reactor = life.reactor.clone();
         let timer = reactor.after(grace, move |reactor| {
             let mut life = told.borrow_mut();
+            let (capability, waited) = (&**life.port.name(), show_duration(grace));
+            tracing::warn!(
+                capability,
+                "its input has ended, and it has not for {waited}: it gets SIGTERM, and is killed in another {waited}"
+            );
             life.child_processes.signal(life.pid, &life.port, Signal::TERM);
             let killed = Rc::clone(&told);
             life.timer = reactor.after(grace, move |_| killed.borrow().kill()).ok();
@@ -459,9 +466,13 @@ impl Life {
     }
 
     pub(super) fn stats(&self) -> Value {
+        let pid = self.pid.as_raw_nonzero().get();
+        let used = ProcessStats::of(pid);
         json!({
             "kind": "process",
-            "pid": self.pid.as_raw_nonzero().get(),
+            "pid": pid,
+            "memoryBytes": used.map(|used| used.memory_bytes),
+            "cpuMs": used.map(|used| used.cpu_ms),
             "bytesIn": self.bytes_in,
             "bytesOut": self.bytes_out,
             "waitingBytes": self.out.len() - self.out_done,
