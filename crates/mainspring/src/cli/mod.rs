@@ -7,18 +7,19 @@ mod project;
 mod support;
 
 use clap::{Parser, Subcommand};
-use daemon::up;
+use daemon::{down, status, up};
 use inspect::{actors, dead_letters, describe, timers, top, trace};
 use messages::{message, pipe, watch};
-use project::{bench, check, completions, new, run};
+use project::{bench, check, completions, new, run, test_capability};
 use std::process::ExitCode;
 use support::target;
 
 const EXAMPLES: &str = "\
 Examples:
   mainspring up &
-  mainspring send Memory.Set '{\"key\": \"colour\", \"value\": \"blue\"}'
-  mainspring query Memory.Get '{\"key\": \"colour\"}'
+  mainspring send Memory.Set key=colour value=blue
+  mainspring query Memory.Get key=colour
+  mainspring status
   mainspring watch 'Memory.*'
 
 Each command has examples of its own: mainspring COMMAND --help";
@@ -35,6 +36,10 @@ struct Arguments {
 enum Command {
     /// Run a daemon: clients come in by a socket, capabilities answer them.
     Up(up::Arguments),
+    /// Show what runs, since when, where, and how it is.
+    Status(status::Arguments),
+    /// End the daemon, and wait until it has ended.
+    Down(down::Arguments),
     /// Send a command and print the data of its reply.
     Send(message::Send),
     /// Send a query and print the data of its reply.
@@ -63,6 +68,8 @@ enum Command {
     Bench(bench::Arguments),
     /// Write a capability that works, to begin with.
     New(new::Arguments),
+    /// Run a capability with inputs made from its schema, and check that it keeps the rules.
+    TestCapability(test_capability::Arguments),
     /// Run a WebAssembly guest: a module or a component.
     Run(Box<run::Arguments>),
     /// Print a script that completes this command line in a shell.
@@ -79,6 +86,9 @@ pub fn main() -> ExitCode {
         return code;
     }
     crate::compiler::compile_outside();
+    if completions::answer_shell() {
+        return ExitCode::SUCCESS;
+    }
     let command = match Arguments::try_parse() {
         Ok(arguments) => arguments.command,
         Err(told) => return tell(&told),
@@ -92,6 +102,8 @@ pub fn main() -> ExitCode {
             eprintln!("mainspring: {error}");
             ExitCode::FAILURE
         }),
+        Command::Status(arguments) => status::run(&arguments),
+        Command::Down(arguments) => down::run(&arguments),
         Command::Send(arguments) => message::send(&arguments),
         Command::Query(arguments) => message::query(&arguments),
         Command::Emit(arguments) => message::emit(&arguments),
@@ -101,6 +113,7 @@ pub fn main() -> ExitCode {
         Command::Timers(arguments) => timers::run(&arguments),
         Command::DeadLetters(arguments) => dead_letters::run(&arguments),
         Command::New(arguments) => new::run(&arguments),
+        Command::TestCapability(arguments) => test_capability::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments),
         Command::Top(arguments) => top::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),

@@ -43,6 +43,15 @@ fn ping() -> Draft {
     Draft::new(Kind::Query, "Syscall.Ping", Json::null())
 }
 
+/// An event that was sent.
+#[derive(Clone, Debug)]
+pub struct Emitted {
+    /// The event as it was sent.
+    pub event: Envelope,
+    /// The error with which the daemon refused it, if it did.
+    pub refusal: Option<Envelope>,
+}
+
 /// A connection to a daemon.
 #[derive(Debug)]
 pub struct Client {
@@ -161,13 +170,13 @@ impl Client {
         })
     }
 
-    /// Sends an event and makes sure that the daemon took it. The error with which it was refused, if it was.
+    /// Sends an event and makes sure that the daemon took it.
     ///
     /// An event has no outcome, but a refusal is written at once: so whatever is answered after it shows that it was taken.
     ///
     /// # Errors
     /// The connection failed before that was known.
-    pub fn emit(&mut self, draft: &Draft) -> Result<Option<Envelope>, ClientError> {
+    pub fn emit(&mut self, draft: &Draft) -> Result<Emitted, ClientError> {
         let event = self.send(draft)?;
         let ping = self.send(&ping())?;
         let is_refusal = |message: &Envelope| {
@@ -177,7 +186,8 @@ impl Client {
         let is_pong =
             |message: &Envelope| message.kind().is_outcome() && message.causation() == Some(ping.id());
         let told = self.wait_for(|message| is_refusal(message) || is_pong(message))?;
-        Ok(is_refusal(&told).then_some(told))
+        let refusal = is_refusal(&told).then_some(told);
+        Ok(Emitted { event, refusal })
     }
 
     /// The stream, and what was read from it and not yet taken.

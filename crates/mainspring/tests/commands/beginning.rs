@@ -41,7 +41,7 @@ fn build_and_test(folder: &Path, told: &str) -> Result<(), String> {
 /// Makes the program say something else.
 fn spoil(folder: &Path) {
     let capability = folder.join("capabilities/hello-there");
-    for name in ["main.py", "main.js", "main.sh", "main.c", "src/main.rs"] {
+    for name in ["main.py", "main.js", "src/main.ts", "main.go", "main.sh", "main.c", "src/main.rs"] {
         let path = capability.join(name);
         if let Ok(text) = fs::read_to_string(&path) {
             assert!(text.contains("Hello, "));
@@ -72,6 +72,23 @@ fn works(language: &str) {
         "metadata": { "id": "with spaces", "timestamp": 0, "extra": [{ "id": "another" }] },
     })]);
     assert_eq!(reply["data"], json!({ "text": "Hello, a: \"b\", {c}!" }), "{language}: {reply}");
+    // The other type: a command whose event is told to whoever watches.
+    let mut watch = daemon.command(&["watch", "--json", "--count", "1", "HelloThere.Met"]);
+    let watch = watch.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    while !daemon.ok(&["emit", "HelloThere.Met", "{}", "--correlation", "probe"]).contains("1 client") {}
+    drop(watch.wait_with_output().unwrap());
+    assert_eq!(
+        daemon.ok(&["send", "HelloThere.Meet", "name=Ada", "--timeout", "30s"]).replace(' ', ""),
+        "{\"met\":1}\n"
+    );
+    assert_eq!(
+        daemon.ok(&["send", "HelloThere.Meet", "name=Bob", "--timeout", "30s"]).replace(' ', ""),
+        "{\"met\":2}\n"
+    );
+    let described = daemon.ok(&["describe", "HelloThere.Meet"]);
+    assert!(described.contains("data of the reply:\n") && described.contains("\"met\""), "{described}");
+    let refused = daemon.run(&["query", "HelloThere.Greet", "name:=7"]);
+    assert!(stderr(&refused).contains("(422)"), "{}", stderr(&refused));
     let actors = daemon.ok(&["actors"]);
     let row: Vec<&str> =
         actors.lines().find(|row| row.starts_with("hello-there")).unwrap().split_whitespace().collect();
@@ -95,6 +112,26 @@ fn a_skeleton_in_javascript_works() {
         return;
     }
     works("javascript");
+}
+
+#[test]
+fn a_skeleton_in_typescript_works() {
+    // Its compiler comes from the registry of npm.
+    let npm = Command::new("npm").args(["view", "typescript", "version"]).output();
+    if !npm.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: there is no npm here, or it reaches no registry");
+        return;
+    }
+    works("ts");
+}
+
+#[test]
+fn a_skeleton_in_go_works() {
+    if Command::new("go").arg("version").output().is_err() {
+        eprintln!("skipped: there is no go here");
+        return;
+    }
+    works("go");
 }
 
 #[test]

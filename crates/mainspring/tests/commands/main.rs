@@ -1,6 +1,7 @@
 //! The commands that talk to a daemon, as a person or a script uses them.
 
 mod beginning;
+mod daily;
 mod document;
 mod fake;
 mod finding;

@@ -143,17 +143,20 @@ fn trace_shows_what_a_command_caused() {
     for arguments in [&["trace", "flow"][..], &["trace", "--id", "first"]] {
         let page = daemon.ok(arguments);
         let rows: Vec<&str> = page.lines().collect();
-        assert!(rows[0].ends_with("UTC, 2 messages"), "{page}");
+        assert!(rows[0].ends_with(", 2 messages"), "{page}");
         assert!(rows[3].ends_with("command App.Tell  client -> teller  reply"), "{page}");
         assert!(rows[4].ends_with("└─ event App.Told  teller -> nobody"), "{page}");
     }
     let nothing = daemon.run(&["trace", "unknown"]);
     assert_eq!(nothing.status.code(), Some(1));
     let text = stderr(&nothing);
-    assert!(text.contains("no message with the correlation \"unknown\"") && text.contains("--id"), "{text}");
-    assert!(text.contains("limits.history_bytes_max") && text.contains(" bytes of them now"), "{text}");
+    assert!(
+        text.contains("no message with correlation \"unknown\" in the last ") && text.contains("--id"),
+        "{text}"
+    );
+    assert!(text.contains("limits.history_bytes_max"), "{text}");
     let nothing = daemon.run(&["trace", "--id", "unknown"]);
-    assert!(stderr(&nothing).contains("with the id \"unknown\""), "{}", stderr(&nothing));
+    assert!(stderr(&nothing).contains("with id \"unknown\""), "{}", stderr(&nothing));
     daemon.ok(&["emit", "App.Done", "--correlation", "alone"]);
-    assert!(daemon.ok(&["trace", "alone"]).contains("UTC, 1 message\n"));
+    assert!(daemon.ok(&["trace", "alone"]).contains(", 1 message\n"));
 }

@@ -35,6 +35,11 @@ impl Real {
 
     /// Starts a daemon on a configuration, in a folder that is prepared first.
     pub(crate) fn start_with(config: &str, prepare: impl FnOnce(&Path)) -> Real {
+        Real::start_as(config, prepare, &["--log-level", "warn"])
+    }
+
+    /// Starts a daemon with these flags; its log is the file `log` in its folder.
+    pub(crate) fn start_as(config: &str, prepare: impl FnOnce(&Path), flags: &[&str]) -> Real {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(
             folder.path().join("mainspring.toml"),
@@ -42,9 +47,11 @@ impl Real {
         )
         .unwrap();
         prepare(folder.path());
-        let mut child = command(&["up", "--json", "--log-level", "warn"], folder.path())
+        let log = std::fs::File::create(folder.path().join("log")).unwrap();
+        let mut child = command(&[&["up", "--json"], flags].concat(), folder.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
+            .stderr(log)
             .spawn()
             .unwrap();
         let mut line = String::new();
@@ -61,6 +68,11 @@ impl Real {
     pub(crate) fn tcp(&self) -> &str {
         let mut adapters = self.boot["data"]["adapters"].as_array().unwrap().iter();
         adapters.find_map(|adapter| adapter.as_str()?.strip_prefix("tcp:")).unwrap()
+    }
+
+    /// What it has logged so far.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.folder().join("log")).unwrap()
     }
 
     /// A command that finds this daemon by itself.
@@ -103,6 +115,9 @@ impl Real {
 
 impl Drop for Real {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("--- the daemon's log ---\n{}", self.log());
+        }
         let _ = rustix::process::kill_process(
             rustix::process::Pid::from_child(&self.child),
             rustix::process::Signal::TERM,

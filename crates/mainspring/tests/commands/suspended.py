@@ -1,6 +1,6 @@
 """Runs a command on a terminal of its own, stops it with Ctrl-Z, has it go on as `fg` does, and ends it with `q`.
 
-Usage: suspended.py WORDS COMMAND...   where WORDS are shown again and again. Says how the terminal was meanwhile.
+Usage: suspended.py WORDS COMMAND...   where WORDS are on its screen. Says how the terminal was meanwhile.
 """
 
 import fcntl
@@ -37,7 +37,7 @@ def see_words(times):
 
 
 signal.alarm(60)
-see_words(2)
+see_words(1)
 os.write(master, b"\x1a")
 _, status = os.waitpid(child, os.WUNTRACED)
 print("stopped", os.WIFSTOPPED(status))
@@ -52,7 +52,7 @@ os.set_blocking(master, True)
 print("left the screen", shown.endswith(LEAVE))
 stopped_at = len(shown)
 os.kill(child, signal.SIGCONT)
-see_words(shown.count(words) + 2)
+see_words(shown.count(words) + 1)
 print("entered again", ENTER in shown[stopped_at:])
 print("quiet again", not termios.tcgetattr(master)[3] & (termios.ECHO | termios.ICANON))
 # No line end: the key alone is enough.

@@ -34,7 +34,7 @@ def see():
     return bool(more)
 
 
-while shown.count(words) < 2 and see():
+while words not in shown and see():
     pass
 during = termios.tcgetattr(master)
 if how.startswith("SIG"):

@@ -18,6 +18,14 @@ fn spawn(fake: &Fake, arguments: &[&str]) -> Child {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
+/// A line without the time at which its event came: that is now, whatever the sender's clock says (1970, in these tests).
+fn arrived(line: &str) -> &str {
+    let (time, rest) = line.split_once("  ").unwrap();
+    assert_eq!((time.len(), time.as_bytes()[2], time.as_bytes()[8]), (12, b':', b'.'), "{line}");
+    assert_ne!(&time[3..], "00:01.000", "the sender's clock");
+    rest
+}
+
 #[test]
 fn events_are_shown_one_a_line_until_there_were_enough() {
     let fake = Fake::serve(|connection| {
@@ -30,10 +38,8 @@ fn events_are_shown_one_a_line_until_there_were_enough() {
     });
     let output = fake.run(&["watch", "--count", "2"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert_eq!(
-        stdout(&output),
-        "00:00:01.000  Order.Placed  {\"item\":7}\n00:00:01.000  Order.Shipped  {\"item\":7}\n"
-    );
+    let lines: Vec<&str> = stdout(&output).lines().map(arrived).collect();
+    assert_eq!(lines, ["Order.Placed  {\"item\":7}", "Order.Shipped  {\"item\":7}"]);
 }
 
 #[test]
@@ -59,7 +65,7 @@ fn only_events_of_a_workflow_are_shown_if_one_is_named() {
         assert!(connection.read().is_none());
     });
     let output = fake.run(&["watch", "--correlation", "w", "--count", "1"]);
-    assert_eq!(stdout(&output), "00:00:01.000  A.B  \"mine\"  [w]\n");
+    assert_eq!(arrived(stdout(&output)), "A.B  \"mine\"  [w]\n");
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! `mainspring dead-letters`: messages that could not be delivered.
 
-use crate::cli::support::output;
 use crate::cli::support::read_command::{ReadCommand, told};
 use crate::cli::support::target::{Failure, Target};
-use crate::cli::support::text;
+use crate::cli::support::{local_time, output, text};
 use mainspring_message::Kind;
 use serde_json::{Value, json};
 use std::io::IsTerminal;
@@ -33,7 +32,7 @@ pub(in crate::cli) struct Arguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// List them, oldest first; this is what is done without a word.
+    /// List dead letters, oldest first (the default).
     List,
     /// Show one, with the whole message.
     Show {
@@ -116,13 +115,12 @@ fn all_letters(target: &Target) -> Result<Value, Failure> {
 }
 
 fn listing(data: &Value) -> String {
-    let mut rows =
-        vec![["NUMBER", "TIME (UTC)", "KIND", "TYPE", "TRIES", "REASON"].map(String::from).to_vec()];
+    let mut rows = vec![["NUMBER", "TIME", "KIND", "TYPE", "TRIES", "REASON"].map(String::from).to_vec()];
     for letter in data["letters"].as_array().into_iter().flatten() {
         let word = |key: &str| text::visible(letter[key].as_str().unwrap_or_default()).into_owned();
         rows.push(vec![
             letter["number"].to_string(),
-            text::clock(letter["timestamp"].as_u64().unwrap_or_default()),
+            local_time::moment(letter["timestamp"].as_u64().unwrap_or_default()),
             word("kind"),
             word("type"),
             letter["attempts"].as_u64().unwrap_or_default().to_string(),
@@ -144,13 +142,15 @@ mod tests {
     fn letters_stand_in_columns_and_what_is_gone_is_counted() {
         let data = json!({ "letters": [{ "number": 7, "timestamp": 1000, "kind": "event", "type": "A.B", "attempts": 1,
             "reason": "the mailbox\nis full", "id": "x" }], "total": 1, "dropped": 3 });
-        assert_eq!(
-            listing(&data),
-            "NUMBER  TIME (UTC)    KIND   TYPE  TRIES  REASON
-     7  00:00:01.000  event  A.B       1  the mailbox\\u{a}is full
-3 older ones made room
-"
-        );
+        let shown = listing(&data);
+        let rows: Vec<Vec<&str>> = shown
+            .lines()
+            .map(|line| line.split("  ").filter(|cell| !cell.is_empty()).map(str::trim).collect())
+            .collect();
+        assert_eq!(rows[0], ["NUMBER", "TIME", "KIND", "TYPE", "TRIES", "REASON"]);
+        let time = local_time::moment(1000);
+        assert_eq!(rows[1], ["7", &time, "event", "A.B", "1", "the mailbox\\u{a}is full"]);
+        assert_eq!(rows[2], ["3 older ones made room"]);
         assert_eq!(listing(&json!({ "letters": [], "dropped": 0 })), "no dead letters\n");
     }
 }

@@ -1,7 +1,8 @@
 //! `mainspring describe`: what can be said to the daemon.
 
 use crate::cli::support::read_command::{ReadCommand, told};
-use crate::cli::support::text;
+use crate::cli::support::target::Failure;
+use crate::cli::support::{completion, near, text};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -10,7 +11,8 @@ const EXAMPLES: &str = "\
 Examples:
   mainspring describe                      # everything, in a few lines
   mainspring describe Memory.Set           # one type, with its schemas
-  mainspring describe --capability Memory  # one capability
+  mainspring describe Memory               # one capability
+  mainspring describe --capability Memory  # the same
   mainspring describe --json | jq '.capabilities[].handles'
 
 Exit code: 0 it is shown, 1 there is no such type or capability, or the daemon refuses or does not answer, 2 the command line makes no sense, 3 no daemon.";
@@ -18,24 +20,47 @@ Exit code: 0 it is shown, 1 there is no such type or capability, or the daemon r
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(in crate::cli) struct Arguments {
-    /// A type, such as Memory.Set.
-    #[arg(value_name = "TYPE")]
-    type_name: Option<String>,
-    /// One capability.
-    #[arg(long, value_name = "ID", conflicts_with = "type_name")]
+    /// A type, such as Memory.Set, or a capability, such as Memory.
+    #[arg(value_name = "NAME", add = completion::everything())]
+    name: Option<String>,
+    /// One capability, also where a type has the same name.
+    #[arg(long, value_name = "ID", conflicts_with = "name", add = completion::capabilities())]
     capability: Option<String>,
     #[command(flatten)]
     look: ReadCommand,
 }
 
 pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
-    let (question, view): (Value, fn(&Value) -> String) = match (&arguments.type_name, &arguments.capability)
-    {
-        (Some(name), _) => (json!({ "type": name }), one_type),
-        (None, Some(id)) => (json!({ "capability": id }), capability),
-        (None, None) => (json!({}), everything),
-    };
-    told(arguments.look.ask("Syscall.Describe", question, |data| Ok(view(data))))
+    let look = &arguments.look;
+    told(match (&arguments.name, &arguments.capability) {
+        (Some(name), _) => by_name(look, name),
+        (None, Some(id)) => {
+            look.ask("Syscall.Describe", json!({ "capability": id }), |data| Ok(capability(data)))
+        }
+        (None, None) => look.ask("Syscall.Describe", json!({}), |data| Ok(everything(data))),
+    })
+}
+
+/// Describes the type or the capability of a name; names what may have been meant if there is neither.
+fn by_name(look: &ReadCommand, name: &str) -> Result<ExitCode, Failure> {
+    // Only a type has a dot and a capital letter first, but a capability may have them as well.
+    for key in ["type", "capability"] {
+        let view = if key == "type" { one_type } else { capability };
+        match look.target.ask("Syscall.Describe", json!({ key: name })) {
+            Ok(data) => return look.print(&data, |data| Ok(view(data))),
+            // Nothing of that name, or no name that a type could have.
+            Err(Failure::Refused(_)) => {}
+            Err(failure) => return Err(failure),
+        }
+    }
+    let all = look.target.ask("Syscall.Describe", json!({}))?;
+    let capabilities = || list(&all["capabilities"]);
+    let handled = capabilities().flat_map(|it| list(&it["handles"])).map(|handle| &handle["type"]);
+    let told = capabilities().flat_map(|it| list(&it["subscribes"]));
+    let known = handled.chain(told).chain(capabilities().map(|it| &it["id"]));
+    let known = known.chain(list(&all["builtins"]).map(|it| &it["type"])).filter_map(Value::as_str);
+    let meant = near::did_you_mean(name, known);
+    Err(Failure::Refused(format!("there is no type and no capability {name:?} (404){meant}")))
 }
 
 fn words(value: &Value) -> String {

@@ -2,7 +2,7 @@
 
 use crate::cli::support::read_command::{ReadCommand, told};
 use crate::cli::support::target::{Failure, Target};
-use crate::cli::support::text;
+use crate::cli::support::{completion, text};
 use mainspring_message::Kind;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -11,8 +11,7 @@ const EXAMPLES: &str = "\
 Examples:
   mainspring timers
   mainspring timers --cancel nightly
-  mainspring send Timer.Schedule '{\"timerId\": \"nightly\", \"repeat\": 86400000,
-      \"message\": {\"kind\": \"event\", \"type\": \"Clock.Midnight\", \"data\": {}}}'
+  mainspring emit Clock.Midnight --at 00:00 --every 24h --timer nightly
 
 Timers belong to whoever set them: these are the timers of your user.
 
@@ -22,7 +21,7 @@ Exit code: 0 they are shown or it is cancelled, 1 there is no such timer, or the
 #[command(after_help = EXAMPLES)]
 pub(in crate::cli) struct Arguments {
     /// Cancel one instead.
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", add = completion::timers())]
     cancel: Option<String>,
     #[command(flatten)]
     look: ReadCommand,

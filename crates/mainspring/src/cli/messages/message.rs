@@ -1,35 +1,49 @@
 //! `mainspring send`, `query` and `emit`: one message from the command line.
 
+use crate::cli::messages::items;
+use crate::cli::messages::schedule::Schedule;
 use crate::cli::support::target::{Failure, Target};
-use crate::cli::support::text;
-use crate::cli::support::{input, output};
-use mainspring_message::{Draft, Envelope, Json, Kind, Text};
+use crate::cli::support::trace_tree::tree;
+use crate::cli::support::{completion, input, near, output, text};
+use crate::client::Client;
+use mainspring_message::{Draft, Envelope, Failure as Refusal, Json, Kind, Text};
+use serde_json::{Value, json};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 const SEND_EXAMPLES: &str = "\
 Examples:
+  mainspring send Memory.Set key=colour value=blue
+  mainspring send Memory.Set key=sizes value:='[36, 38]'
   mainspring send Memory.Set '{\"key\": \"colour\", \"value\": \"blue\"}'
   mainspring send Import.Run --file orders.json --timeout 5m
   jq -n '{key: \"a\", value: now}' | mainspring send Memory.Set -
-  mainspring send Order.Place '{\"item\": 7}' --id order-7      # sent twice, it is done once
+  mainspring send Order.Place item:=7 --id order-7      # sent twice, it is done once
+  mainspring send Order.Place item:=7 --trace           # and what that caused
+  mainspring send Report.Make --at 18:00                # later; see `mainspring timers`
+
+`key=text` makes a text, `key:=json` anything else, `key=@file` and `key:=@file` read it from a file; `a[b]=c` and `a[]=c` nest.
 
 Exit code: 0 there is a reply, 1 an error (on standard error) or no answer, 2 the command line makes no sense, 3 no daemon.";
 
 const QUERY_EXAMPLES: &str = "\
 Examples:
+  mainspring query Memory.Get key=colour
   mainspring query Memory.Get '{\"key\": \"colour\"}'
   mainspring query Memory.List | jq -r '.keys[]'
-  mainspring query Syscall.Describe '{\"type\": \"Memory.Set\"}'
+  mainspring query Syscall.Describe type=Memory.Set
   mainspring query Memory.List --tcp 127.0.0.1:7700 --token-file ~/.mainspring-token
 
 Exit code: 0 there is a reply, 1 an error (on standard error) or no answer, 2 the command line makes no sense, 3 no daemon.";
 
 const EMIT_EXAMPLES: &str = "\
 Examples:
-  mainspring emit Order.Shipped '{\"item\": 7}'
+  mainspring emit Order.Shipped item:=7
   mainspring emit Order.Shipped '{\"item\": 7}' --correlation order-7
+  mainspring emit Clock.Midnight --at 00:00 --every 24h --timer midnight
+
+It says how many took the event: capabilities that subscribe to it, and clients that watch it.
 
 Exit code: 0 the daemon took it, 1 it refused it (on standard error), 2 the command line makes no sense, 3 no daemon.";
 
@@ -37,7 +51,7 @@ Exit code: 0 the daemon took it, 1 it refused it (on standard error), 2 the comm
 #[command(after_help = SEND_EXAMPLES)]
 pub(in crate::cli) struct Send {
     /// The type, such as Memory.Set.
-    #[arg(value_name = "TYPE")]
+    #[arg(value_name = "TYPE", add = completion::commands())]
     type_name: String,
     #[command(flatten)]
     request: Request,
@@ -47,7 +61,7 @@ pub(in crate::cli) struct Send {
 #[command(after_help = QUERY_EXAMPLES)]
 pub(in crate::cli) struct Query {
     /// The type, such as Memory.Get.
-    #[arg(value_name = "TYPE")]
+    #[arg(value_name = "TYPE", add = completion::queries())]
     type_name: String,
     #[command(flatten)]
     request: Request,
@@ -57,13 +71,15 @@ pub(in crate::cli) struct Query {
 #[command(after_help = EMIT_EXAMPLES)]
 pub(in crate::cli) struct Emit {
     /// The type, such as Order.Shipped.
-    #[arg(value_name = "TYPE")]
+    #[arg(value_name = "TYPE", add = completion::events())]
     type_name: String,
     #[command(flatten)]
     message: Message,
     /// The id, which names this event for whoever hears it [default: a fresh one].
     #[arg(long)]
     id: Option<String>,
+    #[command(flatten)]
+    schedule: Schedule,
     #[command(flatten)]
     target: Target,
 }
@@ -78,6 +94,11 @@ struct Request {
     /// Print the whole message that comes back, as it came.
     #[arg(long)]
     raw: bool,
+    /// Print what it caused behind the answer, as a tree with times.
+    #[arg(long)]
+    trace: bool,
+    #[command(flatten)]
+    schedule: Schedule,
     #[command(flatten)]
     target: Target,
 }
@@ -85,9 +106,9 @@ struct Request {
 /// One message.
 #[derive(Debug, clap::Args)]
 struct Message {
-    /// The data as JSON; `-` reads it from standard input [default: {}].
-    #[arg(allow_hyphen_values = true)]
-    data: Option<String>,
+    /// The data: items such as key=text and key:=json, or JSON, or `-` for JSON on standard input [default: {}].
+    #[arg(value_name = "DATA", allow_negative_numbers = true)]
+    data: Vec<String>,
     /// Read the data from a file.
     #[arg(long, value_name = "FILE", conflicts_with = "data")]
     file: Option<PathBuf>,
@@ -108,27 +129,88 @@ pub(in crate::cli) fn query(arguments: &Query) -> ExitCode {
 pub(in crate::cli) fn emit(arguments: &Emit) -> ExitCode {
     let emit = || -> Result<ExitCode, Failure> {
         let draft = arguments.message.draft(Kind::Event, &arguments.type_name, arguments.id.as_deref())?;
-        let mut client = arguments.target.connect()?;
-        match client.emit(&draft)? {
-            None => Ok(ExitCode::SUCCESS),
-            Some(refusal) => Err(Failure::Refused(text::error_line(&refusal))),
+        if arguments.schedule.is_asked()? {
+            return Ok(output::print(&arguments.schedule.make(&draft, &arguments.target)?));
         }
+        let mut client = arguments.target.connect()?;
+        let sent = client.emit(&draft)?;
+        if let Some(refusal) = sent.refusal {
+            return Err(Failure::Refused(text::error_line(&refusal)));
+        }
+        Ok(output::print(&audience(&mut client, &sent.event)))
     };
     emit().unwrap_or_else(|failure| failure.report())
+}
+
+/// Who took an event, and what to do if that was nobody. The daemon took it whatever comes of this, so nothing here fails.
+fn audience(client: &mut Client, event: &Envelope) -> String {
+    let Some(trace) = ask(client, "Sys.Trace", json!({ "id": event.id() })) else { return String::new() };
+    let nodes = trace["nodes"].as_array().into_iter().flatten();
+    let Some(node) = nodes.into_iter().find(|node| node["id"] == event.id()) else { return String::new() };
+    let (capabilities, clients) =
+        (node["to"]["capabilities"].as_u64().unwrap_or(0), node["to"]["clients"].as_u64().unwrap_or(0));
+    if capabilities + clients > 0 {
+        return format!("taken by {}\n", text::crowd(capabilities, clients));
+    }
+    let name = event.type_name();
+    let described = ask(client, "Syscall.Describe", json!({ "type": name })).unwrap_or_default();
+    let kinds = described["handlers"].as_array().into_iter().flatten().filter_map(|it| it["kind"].as_str());
+    match kinds.into_iter().find(|kind| *kind != "event") {
+        Some("query") => {
+            format!("nobody took it: {name} is a query, ask it with `mainspring query {name}`\n")
+        }
+        Some(_) => format!("nobody took it: {name} is a command, give it with `mainspring send {name}`\n"),
+        None => format!("nobody took it: no capability subscribes to {name}, and no client watches it\n"),
+    }
+}
+
+/// The data of the reply to a query; nothing if there is none.
+fn ask(client: &mut Client, type_name: &'static str, data: Value) -> Option<Value> {
+    let answer = client.request(&Draft::new(Kind::Query, type_name, Json::from(data))).ok()?;
+    (answer.kind() == Kind::Reply).then(|| serde_json::from_str(answer.data()).unwrap_or_default())
 }
 
 fn request(kind: Kind, type_name: &str, arguments: &Request) -> Result<ExitCode, Failure> {
     let mut draft = arguments.message.draft(kind, type_name, arguments.id.as_deref())?;
     draft.timeout_ms = arguments.target.timeout_ms();
-    let outcome = arguments.target.connect()?.request(&draft)?;
-    if outcome.kind() == Kind::Reply {
-        return Ok(output::print(&shown(&outcome, arguments.raw)));
+    if arguments.schedule.is_asked()? {
+        return Ok(output::print(&arguments.schedule.make(&draft, &arguments.target)?));
     }
+    let mut client = arguments.target.connect()?;
+    let outcome = client.request(&draft)?;
+    let caused = match arguments.trace {
+        true => ask(&mut client, "Sys.Trace", json!({ "id": outcome.causation() }))
+            .map_or_else(|| "\nno trace of it is kept\n".into(), |trace| format!("\n{}", tree(&trace))),
+        false => String::new(),
+    };
+    if outcome.kind() == Kind::Reply {
+        return Ok(output::print(&(shown(&outcome, arguments.raw) + &caused)));
+    }
+    output::print(caused.trim_start());
     if arguments.raw {
         eprintln!("{}", outcome.line());
         return Ok(ExitCode::FAILURE);
     }
-    Err(Failure::Refused(text::error_line(&outcome)))
+    let meant = meant(&mut client, &outcome, type_name);
+    Err(Failure::Refused(text::error_line(&outcome) + &meant))
+}
+
+/// Which type was meant, where there is none of that name.
+fn meant(client: &mut Client, outcome: &Envelope, type_name: &str) -> String {
+    let is_unknown = Refusal::from_type_name(outcome.type_name()) == Some(Refusal::Routing);
+    let data: Value = serde_json::from_str(outcome.data()).unwrap_or_default();
+    if !is_unknown || data["originalType"] != type_name {
+        return String::new();
+    }
+    let all = ask(client, "Syscall.Describe", json!({})).unwrap_or_default();
+    let handles = all["capabilities"].as_array().into_iter().flatten();
+    let handles = handles.flat_map(|it| it["handles"].as_array().into_iter().flatten());
+    let names: Vec<&str> = handles
+        .chain(all["builtins"].as_array().into_iter().flatten())
+        .filter_map(|it| it["type"].as_str())
+        .filter(|name| *name != type_name)
+        .collect();
+    near::did_you_mean(type_name, names)
 }
 
 /// A reply: its data on several lines for a terminal, as it was written for a program; or the whole line.
@@ -156,11 +238,12 @@ impl Message {
     }
 
     fn data_text(&self) -> Result<String, Failure> {
-        match (&self.file, self.data.as_deref()) {
+        match (&self.file, self.data.as_slice()) {
             (Some(path), _) => input::of_file(path),
-            (None, Some("-")) => input::of_stdin(),
-            (None, Some(data)) => Ok(data.to_owned()),
-            (None, None) => Ok("{}".to_owned()),
+            (None, []) => Ok("{}".to_owned()),
+            (None, [input]) if input == "-" => input::of_stdin(),
+            (None, [json]) if !items::is_item(json) => Ok(json.clone()),
+            (None, items) => items::object(items),
         }
     }
 }

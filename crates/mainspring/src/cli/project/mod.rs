@@ -5,3 +5,4 @@ pub(super) mod check;
 pub(super) mod completions;
 pub(super) mod new;
 pub(super) mod run;
+pub(super) mod test_capability;

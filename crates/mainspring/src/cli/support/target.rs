@@ -63,7 +63,7 @@ pub(in crate::cli) struct Target {
 pub(in crate::cli) fn time_above_zero(text: &str) -> Result<Duration, String> {
     let time = units::duration(text)?;
     match time.as_millis() {
-        0 => Err("nothing is done in no time; it is at least 1ms".into()),
+        0 => Err("must be at least 1ms".into()),
         _ => Ok(time),
     }
 }
@@ -183,7 +183,17 @@ impl Target {
         type_name: &'static str,
         data: serde_json::Value,
     ) -> Result<Envelope, Failure> {
-        let mut draft = Draft::new(kind, type_name, Json::from(data));
+        self.request_json(kind, type_name, Json::from(data))
+    }
+
+    /// The same with data that is text already.
+    pub(in crate::cli) fn request_json(
+        &self,
+        kind: Kind,
+        type_name: &'static str,
+        data: Json,
+    ) -> Result<Envelope, Failure> {
+        let mut draft = Draft::new(kind, type_name, data);
         draft.timeout_ms = self.timeout_ms();
         let outcome = self.connect()?.request(&draft)?;
         if outcome.kind() == Kind::Error {

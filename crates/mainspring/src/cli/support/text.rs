@@ -3,6 +3,7 @@
 use mainspring_message::{Envelope, Failure};
 use std::borrow::Cow;
 use std::io::IsTerminal;
+use unicode_width::UnicodeWidthStr;
 
 /// Whether standard output is a terminal, and may be coloured.
 pub(in crate::cli) fn may_colour() -> bool {
@@ -112,13 +113,6 @@ pub(in crate::cli) fn pretty(json: &str) -> String {
     out
 }
 
-/// A time of day in UTC, from milliseconds since 1970.
-pub(in crate::cli) fn clock(unix_ms: u64) -> String {
-    let of_day = unix_ms % 86_400_000;
-    let (hours, minutes) = (of_day / 3_600_000, of_day / 60_000 % 60);
-    format!("{hours:02}:{minutes:02}:{:02}.{:03}", of_day / 1000 % 60, of_day % 1000)
-}
-
 /// A span of time in a few characters: `850ms`, `4.2s`, `3m05s`, `2h10m`, `5d03h`.
 pub(in crate::cli) fn span(ms: u64) -> String {
     let seconds = ms / 1000;
@@ -135,7 +129,7 @@ pub(in crate::cli) fn span(ms: u64) -> String {
 pub(in crate::cli) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..columns).map(width).collect();
     let is_number = |text: &String| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -145,8 +139,9 @@ pub(in crate::cli) fn table(rows: &[Vec<String>]) -> String {
     let mut text = String::new();
     for row in rows {
         let cells = row.iter().enumerate().map(|(column, cell)| {
-            let width = widths[column];
-            if numbers[column] { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
+            // Some characters take two columns, some none: they are not counted, they are measured.
+            let room = " ".repeat(widths[column].saturating_sub(cell.width()));
+            if numbers[column] { format!("{room}{cell}") } else { format!("{cell}{room}") }
         });
         text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
         text.push('\n');
@@ -157,6 +152,16 @@ pub(in crate::cli) fn table(rows: &[Vec<String>]) -> String {
 /// A number of things: `1 message`, `2 messages`.
 pub(in crate::cli) fn count(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
+}
+
+/// Who takes an event: `2 capabilities and 1 client`, or `nobody`.
+pub(in crate::cli) fn crowd(capabilities: u64, clients: u64) -> String {
+    let some = |number, one, many| (number > 0).then(|| count(number, one, many));
+    match (some(capabilities, "capability", "capabilities"), some(clients, "client", "clients")) {
+        (Some(capabilities), Some(clients)) => format!("{capabilities} and {clients}"),
+        (Some(one), None) | (None, Some(one)) => one,
+        (None, None) => "nobody".into(),
+    }
 }
 
 /// Nanoseconds in a few characters.
@@ -220,8 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn times_and_spans_are_short() {
-        assert_eq!(clock(1_767_910_001_234), "22:06:41.234");
+    fn spans_are_short() {
         let spans = [0, 999, 1000, 59_999, 60_000, 3_599_000, 3_600_000, 90_000_000].map(span);
         assert_eq!(spans, ["0ms", "999ms", "1.0s", "59.9s", "1m00s", "59m59s", "1h00m", "1d01h"]);
     }
@@ -231,6 +235,13 @@ mod tests {
         let rows = [["name", "count"], ["a", "5"], ["longer", "1000"]];
         let rows: Vec<Vec<String>> = rows.iter().map(|row| row.map(String::from).to_vec()).collect();
         assert_eq!(table(&rows), "name    count\na           5\nlonger   1000\n");
+    }
+
+    #[test]
+    fn wide_characters_and_those_without_width_do_not_shift_columns() {
+        let rows = [["name", "state"], ["\u{65e5}\u{672c}", "up"], ["e\u{301}", "up"]];
+        let rows: Vec<Vec<String>> = rows.iter().map(|row| row.map(String::from).to_vec()).collect();
+        assert_eq!(table(&rows), "name  state\n\u{65e5}\u{672c}  up\ne\u{301}     up\n");
     }
 
     #[test]

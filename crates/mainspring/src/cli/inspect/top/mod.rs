@@ -1,22 +1,31 @@
 //! `mainspring top`: the daemon at a glance, over and over.
 
+mod asker;
+mod columns;
+mod detail;
+mod draw;
+mod keys;
+mod model;
+mod page;
 mod screen;
-mod view;
+#[cfg(test)]
+mod tests;
 
 use crate::cli::support::target::{Failure, Target};
 use crate::cli::support::{output, text};
-use crate::client::{Client, ClientError};
+use crate::client::ClientError;
 use crate::text::units;
-use mainspring_message::{Draft, Envelope, Json, Kind};
-use mainspring_reactor::{Reactor, Signal};
+use asker::{Asker, Wanted, look};
+use keys::keys;
+use mainspring_reactor::{Handle, Reactor, Signal};
+use model::{Model, Then};
+use page::page;
 use screen::Screen;
-use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
-use view::{Sample, page};
+use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,7 +38,8 @@ Where the output is no terminal, or a dumb one (TERM=dumb), it looks once as wel
 LATENCY, P50 and P99 are of requests that capabilities were given, from being taken to their outcome, over the last 10 to 20 seconds. They are as fine \
 as a turn of the loop: what native code answers in the same turn took no time.
 
-Keys: q ends it; Ctrl-Z stops it, and `fg` has it go on.
+Keys: 1 to 6, Tab and the arrows change the page; up, down, Page Up and Page Down select; Enter shows a row in full, Esc goes back; s sorts by the next column, \
+r reverses; / shows rows with some words only; space holds the stream; q ends it; Ctrl-Z stops it, and `fg` has it go on.
 
 Exit code: 0 it was ended or looked once, 1 the daemon has ended, refuses or does not answer, 2 the command line makes no sense, 3 no daemon.";
 
@@ -60,119 +70,121 @@ fn interval(arguments: &Arguments) -> Duration {
 }
 
 fn once(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let mut watcher = Watcher::new(arguments)?;
-    watcher.look()?;
+    let mut client = arguments.target.connect()?;
+    let earlier = look(&mut client, &arguments.target)?;
     std::thread::sleep(interval(arguments));
-    watcher.look()?;
-    Ok(output::print(&watcher.page(false)))
+    let now = look(&mut client, &arguments.target)?;
+    Ok(output::print(&page(Some(&earlier), &now, text::may_colour())))
+}
+
+fn loop_failed(error: mainspring_reactor::Error) -> Failure {
+    Failure::Client(ClientError::Io(std::io::Error::other(error)))
 }
 
 fn live(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let loop_failed =
-        |error: mainspring_reactor::Error| Failure::Client(ClientError::Io(std::io::Error::other(error)));
     let mut reactor = Reactor::new().map_err(loop_failed)?;
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         reactor.on_signal(signal, |event| event.reactor().stop()).map_err(loop_failed)?;
     }
-    let mut watcher = Watcher::new(arguments)?;
-    watcher.look()?;
+    let client = arguments.target.connect()?;
     // Whatever happens from here on, dropping the screen puts the terminal back.
-    let mut screen = Screen::open()?;
-    screen.show(&watcher.page(true))?;
-    let state: Live = Rc::new(RefCell::new((watcher, screen, Ok(()))));
-    let keys = state.clone();
+    let state: State = Rc::new(RefCell::new(Live {
+        model: Model::new(),
+        screen: Screen::open()?,
+        asker: None,
+        outcome: Ok(()),
+    }));
+    // Before there are other threads: they inherit that these signals are the loop's.
+    watch_terminal(&reactor, &state).map_err(loop_failed)?;
+    let answered = state.clone();
+    let wakeup = reactor.wakeup(move |handle| Live::answered(&answered, handle)).map_err(loop_failed)?;
+    let asker = Asker::start(arguments.target.clone(), client, interval(arguments), wakeup);
+    state.borrow_mut().asker = Some(asker);
+    let typed = state.clone();
     reactor
         .watch_raw(0, ())
-        .on_read(move |(), event| {
-            if keys.borrow_mut().1.is_quit_pressed() {
-                event.reactor().stop();
-            }
-        })
+        .on_read(move |(), event| Live::typed(&typed, event.reactor()))
         .start()
         .map_err(loop_failed)?;
-    let ticking = state.clone();
-    reactor
-        .every(interval(arguments), move |event| {
-            let (watcher, screen, outcome) = &mut *ticking.borrow_mut();
-            let looked = watcher.look().and_then(|()| Ok(screen.show(&watcher.page(true))?));
-            if looked.is_err() {
-                *outcome = looked;
-                event.reactor().stop();
-            }
-        })
-        .map_err(loop_failed)?;
-    let resized = state.clone();
-    reactor
-        .on_signal(Signal::WINCH, move |_| {
-            let (watcher, screen, _) = &mut *resized.borrow_mut();
-            let _ = screen.show(&watcher.page(true));
-        })
-        .map_err(loop_failed)?;
-    watch_job_control(&reactor, &state).map_err(loop_failed)?;
     let ended = reactor.run().map_err(loop_failed);
-    let outcome = std::mem::replace(&mut state.borrow_mut().2, Ok(()));
-    state.borrow_mut().1.close();
+    let outcome = std::mem::replace(&mut state.borrow_mut().outcome, Ok(()));
+    state.borrow_mut().screen.close();
     ended.and(outcome)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// What is shown, where, and why it ended if it had to.
-type Live = Rc<RefCell<(Watcher, Screen, Result<(), Failure>)>>;
+struct Live {
+    model: Model,
+    screen: Screen,
+    asker: Option<Asker>,
+    outcome: Result<(), Failure>,
+}
 
-/// The stop key and `fg`. The terminal is the shell's while this process is stopped, whoever stopped it.
-fn watch_job_control(reactor: &Reactor, state: &Live) -> Result<(), mainspring_reactor::Error> {
+type State = Rc<RefCell<Live>>;
+
+impl Live {
+    /// Takes what the daemon said.
+    fn answered(state: &State, handle: &Handle) {
+        let mut live = state.borrow_mut();
+        let live = &mut *live;
+        let Some(asker) = &live.asker else { return };
+        live.model.sees_everything = asker.sees_everything();
+        live.model.take_stream(asker.stream());
+        let taken = asker.told().into_iter().try_for_each(|told| live.model.take(told));
+        live.finish(taken, handle);
+    }
+
+    /// Does what was typed.
+    fn typed(state: &State, handle: &Handle) {
+        let mut live = state.borrow_mut();
+        let Some(bytes) = live.screen.read() else { return handle.stop() };
+        for key in keys(&bytes) {
+            match live.model.press(key) {
+                Then::Stay => {}
+                Then::Ask(wanted) => live.want(wanted),
+                Then::Quit => return handle.stop(),
+            }
+        }
+        live.finish(Ok(()), handle);
+    }
+
+    fn want(&self, wanted: Wanted) {
+        if let Some(asker) = &self.asker {
+            asker.want(wanted);
+        }
+    }
+
+    /// Draws, or ends with what went wrong.
+    fn finish(&mut self, so_far: Result<(), Failure>, handle: &Handle) {
+        let (model, screen) = (&mut self.model, &mut self.screen);
+        let drawn = so_far.and_then(|()| Ok(screen.draw(|frame| draw::draw(frame, model))?));
+        if drawn.is_err() {
+            self.outcome = drawn;
+            handle.stop();
+        }
+    }
+}
+
+/// The size of the terminal, the stop key and `fg`. The terminal is the shell's while this process is stopped, whoever stopped it.
+fn watch_terminal(reactor: &Reactor, state: &State) -> Result<(), mainspring_reactor::Error> {
+    let resized = state.clone();
+    reactor.on_signal(Signal::WINCH, move |event| {
+        let mut live = resized.borrow_mut();
+        let taken = live.screen.resize().map_err(Failure::from);
+        live.finish(taken, event.reactor());
+    })?;
     let stopped = state.clone();
     reactor.on_signal(Signal::from_raw(libc::SIGTSTP), move |_| {
-        stopped.borrow_mut().1.close();
+        stopped.borrow_mut().screen.close();
         // The stop key's own signal is ours now; this one stops everybody.
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP);
     })?;
     let resumed = state.clone();
     reactor.on_signal(Signal::from_raw(libc::SIGCONT), move |event| {
-        let (watcher, screen, outcome) = &mut *resumed.borrow_mut();
-        if let Err(error) = screen.reopen().and_then(|()| screen.show(&watcher.page(true))) {
-            *outcome = Err(error.into());
-            event.reactor().stop();
-        }
+        let mut live = resumed.borrow_mut();
+        let taken = live.screen.reopen().map_err(Failure::from);
+        live.finish(taken, event.reactor());
     })?;
     Ok(())
-}
-
-/// Asks the daemon how it is.
-struct Watcher {
-    client: Client,
-    target: Target,
-    earlier: Option<Sample>,
-    latest: Option<Sample>,
-}
-
-impl Watcher {
-    fn new(arguments: &Arguments) -> Result<Watcher, Failure> {
-        let target = arguments.target.clone();
-        Ok(Watcher { client: target.connect()?, target, earlier: None, latest: None })
-    }
-
-    fn look(&mut self) -> Result<(), Failure> {
-        let stats = self.ask("Sys.Stats")?;
-        let actors = self.ask("Sys.Actors")?;
-        self.earlier = self.latest.take();
-        self.latest = Some(Sample { at: Instant::now(), stats, actors });
-        Ok(())
-    }
-
-    fn ask(&mut self, type_name: &'static str) -> Result<Value, Failure> {
-        let mut draft = Draft::new(Kind::Query, type_name, Json::from(json!({})));
-        draft.timeout_ms = self.target.timeout_ms();
-        let answer: Envelope = self.client.request(&draft)?;
-        if answer.kind() == Kind::Error {
-            return Err(Failure::Refused(text::error_line(&answer)));
-        }
-        Ok(serde_json::from_str(answer.data()).unwrap_or_default())
-    }
-
-    fn page(&self, colour: bool) -> String {
-        self.latest
-            .as_ref()
-            .map_or(String::new(), |latest| page(self.earlier.as_ref(), latest, colour && text::may_colour()))
-    }
 }

@@ -1,4 +1,4 @@
-//! `mainspring new capability`: a folder with a manifest and a program that works.
+//! `mainspring new capability` and `mainspring new guest`: a folder with a manifest and a program that works.
 
 mod listing;
 mod templates;
@@ -10,7 +10,6 @@ use listing::Listing;
 use mainspring_message::check_type_name;
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use templates::Template;
@@ -26,9 +25,11 @@ Examples:
   mainspring new capability greeter --lang python
   mainspring new capability resize-image --lang rust
   mainspring new capability backup --lang shell --dir ops/capabilities
+  mainspring new guest sums --lang rust
 
-It writes capabilities/NAME/ with a manifest, a program that answers one query and a test of it, and mainspring.toml if there is none. Nothing that is \
-there is changed: if mainspring.toml does not list the new manifest, it says which line would.
+It writes capabilities/NAME/ with a manifest that has a schema for everything that goes in and out, a program that answers a query and a command, tells an \
+event and refuses what it does not know, and a test of it; and mainspring.toml if there is none. A guest is the same in a WebAssembly sandbox. Nothing that is there \
+is changed: if mainspring.toml does not list the new manifest, it says which line would.
 
 Exit code: 0 it is written, 1 it cannot be written, 2 the command line makes no sense.";
 
@@ -44,15 +45,34 @@ enum What {
     /// A capability: a manifest and a program that works.
     #[command(after_help = EXAMPLES)]
     Capability(Capability),
+    /// A capability in a WebAssembly sandbox.
+    #[command(after_help = EXAMPLES)]
+    Guest(Guest),
 }
 
 #[derive(Debug, clap::Args)]
 struct Capability {
-    /// Its name: small letters, digits and dashes.
-    name: String,
     /// The language of its program.
     #[arg(long, value_name = "LANGUAGE")]
     lang: Language,
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(Debug, clap::Args)]
+struct Guest {
+    /// The language of its program.
+    #[arg(long, value_name = "LANGUAGE")]
+    lang: GuestLanguage,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// What it is called, and where it goes.
+#[derive(Debug, clap::Args)]
+struct Place {
+    /// Its name: small letters, digits and dashes.
+    name: String,
     /// The folder to make its folder in.
     #[arg(long, value_name = "FOLDER", default_value = "capabilities")]
     dir: PathBuf,
@@ -61,37 +81,56 @@ struct Capability {
 /// A language that there is a skeleton for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(in crate::cli) enum Language {
+    #[value(alias = "py")]
     Python,
+    #[value(aliases = ["js", "node"])]
     Javascript,
+    #[value(alias = "ts")]
+    Typescript,
+    #[value(alias = "golang")]
+    Go,
+    #[value(alias = "rs")]
     Rust,
     C,
+    #[value(aliases = ["sh", "bash"])]
     Shell,
 }
 
+/// A language that there is a skeleton of a guest for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(in crate::cli) enum GuestLanguage {
+    #[value(alias = "rs")]
+    Rust,
+    C,
+}
+
 pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
-    let What::Capability(capability) = &arguments.what;
-    match write_capability(capability) {
+    let written = match &arguments.what {
+        What::Capability(it) => write_capability(&it.place, Template::of(it.lang)),
+        What::Guest(it) => write_capability(&it.place, Template::of_guest(it.lang)),
+    };
+    match written {
         Ok(told) => output::print(&told),
         Err(failure) => failure.report(),
     }
 }
 
-fn write_capability(arguments: &Capability) -> Result<String, Failure> {
+fn write_capability(arguments: &Place, template: &Template) -> Result<String, Failure> {
     let type_prefix = type_prefix(&arguments.name).map_err(Failure::Usage)?;
     let folder = arguments.dir.join(&arguments.name);
     if folder.exists() {
         return Err(Failure::Refused(format!("{} is there already, and stays as it is", folder.display())));
     }
-    let template = Template::of(arguments.lang);
     let failed = |path: &Path, error: &io::Error| {
         Failure::Refused(format!("cannot write {}: {error}", path.display()))
     };
     for file in template.files {
         let path = folder.join(file.name);
-        let text = file.text.replace("{{name}}", &arguments.name).replace("{{Type}}", &type_prefix);
+        let text = file.text.replace("{{program}}", template.program);
+        let text = text.replace("{{name}}", &arguments.name).replace("{{Type}}", &type_prefix);
         let parent = path.parent().unwrap_or(&folder);
         fs::create_dir_all(parent).map_err(|error| failed(parent, &error))?;
-        write_new(&path, &text, file.mode).map_err(|error| failed(&path, &error))?;
+        write_new(&path, &text).map_err(|error| failed(&path, &error))?;
     }
     let mut told = format!("wrote {}\n", folder.display());
     let config = Path::new(CONFIG_FILE);
@@ -103,7 +142,7 @@ fn write_capability(arguments: &Capability) -> Result<String, Failure> {
         let text = format!(
             "# What `mainspring up` runs; `mainspring check` says whether it is right.\nmanifests = [{pattern:?}]\n"
         );
-        write_new(config, &text, 0o644).map_err(|error| failed(config, &error))?;
+        write_new(config, &text).map_err(|error| failed(config, &error))?;
         told += &format!("wrote {CONFIG_FILE}\n");
     }
     told += "\nNext:\n";
@@ -112,7 +151,8 @@ fn write_capability(arguments: &Capability) -> Result<String, Failure> {
     }
     told += &change;
     told += &format!(
-        "  mainspring check\n  mainspring up &\n  mainspring query {type_prefix}.Greet '{{\"name\": \"Ada\"}}'\n"
+        "  mainspring test-capability {}\n  mainspring up &\n  mainspring query {type_prefix}.Greet name=Ada\n",
+        folder.display()
     );
     Ok(told)
 }
@@ -141,8 +181,8 @@ fn needed_change(config: &Path, manifest: &Path, pattern: &str) -> String {
 }
 
 /// Writes a file that must not be there yet.
-fn write_new(path: &Path, text: &str, mode: u32) -> io::Result<()> {
-    fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?.write_all(text.as_bytes())
+fn write_new(path: &Path, text: &str) -> io::Result<()> {
+    fs::OpenOptions::new().write(true).create_new(true).open(path)?.write_all(text.as_bytes())
 }
 
 /// What the types of a capability begin with: `resize-image` has `ResizeImage`.

@@ -1,6 +1,9 @@
 /* {{name}}: a capability of Mainspring. Messages come in on standard input and go out on standard output, one JSON object a line. */
 
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,31 +78,63 @@ static int is(struct text value, const char *word) {
     return value.length == strlen(word) + 2 && strncmp(value.start + 1, word, strlen(word)) == 0;
 }
 
-static void greet(struct text message, struct text id) {
+/* A number that no other run of this program has. */
+static uint64_t run;
+
+/* Says a message that the message with this id caused. */
+static void say(const char *kind, struct text type, struct text id, const char *format, ...) {
     static unsigned long said;
-    struct text name = member(member(message, "data"), "name");
     struct timespec now;
+    va_list values;
     clock_gettime(CLOCK_REALTIME, &now);
-    long long now_ms = (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-    if (name.length < 2) /* The schema in the manifest does not let that through. */
-        return;
-    printf("{\"kind\":\"reply\",\"type\":\"{{Type}}.Greet\",\"data\":{\"text\":\"Hello, %.*s!\"},"
-           "\"metadata\":{\"id\":\"{{name}}-%ld-%lld-%lu\",\"timestamp\":%lld,\"causation\":%.*s}}\n",
-           (int)(name.length - 2), name.start + 1, (long)getpid(), now_ms, ++said, now_ms, (int)id.length, id.start);
+    printf("{\"kind\":\"%s\",\"type\":%.*s,\"data\":", kind, (int)type.length, type.start);
+    va_start(values, format);
+    vprintf(format, values);
+    va_end(values);
+    printf(",\"metadata\":{\"id\":\"{{name}}-%016" PRIx64 "-%lu\",\"timestamp\":%lld,\"causation\":%.*s}}\n", run, ++said,
+           (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000, (int)id.length, id.start);
     fflush(stdout);
+}
+
+static void greet(struct text type, struct text id, struct text name) {
+    say("reply", type, id, "{\"text\":\"Hello, %.*s!\"}", (int)(name.length - 2), name.start + 1);
+}
+
+static void meet(struct text type, struct text id, struct text name) {
+    static unsigned long met;
+    static const struct text told = {"\"{{Type}}.Met\"", sizeof "\"{{Type}}.Met\"" - 1};
+    met++;
+    say("event", told, id, "{\"name\":%.*s,\"met\":%lu}", (int)name.length, name.start, met);
+    say("reply", type, id, "{\"met\":%lu}", met);
+}
+
+static void answer(struct text message) {
+    struct text type = member(message, "type");
+    struct text id = member(member(message, "metadata"), "id");
+    struct text name = member(member(message, "data"), "name");
+    /* The schema in the manifest lets nothing through that has no name. */
+    if (is(type, "{{Type}}.Greet") && name.length >= 2)
+        greet(type, id, name);
+    else if (is(type, "{{Type}}.Meet") && name.length >= 2)
+        meet(type, id, name);
+    else {
+        /* Standard output is for messages; standard error goes to the daemon's log. */
+        fprintf(stderr, "unexpected: %s", message.start);
+        say("error", type, id, "{\"code\":404,\"message\":\"%.*s is not known here\"}", (int)type.length - 2, type.start + 1);
+    }
 }
 
 int main(void) {
     char *line = NULL;
     size_t room = 0;
+    if (getentropy(&run, sizeof run) != 0)
+        return 1;
     /* The loop ends when the input does: then the daemon is shutting down, or loads this program again. */
     while (getline(&line, &room, stdin) > 0) {
         struct text message = {line, strlen(line)};
-        struct text type = member(message, "type");
-        if (is(type, "{{Type}}.Greet"))
-            greet(message, member(member(message, "metadata"), "id"));
-        else /* Standard error goes to the daemon's log. */
-            fprintf(stderr, "unexpected: %s", line);
+        struct text kind = member(message, "kind");
+        if (is(kind, "command") || is(kind, "query"))
+            answer(message);
     }
     free(line);
     return 0;

@@ -3,24 +3,44 @@
 const { randomUUID } = require("node:crypto");
 const { createInterface } = require("node:readline");
 
+const met = [];
+
 // Says a message that `cause` caused.
 function say(kind, type, data, cause) {
   const metadata = { id: randomUUID(), timestamp: Date.now(), causation: cause.metadata.id };
   process.stdout.write(JSON.stringify({ kind, type, data, metadata }) + "\n");
 }
 
-const handlers = {
-  "{{Type}}.Greet": async (query) => ({ text: `Hello, ${query.data.name}!` }),
-};
+// A request that cannot be done: a code from 400 to 599, and why.
+class Refused extends Error {
+  constructor(code, message) {
+    super(message);
+    this.code = code;
+  }
+}
+
+const handlers = new Map([
+  ["{{Type}}.Greet", async (query) => ({ text: `Hello, ${query.data.name}!` })],
+  [
+    "{{Type}}.Meet",
+    async (command) => {
+      met.push(command.data.name);
+      say("event", "{{Type}}.Met", { name: command.data.name, met: met.length }, command);
+      return { met: met.length };
+    },
+  ],
+]);
 
 async function answer(message) {
   if (message.kind !== "command" && message.kind !== "query") return;
   try {
-    say("reply", message.type, await handlers[message.type](message), message);
+    const handler = handlers.get(message.type);
+    if (!handler) throw new Refused(404, `${message.type} is not known here`);
+    say("reply", message.type, await handler(message), message);
   } catch (error) {
-    // Standard error goes to the daemon's log.
+    // Standard output is for messages; standard error goes to the daemon's log.
     console.error(`cannot answer ${message.type}:`, error);
-    say("error", message.type, { code: 500, message: String(error.message) }, message);
+    say("error", message.type, { code: Number.isInteger(error.code) ? error.code : 500, message: String(error.message) }, message);
   }
 }
 

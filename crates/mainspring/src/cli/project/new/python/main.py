@@ -5,6 +5,16 @@ import sys
 import time
 import uuid
 
+met = []
+
+
+class Refused(Exception):
+    """A request that cannot be done: a code from 400 to 599, and why."""
+
+    def __init__(self, code, message):
+        super().__init__(message)
+        self.code = code
+
 
 def say(kind, type_name, data, cause):
     """Says a message that `cause` caused."""
@@ -16,7 +26,20 @@ def greet(query):
     return {"text": "Hello, %s!" % query["data"]["name"]}
 
 
-HANDLERS = {"{{Type}}.Greet": greet}
+def meet(command):
+    met.append(command["data"]["name"])
+    say("event", "{{Type}}.Met", {"name": met[-1], "met": len(met)}, command)
+    return {"met": len(met)}
+
+
+HANDLERS = {"{{Type}}.Greet": greet, "{{Type}}.Meet": meet}
+
+
+def answer(message):
+    handler = HANDLERS.get(message["type"])
+    if handler is None:
+        raise Refused(404, "%s is not known here" % message["type"])
+    return handler(message)
 
 
 def main():
@@ -26,11 +49,11 @@ def main():
         if message["kind"] not in ("command", "query"):
             continue
         try:
-            say("reply", message["type"], HANDLERS[message["type"]](message), message)
+            say("reply", message["type"], answer(message), message)
         except Exception as error:
-            # Standard error goes to the daemon's log.
+            # Standard output is for messages; standard error goes to the daemon's log.
             print("cannot answer %s: %r" % (message["type"], error), file=sys.stderr)
-            say("error", message["type"], {"code": 500, "message": str(error)}, message)
+            say("error", message["type"], {"code": getattr(error, "code", 500), "message": str(error)}, message)
 
 
 if __name__ == "__main__":

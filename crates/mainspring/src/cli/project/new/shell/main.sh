@@ -26,22 +26,36 @@ unquoted() {
     member "$1" | sed 's/^"//; s/"$//'
 }
 
-# reply TYPE DATA: answers the current message
+# say KIND TYPE DATA: says a message that the current one caused
 said=0
-reply() {
+say() {
     said=$((said + 1))
-    printf '{"kind":"reply","type":"%s","data":%s,"metadata":{"id":"%s-%s-%s","timestamp":%s000,"causation":%s}}\n' \
-        "$1" "$2" "{{name}}" "$$-$started" "$said" "$(date +%s)" "$(member metadata.id)"
+    printf '{"kind":"%s","type":"%s","data":%s,"metadata":{"id":"%s-%s-%s","timestamp":%s000,"causation":%s}}\n' \
+        "$1" "$2" "$3" "{{name}}" "$$-$started" "$said" "$(date +%s)" "$(member metadata.id)"
 }
 
 started=$(date +%s)
+met=0
 
 # The loop ends when the input does: then the daemon is shutting down, or loads this program again.
 while IFS= read -r message; do
     members=$(members "$message")
-    case $(member type) in
-    '"{{Type}}.Greet"') reply {{Type}}.Greet "{\"text\":\"Hello, $(unquoted data.name)!\"}" ;;
-    # Standard error goes to the daemon's log.
-    *) printf 'unexpected: %s\n' "$message" >&2 ;;
+    case $(member kind) in
+    '"command"' | '"query"') ;;
+    *) continue ;;
+    esac
+    type=$(unquoted type)
+    case $type in
+    {{Type}}.Greet) say reply "$type" "{\"text\":\"Hello, $(unquoted data.name)!\"}" ;;
+    {{Type}}.Meet)
+        met=$((met + 1))
+        say event {{Type}}.Met "{\"name\":$(member data.name),\"met\":$met}"
+        say reply "$type" "{\"met\":$met}"
+        ;;
+    *)
+        # Standard output is for messages; standard error goes to the daemon's log.
+        printf 'unexpected: %s\n' "$message" >&2
+        say error "$type" "{\"code\":404,\"message\":\"$type is not known here\"}"
+        ;;
     esac
 done

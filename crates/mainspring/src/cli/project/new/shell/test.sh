@@ -4,7 +4,7 @@ cd "$(dirname "$0")" || exit 1
 
 # check WORDS QUERY: what is said to the query has these words.
 check() {
-    said=$(printf '%s\n' "$2" | sh main.sh)
+    said=$(printf '%s\n' "$2" | sh main.sh 2>/dev/null)
     case $said in
     *"$1"*) ;;
     *)
@@ -23,4 +23,11 @@ check '"causation":"q1"' "$query"
 query='{"metadata": {"timestamp": 0, "id": "q2"}, "type" : "{{Type}}.Greet", "data": { "name": "Ada" }, "kind": "query"}'
 check '"data":{"text":"Hello, Ada!"}' "$query"
 check '"causation":"q2"' "$query"
+
+command='{"kind":"command","type":"{{Type}}.Meet","data":{"name":"Ada"},"metadata":{"id":"c1","timestamp":0}}'
+check '"kind":"event","type":"{{Type}}.Met","data":{"name":"Ada","met":1}' "$command"
+check '"kind":"reply","type":"{{Type}}.Meet","data":{"met":1}' "$command"
+
+check '"kind":"error","type":"{{Type}}.Unknown","data":{"code":404' \
+    '{"kind":"query","type":"{{Type}}.Unknown","data":{},"metadata":{"id":"u1","timestamp":0}}'
 echo "all is well"

@@ -1,16 +1,9 @@
-//! What is shown of a daemon.
+//! One look at a daemon, as text.
 
+use super::asker::Sample;
 use crate::cli::support::text;
 use serde_json::Value;
 use std::fmt::Write as _;
-use std::time::Instant;
-
-/// How the daemon was at one moment.
-pub(in crate::cli::inspect::top) struct Sample {
-    pub(in crate::cli::inspect::top) at: Instant,
-    pub(in crate::cli::inspect::top) stats: Value,
-    pub(in crate::cli::inspect::top) actors: Value,
-}
 
 impl Sample {
     fn counter(&self, name: &str) -> u64 {
@@ -170,7 +163,7 @@ fn more(numbers: &Value) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     fn sample(at: Instant, replied: u64) -> Sample {
         Sample {
