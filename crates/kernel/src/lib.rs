@@ -1,4 +1,4 @@
-//! The CQRS event loop of Mainspring as a deterministic state machine.
+//! The kernel of Mainspring: commands, queries and events, routed by a deterministic state machine.
 //!
 //! A [`Kernel`] routes commands, queries and events between clients and actors, supervises the actors, and keeps time.
 //! It is pure: no socket, file, clock, thread or random number inside. What happens goes in by methods (or as an
@@ -61,28 +61,29 @@
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 
+mod actors;
 mod api;
 mod builtins;
+mod dead_letters;
 mod egress;
 mod flow;
+mod history;
 mod kernel;
 pub mod keys;
 mod lifecycle;
-mod records;
+mod out;
 mod requests;
 pub mod schema;
-mod shared;
-mod supervision;
 mod time;
 
 pub use api::config::{Config, Limits, Mode};
 pub use api::counters::Counters;
 pub use api::effect::{CloseReason, Effect, Level};
-pub use api::ids::{ActorRef, ConnectionId, Now, Source};
+pub use api::ids::{ActorRef, CapabilityId, ConnectionId, Now, Source};
 pub use api::input::{ActorExit, BootPlan, Input};
 pub use api::manifest::{ActorLimits, Manifest, RestartPolicy, RestartWhen, RetryPolicy};
 pub use builtins::Census;
+pub use flow::reload::{Change, ReloadRefused};
 pub use kernel::{Kernel, Turn};
 pub use lifecycle::audit::Audit;
-pub use supervision::reload::{Change, ReloadRefused};
 pub use time::wheel;

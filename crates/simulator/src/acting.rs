@@ -197,7 +197,7 @@ impl World {
         if incarnation == 0 {
             return Ok(());
         }
-        let reference = ActorRef { capability: capability as u32, incarnation };
+        let reference = ActorRef::new(capability as u32, incarnation);
         let before = self.counts;
         self.say_as(capability, reference, Draft::reply(&relic, json!({ "token": u64::MAX }).into()))?;
         crate::world::must!(self.counts.effects == before.effects, "{reference} was heard from its grave");

@@ -58,7 +58,7 @@ impl Actor {
     }
 
     pub(crate) fn reference(&self, capability: usize) -> ActorRef {
-        ActorRef { capability: capability as u32, incarnation: self.incarnation }
+        ActorRef::new(capability as u32, self.incarnation)
     }
 
     /// Begins a new life with empty hands.

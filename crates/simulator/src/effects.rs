@@ -24,9 +24,9 @@ impl World {
             }
             Effect::Stop { actor } => {
                 must!(self.lives(actor), "{actor} is to be stopped, but it is not there");
-                self.actors[actor.capability as usize].stopping = true;
+                self.actors[actor.capability.index()].stopping = true;
                 let over_by_ns = self.now.mono_ns + self.scenario.config.drain_ms as i64 * 1_000_000;
-                self.ledgers[actor.capability as usize].over_by_ns = Some((actor.incarnation, over_by_ns));
+                self.ledgers[actor.capability.index()].over_by_ns = Some((actor.incarnation, over_by_ns));
                 self.questions.push(Question::Exit(actor));
                 Ok(())
             }
@@ -67,17 +67,17 @@ impl World {
 
     fn lives(&self, actor: ActorRef) -> bool {
         self.actors
-            .get(actor.capability as usize)
+            .get(actor.capability.index())
             .is_some_and(|it| it.incarnation == actor.incarnation && it.life != Life::Absent)
     }
 
     fn spawn(&mut self, actor: ActorRef) -> Checked {
         self.counts.spawns += 1;
-        let restart = &self.scenario.plan.capabilities[actor.capability as usize].restart;
-        let it = &mut self.actors[actor.capability as usize];
+        let restart = &self.scenario.plan.capabilities[actor.capability.index()].restart;
+        let it = &mut self.actors[actor.capability.index()];
         must!(actor.incarnation == it.incarnation + 1, "{actor} follows life {}", it.incarnation);
         must!(it.life == Life::Absent, "{actor} is spawned while its earlier life goes on");
-        let ledger = &mut self.ledgers[actor.capability as usize];
+        let ledger = &mut self.ledgers[actor.capability.index()];
         must!(!ledger.removed, "{actor} is spawned though it was removed");
         if let Some(failed_ns) = it.failed_ns.filter(|_| self.resets_pending == 0 && !ledger.succession) {
             let pause_ns =
@@ -89,14 +89,14 @@ impl World {
             );
         }
         it.begin(actor.incarnation);
-        ledger.begin(&self.scenario.plan.capabilities[actor.capability as usize]);
+        ledger.begin(&self.scenario.plan.capabilities[actor.capability.index()]);
         self.questions.push(Question::Spawn(actor));
         Ok(())
     }
 
     fn terminate(&mut self, actor: ActorRef) -> Checked {
         let now_ns = self.now.mono_ns;
-        let it = &mut self.actors[actor.capability as usize];
+        let it = &mut self.actors[actor.capability.index()];
         if it.incarnation == actor.incarnation && it.life != Life::Absent {
             it.failed_ns = Some(now_ns);
             it.end();
@@ -119,7 +119,7 @@ impl World {
                 &mut client.paused
             }
             Source::Actor(actor) => {
-                let it = &mut self.actors[actor.capability as usize];
+                let it = &mut self.actors[actor.capability.index()];
                 if it.incarnation != actor.incarnation || it.life == Life::Absent {
                     return Ok(());
                 }
@@ -145,7 +145,7 @@ impl World {
 
     fn deliver(&mut self, actor: ActorRef, message: Envelope) -> Checked {
         self.counts.deliveries += 1;
-        let capability = actor.capability as usize;
+        let capability = actor.capability.index();
         let it = &self.actors[capability];
         must!(self.lives(actor) && it.life == Life::Up, "delivered to {actor}, which is not up: {message:?}");
         must!(!it.blocked, "delivered to {actor}, which takes no more: {message:?}");

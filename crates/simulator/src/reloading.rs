@@ -81,7 +81,10 @@ impl World {
             }
         }
         let result = self.kernel.reload(vec![change], self.now);
-        must!(result == Ok(vec![capability as u32]), "cap{capability} is not reloaded: {result:?}");
+        must!(
+            result == Ok(vec![mainspring_kernel::CapabilityId(capability as u32)]),
+            "cap{capability} is not reloaded: {result:?}"
+        );
         self.counts.reloads += 1;
         self.carry_out()
     }

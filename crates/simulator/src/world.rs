@@ -458,7 +458,7 @@ impl World {
         let result = if well { Ok(()) } else { Err("the simulation says no".to_owned()) };
         match question {
             Question::Spawn(actor) => {
-                let it = &mut self.actors[actor.capability as usize];
+                let it = &mut self.actors[actor.capability.index()];
                 if it.incarnation == actor.incarnation && !well {
                     it.failed_ns = Some(self.now.mono_ns);
                     it.end();
@@ -466,7 +466,7 @@ impl World {
                 self.kernel.actor_spawned(actor, result, self.now);
             }
             Question::Attach(actor) => {
-                let it = &mut self.actors[actor.capability as usize];
+                let it = &mut self.actors[actor.capability.index()];
                 if it.incarnation == actor.incarnation {
                     if well {
                         it.life = Life::Up;
@@ -484,7 +484,7 @@ impl World {
                 self.kernel.stats_collected(ticket, numbers.into(), self.now);
             }
             Question::Exit(actor) => {
-                let it = &mut self.actors[actor.capability as usize];
+                let it = &mut self.actors[actor.capability.index()];
                 if it.incarnation == actor.incarnation {
                     it.end();
                 }

@@ -21,16 +21,41 @@ impl fmt::Display for ConnectionId {
     }
 }
 
-/// One life of one capability's actor.
+/// A capability: its place in the boot plan, or the number that [`Kernel::reload`](crate::Kernel::reload) gave for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CapabilityId(pub u32);
+
+impl CapabilityId {
+    /// The number, to index a list of capabilities.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for CapabilityId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// One incarnation of one capability's actor.
 ///
 /// What an earlier incarnation still says after it was given up is told apart by the number, and ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ActorRef {
-    /// The place of the capability in the boot plan, or the number that [`Kernel::reload`](crate::Kernel::reload) gave
-    /// for it.
-    pub capability: u32,
+    /// Whose actor it is.
+    pub capability: CapabilityId,
     /// Counts the spawns of that capability, from 1.
     pub incarnation: u32,
+}
+
+impl ActorRef {
+    /// The actor of this capability in this incarnation.
+    #[must_use]
+    pub fn new(capability: u32, incarnation: u32) -> ActorRef {
+        ActorRef { capability: CapabilityId(capability), incarnation }
+    }
 }
 
 impl fmt::Display for ActorRef {

@@ -2,7 +2,7 @@
 
 use mainspring_message::Kind;
 
-/// A command or query that the loop serves itself.
+/// A command or query that the kernel serves itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Builtin {
     Describe,
@@ -21,7 +21,7 @@ pub(crate) enum Builtin {
 }
 
 /// A built-in's entry.
-pub(crate) struct Entry {
+pub(crate) struct BuiltinEntry {
     pub(crate) builtin: Builtin,
     pub(crate) type_name: &'static str,
     pub(crate) kinds: &'static [Kind],
@@ -34,8 +34,8 @@ pub(crate) struct Entry {
 const EMPTY: &str = r#"{"type":"object"}"#;
 
 /// All of them.
-pub(crate) const BUILTINS: &[Entry] = &[
-    Entry {
+pub(crate) const BUILTINS: &[BuiltinEntry] = &[
+    BuiltinEntry {
         builtin: Builtin::Describe,
         type_name: "Syscall.Describe",
         kinds: &[Kind::Query],
@@ -43,7 +43,7 @@ pub(crate) const BUILTINS: &[Entry] = &[
         input: r#"{"type":"object","properties":{"capability":{"type":"string"},"type":{"type":"string"}},"additionalProperties":false}"#,
         output: EMPTY,
     },
-    Entry {
+    BuiltinEntry {
         builtin: Builtin::Ping,
         type_name: "Syscall.Ping",
         kinds: &[Kind::Query],
@@ -51,7 +51,7 @@ pub(crate) const BUILTINS: &[Entry] = &[
         input: "true",
         output: "true",
     },
-    Entry {
+    BuiltinEntry {
         builtin: Builtin::Shutdown,
         type_name: "Syscall.Shutdown",
         kinds: &[Kind::Command],
@@ -59,7 +59,7 @@ pub(crate) const BUILTINS: &[Entry] = &[
         input: EMPTY,
         output: r#"{"type":"object","properties":{"message":{"type":"string"}}}"#,
     },
-    Entry {
+    BuiltinEntry {
         builtin: Builtin::Subscribe,
         type_name: "Sys.Subscribe",
         kinds: &[Kind::Command],
@@ -67,7 +67,7 @@ pub(crate) const BUILTINS: &[Entry] = &[
         input: r#"{"type":"object","properties":{"types":{"type":"array","items":{"type":"string"},"minItems":1},"slow":{"enum":["drop_oldest","disconnect"]}},"required":["types"],"additionalProperties":false}"#,
         output: r#"{"type":"object","properties":{"types":{"type":"array","items":{"type":"string"}}}}"#,
     },
-    Entry {
+    BuiltinEntry {
         builtin: Builtin::Unsubscribe,
         type_name: "Sys.Unsubscribe",
         kinds: &[Kind::Command],
@@ -75,7 +75,7 @@ pub(crate) const BUILTINS: &[Entry] = &[
         input: r#"{"type":"object","properties":{"types":{"type":"array","items":{"type":"string"}}},"additionalProperties":false}"#,
         output: r#"{"type":"object","properties":{"types":{"type":"array","items":{"type":"string"}}}}"#,
     },
-    Entry {
+    BuiltinEntry {
         builtin: Builtin::Actors,
         type_name: "Sys.Actors",
         kinds: &[Kind::Query],
@@ -83,7 +83,7 @@ pub(crate) const BUILTINS: &[Entry] = &[
         input: EMPTY,
         output: r#"{"type":"object","properties":{"actors":{"type":"array","items":{"type":"object","properties":{"capabilityId":{"type":"string"},"state":{"type":"string"},"blocked":{"type":"boolean"},"incarnation":{"type":"integer"},"mailbox":{"type":"integer"},"mailboxBytes":{"type":"integer"},"inFlight":{"type":"integer"},"overdue":{"type":"integer"},"handled":{"type":"integer"},"faults":{"type":"integer"},"restartsInWindow":{"type":"integer"},"sinceMs":{"type":"integer"},"latencyNs":{"type":["object","null"],"properties":{"requests":{"type":"integer"},"mean":{"type":"integer"},"p50":{"type":"integer"},"p99":{"type":"integer"},"max":{"type":"integer"}}}}}}}}"#,
     },
-    Entry {
+    BuiltinEntry {
         builtin: Builtin::ResetActor,
         type_name: "Sys.ResetActor",
         kinds: &[Kind::Command],
@@ -91,7 +91,7 @@ pub(crate) const BUILTINS: &[Entry] = &[
         input: r#"{"type":"object","properties":{"capabilityId":{"type":"string"}},"required":["capabilityId"],"additionalProperties":false}"#,
         output: r#"{"type":"object","properties":{"capabilityId":{"type":"string"},"state":{"type":"string"}}}"#,
     },
-    Entry {
+    BuiltinEntry {
         builtin: Builtin::DeadLetters,
         type_name: "Sys.DeadLetters",
         kinds: &[Kind::Query, Kind::Command],
@@ -99,7 +99,7 @@ pub(crate) const BUILTINS: &[Entry] = &[
         input: r#"{"type":"object","properties":{"action":{"enum":["list","show","requeue","drop"]},"number":{"type":"integer","minimum":1},"after":{"type":"integer","minimum":0},"limit":{"type":"integer","minimum":1,"maximum":1000}},"additionalProperties":false}"#,
         output: EMPTY,
     },
-    Entry {
+    BuiltinEntry {
         builtin: Builtin::Stats,
         type_name: "Sys.Stats",
         kinds: &[Kind::Query],
@@ -107,7 +107,7 @@ pub(crate) const BUILTINS: &[Entry] = &[
         input: EMPTY,
         output: r#"{"type":"object","properties":{"counters":{"type":"object"},"gauges":{"type":"object"},"latencyNs":{"type":["object","null"],"properties":{"requests":{"type":"integer"},"mean":{"type":"integer"},"p50":{"type":"integer"},"p99":{"type":"integer"},"max":{"type":"integer"}}},"floors":{"type":["object","null"]}}}"#,
     },
-    Entry {
+    BuiltinEntry {
         builtin: Builtin::Trace,
         type_name: "Sys.Trace",
         kinds: &[Kind::Query],
@@ -115,7 +115,7 @@ pub(crate) const BUILTINS: &[Entry] = &[
         input: r#"{"type":"object","properties":{"correlation":{"type":"string"},"id":{"type":"string"}},"minProperties":1,"maxProperties":1,"additionalProperties":false}"#,
         output: r#"{"type":"object","properties":{"startedAt":{"type":"integer"},"nodes":{"type":"array","items":{"type":"object"}},"leftOut":{"type":"integer"}}}"#,
     },
-    Entry {
+    BuiltinEntry {
         builtin: Builtin::TimerSchedule,
         type_name: "Timer.Schedule",
         kinds: &[Kind::Command],
@@ -123,7 +123,7 @@ pub(crate) const BUILTINS: &[Entry] = &[
         input: r#"{"type":"object","properties":{"delay":{"type":"integer","minimum":0},"at":{"type":"integer","minimum":0},"repeat":{"type":"integer","minimum":1},"count":{"type":"integer","minimum":1},"timerId":{"type":"string"},"message":{"type":"object","properties":{"kind":{"enum":["command","query","event"]},"type":{"type":"string"},"data":true,"metadata":{"type":"object","properties":{"correlation":{"type":"string"},"timeout":{"type":"integer","minimum":0}}}},"required":["kind","type","data"]}},"required":["message"],"dependentRequired":{"count":["repeat"]},"additionalProperties":false}"#,
         output: r#"{"type":"object","properties":{"timerId":{"type":"string"}}}"#,
     },
-    Entry {
+    BuiltinEntry {
         builtin: Builtin::TimerCancel,
         type_name: "Timer.Cancel",
         kinds: &[Kind::Command],
@@ -131,7 +131,7 @@ pub(crate) const BUILTINS: &[Entry] = &[
         input: r#"{"type":"object","properties":{"timerId":{"type":"string"}},"required":["timerId"],"additionalProperties":false}"#,
         output: r#"{"type":"object","properties":{"cancelled":{"type":"boolean"}}}"#,
     },
-    Entry {
+    BuiltinEntry {
         builtin: Builtin::TimerList,
         type_name: "Timer.List",
         kinds: &[Kind::Query],

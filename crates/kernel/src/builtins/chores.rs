@@ -8,13 +8,12 @@ use super::Answer;
 use super::dead_letters::ListLetters;
 use super::describe::DescribeAll;
 use super::list_actors::ListActors;
+use super::timers::ListTimers;
 use super::trace::Trace;
-use crate::api::ids::Now;
-use crate::flow::lanes::Hold;
+use crate::flow::lanes::{Hold, QueueId};
 use crate::flow::work;
 use crate::kernel::Kernel;
-use crate::requests::{Phase, RequestKey};
-use crate::time::schedules::ListTimers;
+use crate::requests::RequestKey;
 use std::collections::VecDeque;
 
 /// What a built-in may still do in this slice.
@@ -47,13 +46,14 @@ pub(crate) enum Task {
 
 impl Task {
     /// Works for a slice; the answer when it is done.
-    fn step(&mut self, kernel: &Kernel, slice: &mut Slice, now: Now) -> Option<Answer> {
+    fn step(&mut self, kernel: &Kernel, slice: &mut Slice) -> Option<Answer> {
+        let out = &kernel.out;
         match self {
-            Task::Describe(task) => task.step(kernel, slice),
-            Task::Actors(task) => task.step(kernel, slice, now),
-            Task::DeadLetters(task) => task.step(kernel, slice),
-            Task::Timers(task) => task.step(kernel, slice, now),
-            Task::Trace(task) => task.step(kernel, slice, now),
+            Task::Describe(task) => task.step(&kernel.actors, slice),
+            Task::Actors(task) => task.step(&kernel.actors, slice, out),
+            Task::DeadLetters(task) => task.step(&kernel.dead_letters, slice),
+            Task::Timers(task) => task.step(&kernel.schedules, slice, out),
+            Task::Trace(task) => task.step(kernel, slice),
         }
     }
 }
@@ -62,87 +62,105 @@ impl Task {
 struct Chore {
     key: RequestKey,
     /// Where it came from: not served until it is done.
-    queue: Option<u32>,
+    queue: Option<QueueId>,
     task: Task,
 }
 
-/// The built-ins that have not been answered yet; the first of them is under way.
+/// The built-ins that have not been answered yet.
 #[derive(Debug, Default)]
 pub(crate) struct Chores {
+    /// Those that work in slices; the first of them is under way.
     waiting: VecDeque<Chore>,
     /// The turn of the last slice.
     last_turn: u64,
+    /// `Sys.Stats` requests that wait for the floors below, by the ticket that each was given.
+    outside: Vec<(u64, RequestKey)>,
+    last_ticket: u64,
 }
 
 impl Chores {
+    /// Whether none works in slices.
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Which requests they are.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = RequestKey> {
-        self.waiting.iter().map(|chore| chore.key)
+    /// How often a request is among them; for audits.
+    pub(crate) fn count(&self, key: RequestKey) -> usize {
+        self.waiting.iter().filter(|chore| chore.key == key).count()
+            + self.outside.iter().filter(|(_, there)| *there == key).count()
+    }
+
+    /// A request waits for the floors below; returns its ticket. Those for which `is_over` holds have no one waiting any
+    /// more.
+    pub(super) fn wait_outside(&mut self, key: RequestKey, is_over: impl Fn(RequestKey) -> bool) -> u64 {
+        self.outside.retain(|(_, key)| !is_over(*key));
+        self.last_ticket += 1;
+        self.outside.push((self.last_ticket, key));
+        self.last_ticket
+    }
+
+    /// The request that waits under this ticket has its numbers.
+    pub(super) fn take_outside(&mut self, ticket: u64) -> Option<RequestKey> {
+        let at = self.outside.iter().position(|(asked, _)| *asked == ticket)?;
+        Some(self.outside.swap_remove(at).1)
     }
 }
 
 impl Kernel {
     /// Begins a built-in; one that is done within its first slice is answered at once.
-    pub(super) fn begin_chore(&mut self, key: RequestKey, queue: Option<u32>, task: Task, now: Now) {
-        if let Some(live) = self.requests.get_mut(key) {
-            live.phase = Phase::Served;
-        }
+    pub(super) fn begin_chore(&mut self, key: RequestKey, queue: Option<QueueId>, task: Task) {
+        self.requests.enter_service(key);
         if let Some(queue) = queue {
             self.lanes.hold(queue, Hold::Chore);
         }
         let is_first = self.chores.waiting.is_empty();
         self.chores.waiting.push_back(Chore { key, queue, task });
         if is_first {
-            self.work_for_a_slice(now);
+            self.work_for_a_slice();
         }
     }
 
     /// Goes on with the built-ins: at once if nobody else wants anything, else now and then.
-    pub(crate) fn work_on_chores(&mut self, now: Now) {
-        if self.is_slice_due(self.counters.turns) {
-            self.work_for_a_slice(now);
+    pub(crate) fn work_on_chores(&mut self) {
+        if self.is_slice_due(self.out.counters.turns) {
+            self.work_for_a_slice();
         }
     }
 
     /// Whether the next turn goes on with a built-in.
+    #[inline]
     pub(crate) fn is_slice_next(&self) -> bool {
-        !self.chores.is_empty() && self.is_slice_due(self.counters.turns + 1)
+        !self.chores.is_empty() && self.is_slice_due(self.out.counters.turns + 1)
     }
 
     fn is_slice_due(&self, turn: u64) -> bool {
         let since = turn - self.chores.last_turn;
-        since >= work::TURNS_BETWEEN_SLICES || (since > 0 && !self.lanes.is_ready())
+        let is_idle = !self.lanes.is_ready() && self.out.system.is_empty();
+        since >= work::TURNS_BETWEEN_SLICES || (since > 0 && is_idle)
     }
 
-    fn work_for_a_slice(&mut self, now: Now) {
-        self.chores.last_turn = self.counters.turns;
+    fn work_for_a_slice(&mut self) {
+        self.chores.last_turn = self.out.counters.turns;
         let mut slice = Slice { left: work::SLICE_MAX };
         while !slice.is_over()
             && let Some(mut chore) = self.chores.waiting.pop_front()
         {
             slice.spend(work::TURN);
-            let request = self.requests.get(chore.key).map(|live| live.message.clone());
             // One that timed out in the meantime has no one waiting any more.
-            let answer = match &request {
-                Some(_) => chore.task.step(self, &mut slice, now),
-                None => None,
-            };
-            match (request, answer) {
-                (Some(_), None) => {
-                    self.chores.waiting.push_front(chore);
-                    continue;
+            if let Some(request) = self.requests.message(chore.key).cloned() {
+                match chore.task.step(self, &mut slice) {
+                    None => {
+                        self.chores.waiting.push_front(chore);
+                        continue;
+                    }
+                    Some(answer) => self.end_builtin(chore.key, &request, answer),
                 }
-                (Some(request), Some(answer)) => self.end_builtin(chore.key, &request, answer, now),
-                (None, _) => {}
             }
             if let Some(queue) = chore.queue {
                 self.lanes.release(queue, Hold::Chore);
             }
         }
-        self.work += work::SLICE_MAX - slice.left;
+        self.out.work += work::SLICE_MAX - slice.left;
     }
 }

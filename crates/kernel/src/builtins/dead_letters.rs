@@ -2,16 +2,14 @@
 
 use super::chores::{Slice, Task};
 use super::{Answer, Caller, Served, Whole, append, read};
-use crate::api::ids::Now;
-use crate::flow::ingest::Refusal;
+use crate::dead_letters::DeadLetters;
+use crate::flow::refusal::Refusal;
 use crate::flow::work;
-use crate::kernel::Kernel;
-use crate::records::dead_letters::DeadLetter;
+use crate::kernel::{Kernel, with_verbatim};
 use crate::requests::Delegate;
-use crate::shared::with_verbatim;
 use mainspring_message::{Draft, Envelope, Failure, Kind};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// Letters in one answer unless the request says otherwise.
 const LIST_LIMIT: usize = 100;
@@ -39,18 +37,6 @@ struct DeadLettersData {
     limit: Option<Whole>,
 }
 
-fn headline(letter: &DeadLetter) -> Value {
-    json!({
-        "number": letter.number,
-        "timestamp": letter.unix_ms,
-        "reason": letter.reason,
-        "attempts": letter.attempts,
-        "kind": letter.message.kind().as_str(),
-        "type": letter.message.type_name(),
-        "id": letter.message.id(),
-    })
-}
-
 /// The list as far as it was made.
 #[derive(Debug)]
 pub(crate) struct ListLetters {
@@ -67,17 +53,18 @@ impl ListLetters {
         ListLetters { after: data.after.0, left, text: String::new() }
     }
 
-    pub(super) fn step(&mut self, kernel: &Kernel, slice: &mut Slice) -> Option<Answer> {
-        for letter in kernel.dead.after(self.after).take(self.left) {
+    pub(super) fn step(&mut self, dead: &DeadLetters, slice: &mut Slice) -> Option<Answer> {
+        for (number, letter) in dead.after(self.after).take(self.left) {
             if slice.is_over() {
                 return None;
             }
-            self.after = letter.number;
+            self.after = number;
             self.left -= 1;
-            append(&mut self.text, &headline(letter));
-            slice.spend(work::ITEM + 2 * letter.reason.len() as u64);
+            let before = self.text.len();
+            append(&mut self.text, &letter.headline());
+            slice.spend(work::ITEM + 2 * (self.text.len() - before) as u64);
         }
-        let (letters, total, dropped) = (&self.text, kernel.dead.len(), kernel.dead.dropped);
+        let (letters, total, dropped) = (&self.text, dead.len(), dead.dropped());
         Some(Ok(format!("{{\"letters\":[{letters}],\"total\":{total},\"dropped\":{dropped}}}")))
     }
 }
@@ -87,7 +74,6 @@ impl Kernel {
         &mut self,
         request: &Envelope,
         caller: Caller,
-        now: Now,
     ) -> Result<Served, Refusal> {
         let data: DeadLettersData = read(request)?;
         if matches!(data.action, Action::Requeue | Action::Drop) && request.kind() == Kind::Query {
@@ -96,18 +82,20 @@ impl Kernel {
         }
         let answer = match (data.action, data.number) {
             (Action::List, _) => return Ok(Served::In(Task::DeadLetters(ListLetters::of(&data)))),
-            (Action::Drop, None) => Ok(json!({ "dropped": self.dead.clear() }).to_string()),
+            (Action::Drop, None) => Ok(json!({ "dropped": self.dead_letters.clear() }).to_string()),
             (_, None) => Err(Refusal::new(Failure::Schema, "data.number: is missing")),
             (action, Some(Whole(number))) => {
-                let Some(letter) = self.dead.get(number).cloned() else {
+                let Some(letter) = self.dead_letters.get(number).cloned() else {
                     let text = format!("data.number: there is no dead letter {number}");
                     return Err(Refusal::new(Failure::Routing, text));
                 };
                 match action {
-                    Action::Show | Action::List => Ok(show(&letter)),
-                    Action::Requeue => self.requeue(&letter, request, caller, now),
+                    Action::Show | Action::List => {
+                        Ok(with_verbatim(&letter.headline(), "message", letter.message().line()))
+                    }
+                    Action::Requeue => self.requeue(number, letter.message(), request, caller),
                     Action::Drop => {
-                        self.dead.take(number);
+                        self.dead_letters.take(number);
                         Ok(json!({ "dropped": 1 }).to_string())
                     }
                 }
@@ -117,8 +105,7 @@ impl Kernel {
     }
 
     /// Puts a message back under a fresh id, caused by the request that does so.
-    fn requeue(&mut self, letter: &DeadLetter, request: &Envelope, caller: Caller, now: Now) -> Answer {
-        let dead = &letter.message;
+    fn requeue(&mut self, number: u64, dead: &Envelope, request: &Envelope, caller: Caller) -> Answer {
         if dead.kind().is_outcome() {
             let text = "data.number: an outcome has nowhere to go; show or drop it";
             return Err(Refusal::new(Failure::Schema, text));
@@ -126,18 +113,14 @@ impl Kernel {
         let mut draft = Draft::caused_by(request, dead.kind(), dead.type_text(), dead.data_json());
         draft.correlation = dead.correlation_text().or(draft.correlation);
         draft.timeout_ms = dead.timeout_ms();
-        let message = self.compose(&draft, now);
+        let message = self.out.compose(&draft);
         if dead.kind().is_request() {
-            self.route_request(&message)?;
+            self.routes.find(&message)?;
         }
-        self.dead.take(letter.number);
+        self.dead_letters.take(number);
         let id = message.id().to_owned();
         let delegate = Delegate { to: caller.recipient, timer_id: None };
-        self.send_for(message, caller.peer, self.loop_queue, delegate, now);
-        Ok(json!({ "requeued": letter.number, "id": id }).to_string())
+        self.send_for(message, caller.peer, self.lanes.own_queue(), delegate);
+        Ok(json!({ "requeued": number, "id": id }).to_string())
     }
-}
-
-fn show(letter: &DeadLetter) -> String {
-    with_verbatim(&headline(letter), "message", letter.message.line())
 }

@@ -1,13 +1,15 @@
-//! `Syscall.Describe`: what can be said to the loop, in words and JSON Schemas.
+//! `Syscall.Describe`: what can be sent, in words and JSON Schemas.
 
 use super::chores::{Slice, Task};
 use super::{Answer, BUILTINS, Served, append, read};
-use crate::flow::ingest::Refusal;
+use crate::actors::Actors;
+use crate::api::ids::CapabilityId;
+use crate::api::manifest::Manifest;
+use crate::flow::refusal::Refusal;
 use crate::flow::routes::Handler;
 use crate::flow::work;
 use crate::kernel::Kernel;
 use crate::schema::TypeSchema;
-use crate::supervision::actors::Actor;
 use mainspring_message::{Envelope, Failure, Kind};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -24,8 +26,7 @@ fn schema(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_default()
 }
 
-fn describe_capability(actor: &Actor) -> Value {
-    let (manifest, handles) = actor.announced();
+fn describe_capability(manifest: &Manifest, handles: &[(Kind, String)]) -> Value {
     let handles: Vec<Value> =
         handles.iter().map(|(kind, name)| json!({ "kind": kind.as_str(), "type": name })).collect();
     json!({
@@ -38,11 +39,6 @@ fn describe_capability(actor: &Actor) -> Value {
     })
 }
 
-/// Whether something can be sent to it.
-fn is_described(actor: &Actor) -> bool {
-    !actor.succession.removed
-}
-
 /// Everything, as far as it was described.
 #[derive(Debug, Default)]
 pub(crate) struct DescribeAll {
@@ -53,7 +49,7 @@ pub(crate) struct DescribeAll {
 }
 
 impl DescribeAll {
-    pub(super) fn step(&mut self, kernel: &Kernel, slice: &mut Slice) -> Option<Answer> {
+    pub(super) fn step(&mut self, actors: &Actors, slice: &mut Slice) -> Option<Answer> {
         while let Some(entry) = BUILTINS.get(self.builtins) {
             if slice.is_over() {
                 return None;
@@ -69,13 +65,14 @@ impl DescribeAll {
             });
             slice.spend(add(&mut self.builtins_text, &item));
         }
-        while let Some(actor) = kernel.actors.get(self.capabilities) {
+        for capability in actors.ids().skip(self.capabilities) {
             if slice.is_over() {
                 return None;
             }
             self.capabilities += 1;
-            if is_described(actor) {
-                slice.spend(add(&mut self.capabilities_text, &describe_capability(actor)));
+            if let Some((manifest, handles)) = actors.announced(capability) {
+                let item = describe_capability(manifest, handles);
+                slice.spend(add(&mut self.capabilities_text, &item));
             }
         }
         let (capabilities, builtins) = (&self.capabilities_text, &self.builtins_text);
@@ -97,9 +94,10 @@ impl Kernel {
         match (data.capability, data.type_name) {
             (None, None) => Ok(Served::In(Task::Describe(DescribeAll::default()))),
             (Some(id), None) => {
-                let found = self.actors.iter().find(|actor| is_described(actor) && actor.manifest.id == id);
-                let told = found.map(|actor| Served::AtOnce(describe_capability(actor).to_string()));
-                told.ok_or_else(|| {
+                let found =
+                    self.actors.find(&id).and_then(|(capability, _)| self.actors.announced(capability));
+                let described = found.map(|(manifest, handles)| describe_capability(manifest, handles));
+                described.map(|described| Served::AtOnce(described.to_string())).ok_or_else(|| {
                     Refusal::new(Failure::Routing, format!("data.capability: there is no capability {id:?}"))
                 })
             }
@@ -122,8 +120,7 @@ impl Kernel {
             }
         }
         for kind in [Kind::Command, Kind::Query] {
-            let Some(route) = self.routes.route(kind, name) else { continue };
-            let Handler::Capability(capability) = route.handler else { continue };
+            let Some(Handler::Capability(capability)) = self.routes.handler(kind, name) else { continue };
             found.push(self.describe_capability_handle(capability, kind, name));
         }
         for subscriber in self.routes.subscribers(name) {
@@ -136,8 +133,8 @@ impl Kernel {
         Ok(json!({ "name": name, "handlers": found }).to_string())
     }
 
-    fn describe_capability_handle(&self, capability: u32, kind: Kind, name: &str) -> Value {
-        let (manifest, _) = self.actors[capability as usize].announced();
+    fn describe_capability_handle(&self, capability: CapabilityId, kind: Kind, name: &str) -> Value {
+        let manifest = self.actors.manifest(capability);
         // What a capability only subscribes to, it takes as it comes.
         let takes = TypeSchema::find(&manifest.inbound, kind, name)
             .unwrap_or_else(|| TypeSchema::of_data(kind, name, json!({})));

@@ -1,12 +1,10 @@
 //! `Sys.Actors`: the actors with their state, their mailbox and how fast they are.
 
+use super::Answer;
 use super::chores::Slice;
-use super::{Answer, stats};
-use crate::api::ids::Now;
+use crate::actors::Actors;
 use crate::flow::work;
-use crate::kernel::{Kernel, MS};
-use crate::records::latency::Latency;
-use serde_json::json;
+use crate::out::Out;
 use std::fmt::Write;
 
 /// The list as far as it was made.
@@ -17,32 +15,17 @@ pub(crate) struct ListActors {
 }
 
 impl ListActors {
-    pub(super) fn step(&mut self, kernel: &Kernel, slice: &mut Slice, now: Now) -> Option<Answer> {
-        while let Some(actor) = kernel.actors.get(self.at) {
+    pub(super) fn step(&mut self, actors: &Actors, slice: &mut Slice, out: &Out) -> Option<Answer> {
+        for capability in actors.ids().skip(self.at) {
             if slice.is_over() {
                 return None;
             }
             self.at += 1;
-            if actor.is_gone() {
+            let Some(item) = actors.report(capability, out) else {
                 slice.spend(work::LOOK);
                 continue;
-            }
+            };
             let before = self.text.len();
-            let item = json!({
-                "capabilityId": actor.manifest.id,
-                "state": actor.state_name(),
-                "incarnation": actor.incarnation,
-                "mailbox": actor.mail_len,
-                "mailboxBytes": actor.mail_bytes,
-                "inFlight": actor.in_flight.len(),
-                "overdue": actor.overdue.len(),
-                "blocked": actor.blocked,
-                "handled": actor.handled,
-                "faults": actor.faults,
-                "restartsInWindow": actor.restarts.len(),
-                "latencyNs": stats::told(Latency::summary(std::iter::once(&*actor.latency), now.mono_ns)),
-                "sinceMs": now.mono_ns.saturating_sub(actor.since_ns) / MS,
-            });
             append(&mut self.text, &item);
             slice.spend(2 * work::ITEM + (self.text.len() - before) as u64);
         }

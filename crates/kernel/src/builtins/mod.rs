@@ -1,4 +1,8 @@
-//! What the loop serves itself: description, timers, subscriptions, supervision, dead letters, numbers.
+//! What the kernel serves itself: description, timers, subscriptions, supervision, dead letters, numbers.
+//!
+//! Each built-in has a file, and a line in `catalogue`. It reads its request, asks or changes the parts that it concerns, and
+//! returns an answer or a refusal; one whose work grows with what there is returns a task that works in slices (`chores`).
+//! Only the flow of messages calls this room.
 
 mod catalogue;
 mod chores;
@@ -7,56 +11,48 @@ mod describe;
 mod list_actors;
 mod stats;
 mod subscribe;
+mod timers;
 mod trace;
 mod whole;
 
 pub use stats::Census;
 
 pub(crate) use catalogue::{BUILTINS, Builtin};
-pub(crate) use chores::{Chores, Slice};
-pub(crate) use list_actors::append;
-pub(crate) use whole::Whole;
+pub(crate) use chores::Chores;
+use list_actors::append;
+use whole::Whole;
 
-use crate::api::ids::{ConnectionId, Now};
-use crate::flow::ingest::Refusal;
-use crate::flow::routes::{Handler, Route, Routes};
+use crate::api::ids::ConnectionId;
+use crate::flow::lanes::QueueId;
+use crate::flow::refusal::Refusal;
 use crate::kernel::Kernel;
-use crate::requests::{Origin, Recipient, RequestKey};
+use crate::requests::{PeerId, Recipient, RequestKey};
 use crate::schema::Validator;
-use crate::time::schedules::ListTimers;
 use chores::Task;
 use list_actors::ListActors;
 use mainspring_message::{Envelope, Failure, Kind, Started};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use timers::ListTimers;
 
 /// The data of the reply, as JSON text, or why there is none.
-pub(crate) type Answer = Result<String, Refusal>;
+type Answer = Result<String, Refusal>;
 
 /// What a built-in comes to that may have much to do.
-pub(crate) enum Served {
+enum Served {
     AtOnce(String),
     In(Task),
 }
 
 /// Who asks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Caller {
-    pub(crate) peer: u32,
-    pub(crate) recipient: Recipient,
+struct Caller {
+    peer: PeerId,
+    recipient: Recipient,
 }
 
-/// Adds the ways to the built-ins; no capability can take them later.
-pub(crate) fn add_routes(routes: &mut Routes) {
-    for builtin in BUILTINS {
-        for kind in builtin.kinds {
-            let route = Route { handler: Handler::Builtin(builtin.builtin), inbound: None };
-            let _ = routes.add_handler(*kind, builtin.type_name, route);
-        }
-    }
-}
-
-pub(crate) fn read<'a, T: Deserialize<'a>>(request: &'a Envelope) -> Result<T, Refusal> {
+/// The data of a request, as the built-in wants it.
+fn read<'a, T: Deserialize<'a>>(request: &'a Envelope) -> Result<T, Refusal> {
     request.data_as().map_err(|error| Refusal::new(Failure::Schema, explain(request, &error)))
 }
 
@@ -80,40 +76,35 @@ struct ResetData {
 }
 
 impl Kernel {
-    pub(crate) fn serve_builtin(&mut self, builtin: Builtin, key: RequestKey, queue: Option<u32>, now: Now) {
-        let Some(live) = self.requests.get(key) else { return };
-        let request = live.message.clone();
-        let recipient = match &live.origin {
-            Origin::Connection(connection) => Recipient::Connection(*connection),
-            Origin::Actor(actor) => Recipient::Actor(*actor),
-            Origin::Delegate(delegate) => delegate.to,
-        };
-        let caller = Caller { peer: self.requests.entry(key.slot()).peer, recipient };
+    pub(crate) fn serve_builtin(&mut self, builtin: Builtin, key: RequestKey, queue: Option<QueueId>) {
+        let Some(request) = self.requests.message(key).cloned() else { return };
+        let Some((peer, recipient)) = self.requests.caller(key) else { return };
+        let caller = Caller { peer, recipient };
         let answer = match builtin {
-            Builtin::Ping => return self.answer_builtin(key, &request, request.data(), now),
+            Builtin::Ping => return self.answer_builtin(key, &request, request.data()),
             Builtin::Stats if self.config.collect_stats => return self.ask_for_stats(key),
             Builtin::Shutdown => self.syscall_shutdown(&request),
             Builtin::Subscribe => self.subscribe(&request, caller),
             Builtin::Unsubscribe => self.unsubscribe(&request, caller),
-            Builtin::ResetActor => self.reset_by_name(&request, now),
-            Builtin::Stats => self.stats_answer(None, now),
-            Builtin::TimerSchedule => self.timer_schedule(&request, caller, now),
+            Builtin::ResetActor => self.reset_by_name(&request),
+            Builtin::Stats => self.stats_answer(None),
+            Builtin::TimerSchedule => self.timer_schedule(&request, caller),
             Builtin::TimerCancel => self.timer_cancel(&request, caller),
             Builtin::Describe
             | Builtin::Actors
             | Builtin::DeadLetters
             | Builtin::Trace
-            | Builtin::TimerList => match self.task_of(builtin, &request, caller, key, now) {
-                Ok(Served::In(task)) => return self.begin_chore(key, queue, task, now),
+            | Builtin::TimerList => match self.task_of(builtin, &request, caller, key) {
+                Ok(Served::In(task)) => return self.begin_chore(key, queue, task),
                 Ok(Served::AtOnce(data)) => Ok(data),
                 Err(refusal) => Err(refusal),
             },
         };
         let is_done = answer.is_ok();
-        self.end_builtin(key, &request, answer, now);
+        self.end_builtin(key, &request, answer);
         // Told first, and done only if it was not refused.
         if builtin == Builtin::Shutdown && is_done {
-            self.shutdown("asked by Syscall.Shutdown", now);
+            self.begin_shutdown("asked by Syscall.Shutdown");
         }
     }
 
@@ -124,11 +115,10 @@ impl Kernel {
         request: &Envelope,
         caller: Caller,
         key: RequestKey,
-        now: Now,
     ) -> Result<Served, Refusal> {
         match builtin {
             Builtin::Describe => self.describe(request),
-            Builtin::DeadLetters => self.serve_dead_letters(request, caller, now),
+            Builtin::DeadLetters => self.serve_dead_letters(request, caller),
             Builtin::Trace => self.trace(request, key),
             Builtin::TimerList => Ok(Served::In(Task::Timers(ListTimers::of(caller.peer)))),
             _ => Ok(Served::In(Task::Actors(ListActors::default()))),
@@ -136,22 +126,23 @@ impl Kernel {
     }
 
     /// Ends a built-in with its answer or refusal.
-    fn end_builtin(&mut self, key: RequestKey, request: &Envelope, answer: Answer, now: Now) {
+    fn end_builtin(&mut self, key: RequestKey, request: &Envelope, answer: Answer) {
         match answer {
-            Ok(data) => self.answer_builtin(key, request, &data, now),
+            Ok(data) => self.answer_builtin(key, request, &data),
             Err(refusal) => {
-                let answer = self.failure(request, refusal.failure, &refusal.text, Started::No, now);
-                self.finish(key, answer, false, now);
+                let answer = self.out.failure(request, refusal.failure, &refusal.text, Started::No);
+                self.finish(key, answer, false);
             }
         }
     }
 
-    pub(crate) fn answer_builtin(&mut self, key: RequestKey, request: &Envelope, data: &str, now: Now) {
+    pub(crate) fn answer_builtin(&mut self, key: RequestKey, request: &Envelope, data: &str) {
         let (causation, correlation) = (Some(request.id()), request.correlation());
-        let answer = self.loop_message(Kind::Reply, request.type_name(), data, causation, correlation, now);
+        let answer = self.out.message(Kind::Reply, request.type_name(), data, causation, correlation);
         // A subscription ends with its connection, so its answer means nothing to the next one.
-        let remember = !self.requests.entry(key.slot()).handler.is_for_one_connection();
-        self.finish(key, answer, remember, now);
+        let handler = self.requests.handler(key);
+        let remember = !handler.is_some_and(|handler| handler.is_for_one_connection());
+        self.finish(key, answer, remember);
     }
 
     fn syscall_shutdown(&mut self, request: &Envelope) -> Answer {
@@ -159,24 +150,20 @@ impl Kernel {
         Ok(json!({ "message": "shutting down" }).to_string())
     }
 
-    fn reset_by_name(&mut self, request: &Envelope, now: Now) -> Answer {
+    fn reset_by_name(&mut self, request: &Envelope) -> Answer {
         let data: ResetData = read(request)?;
-        let found = self
-            .actors
-            .iter()
-            .position(|actor| actor.manifest.id == data.capability_id && !actor.succession.removed);
-        let Some(capability) = found else {
+        let Some((capability, false)) = self.actors.find(&data.capability_id) else {
             let text = format!("data.capabilityId: there is no capability {:?}", data.capability_id);
             return Err(Refusal::new(Failure::Routing, text));
         };
-        self.reset_actor(capability as u32, now);
-        Ok(json!({ "capabilityId": data.capability_id, "state": self.actors[capability].state_name() })
-            .to_string())
+        self.actors.reset(capability, &mut self.out);
+        let state = self.actors.state_name(capability);
+        Ok(json!({ "capabilityId": data.capability_id, "state": state }).to_string())
     }
 }
 
 /// The connection of a client that asks, or a refusal for anybody else.
-pub(crate) fn client(caller: Caller) -> Result<ConnectionId, Refusal> {
+fn client(caller: Caller) -> Result<ConnectionId, Refusal> {
     match caller.recipient {
         Recipient::Connection(connection) => Ok(connection),
         Recipient::Actor(_) => Err(Refusal::new(

@@ -1,11 +1,10 @@
-//! `Sys.Stats`: the loop's numbers, and those of the floors below when they are asked.
+//! `Sys.Stats`: the kernel's numbers, and those of the floors below when they are asked.
 
 use super::Answer;
 use crate::api::effect::Effect;
 use crate::api::ids::Now;
 use crate::kernel::Kernel;
-use crate::records::latency::{Latency, Summary};
-use crate::requests::{Phase, RequestKey};
+use crate::requests::RequestKey;
 use mainspring_message::Json;
 use serde_json::{Map, Value, json};
 
@@ -25,9 +24,9 @@ pub struct Census {
     pub user_held: usize,
     /// Messages in the mailboxes.
     pub mailboxes: usize,
-    /// Requests in actors' hands.
+    /// Requests in progress with their actors.
     pub in_flight: usize,
-    /// Requests that timed out and are still in actors' hands.
+    /// Requests that timed out and that their actors have not answered.
     pub overdue: usize,
     /// Events that wait for slow subscribers.
     pub waiting_events: usize,
@@ -49,7 +48,7 @@ pub struct Census {
     pub connections: usize,
     /// Peers that something refers to.
     pub peers: usize,
-    /// Bytes handed out and not yet written.
+    /// Bytes written to connections that have not left.
     pub egress_bytes: usize,
     /// Bytes that clients and actors make the daemon hold.
     pub memory_bytes: usize,
@@ -58,56 +57,56 @@ pub struct Census {
 impl Kernel {
     /// Counts where everything is.
     pub fn census(&self) -> Census {
+        let actors = self.actors.totals();
         Census {
             requests: self.requests.live(),
-            system_lane: self.lanes.system.len(),
-            completions_lane: self.lanes.completions.len(),
+            system_lane: self.out.system.len(),
+            completions_lane: self.lanes.completions().len(),
             user_lane: self.lanes.user_len(),
             user_held: self.lanes.held_len(),
-            mailboxes: self.actors.iter().map(|actor| actor.mail_len).sum(),
-            in_flight: self.actors.iter().map(|actor| actor.in_flight.len()).sum(),
-            overdue: self.actors.iter().map(|actor| actor.overdue.len()).sum(),
-            waiting_events: self.waiting_events,
-            window_answers: self.requests.window.requests,
-            window_bytes: self.requests.window.bytes,
-            dead_letters: self.dead.len(),
-            dead_letter_bytes: self.dead.bytes(),
+            mailboxes: actors.mail,
+            in_flight: actors.in_progress,
+            overdue: actors.overdue,
+            waiting_events: self.connections.waiting_events(),
+            window_answers: self.requests.remembered(),
+            window_bytes: self.requests.remembered_bytes(),
+            dead_letters: self.dead_letters.len(),
+            dead_letter_bytes: self.dead_letters.bytes(),
             history_bytes: self.history.bytes(),
             schedules: self.schedules.len(),
-            timers: self.wheel.len(),
+            timers: self.out.wheel.len(),
             connections: self.connections.len(),
-            peers: self.peers.len(),
-            egress_bytes: self.egress_bytes,
+            peers: self.requests.peers_len(),
+            egress_bytes: self.connections.egress_bytes(),
             memory_bytes: self.memory_bytes(),
         }
     }
 
     pub(super) fn ask_for_stats(&mut self, key: RequestKey) {
-        let ticket = self.stats_ticket;
-        self.stats_ticket += 1;
-        if let Some(live) = self.requests.get_mut(key) {
-            live.phase = Phase::Outside;
-        }
-        // Those that timed out in the meantime have no one waiting any more.
+        self.requests.enter_outside(key);
         let requests = &self.requests;
-        self.stats_asked.retain(|(_, key)| requests.get(*key).is_some());
-        self.stats_asked.push((ticket, key));
-        self.effects.push(Effect::CollectStats { ticket });
+        let ticket = self.chores.wait_outside(key, |key| requests.message(key).is_none());
+        self.out.push(Effect::CollectStats { ticket });
     }
 
     /// Answers [`Effect::CollectStats`] with a JSON object.
     pub fn stats_collected(&mut self, ticket: u64, numbers: Json, now: Now) {
-        let Some(at) = self.stats_asked.iter().position(|(asked, _)| *asked == ticket) else { return };
-        let (_, key) = self.stats_asked.swap_remove(at);
-        let Some(request) = self.requests.get(key).map(|live| live.message.clone()) else { return };
-        if let Ok(data) = self.stats_answer(Some(&numbers), now) {
-            self.answer_builtin(key, &request, &data, now);
+        self.out.now = now;
+        let Some(key) = self.chores.take_outside(ticket) else { return };
+        let Some(request) = self.requests.message(key).cloned() else { return };
+        if let Ok(data) = self.stats_answer(Some(&numbers)) {
+            self.answer_builtin(key, &request, &data);
         }
     }
 
-    pub(super) fn stats_answer(&self, floors: Option<&Json>, now: Now) -> Answer {
-        let counters: Map<String, Value> =
-            self.counters.each().into_iter().map(|(name, count)| (name.to_owned(), count.into())).collect();
+    pub(super) fn stats_answer(&self, floors: Option<&Json>) -> Answer {
+        let counters: Map<String, Value> = self
+            .out
+            .counters
+            .each()
+            .into_iter()
+            .map(|(name, count)| (name.to_owned(), count.into()))
+            .collect();
         let census = self.census();
         let floors: Value =
             floors.and_then(|numbers| serde_json::from_str(numbers.as_str()).ok()).unwrap_or_default();
@@ -136,15 +135,9 @@ impl Kernel {
                 "memoryBytes": census.memory_bytes,
                 "memoryBytesMax": self.config.limits.memory_bytes_max,
             },
-            "latencyNs": told(Latency::summary(self.actors.iter().map(|actor| &*actor.latency), now.mono_ns)),
+            "latencyNs": self.actors.latency(&self.out),
             "floors": floors,
         })
         .to_string())
     }
-}
-
-/// How long requests took of late, for `Sys.Stats` and `Sys.Actors`; nothing if none ended.
-pub(super) fn told(latency: Option<Summary>) -> Value {
-    let Some(Summary { requests, mean_ns, p50_ns, p99_ns, max_ns }) = latency else { return Value::Null };
-    json!({ "requests": requests, "mean": mean_ns, "p50": p50_ns, "p99": p99_ns, "max": max_ns })
 }

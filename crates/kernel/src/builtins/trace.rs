@@ -3,14 +3,14 @@
 use super::chores::{Slice, Task};
 use super::{Answer, Served, append, read};
 use crate::api::ids::Now;
-use crate::flow::ingest::Refusal;
-use crate::flow::routes::Handler;
+use crate::flow::refusal::Refusal;
 use crate::flow::work;
-use crate::kernel::{Kernel, MS};
-use crate::records::history::{Audience, Author, End, Record};
-use crate::requests::{Live, Origin, Recipient, RequestKey};
+use crate::history::{Audience, Author, Record};
+use crate::kernel::Kernel;
+use crate::out::MS;
+use crate::requests::RequestKey;
 use hashbrown::HashMap;
-use mainspring_message::{Envelope, Failure, Kind};
+use mainspring_message::{Envelope, Failure};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::cmp::Reverse;
@@ -27,37 +27,6 @@ struct TraceData {
 }
 
 impl Kernel {
-    /// Remembers a request that ended.
-    #[inline]
-    pub(crate) fn remember_request(&mut self, handler: Handler, live: &Live, answer: &Envelope, now: Now) {
-        if !self.history.is_on() {
-            return;
-        }
-        let code = (answer.kind() == Kind::Error).then(|| code_of(answer.data()));
-        let end = End { ended_ns: now.mono_ns, code, outcome_id: answer.id() };
-        self.history.push(&record_of(handler, live, Some(end)));
-    }
-
-    /// Remembers an event that was told to so many.
-    pub(crate) fn remember_event(&mut self, event: &Envelope, from: Author, to: Audience, now: Now) {
-        if !self.history.is_on() {
-            return;
-        }
-        self.history.push(&Record {
-            kind: event.kind(),
-            type_name: event.type_name(),
-            id: event.id(),
-            causation: event.causation(),
-            correlation: event.correlation(),
-            from,
-            to,
-            accepted_ns: now.mono_ns,
-            delivered_ns: now.mono_ns,
-            attempts: 0,
-            end: None,
-        });
-    }
-
     pub(super) fn trace(&self, request: &Envelope, asked: RequestKey) -> Result<Served, Refusal> {
         let data: TraceData = read(request)?;
         if !self.history.is_on() {
@@ -68,7 +37,7 @@ impl Kernel {
             (Some(flow), None) => Wanted::Flow(flow),
             (None, Some(id)) => {
                 let mut families = Families::default();
-                families.of(self.hash_id(&id));
+                families.of(self.out.hash_id(&id));
                 Wanted::Family(Box::new(families))
             }
             _ => return Err(Refusal::new(Failure::Schema, "data: needs either correlation or id")),
@@ -86,12 +55,12 @@ impl Kernel {
             "correlation": record.correlation,
             "from": match record.from {
                 Author::Connection(connection) => json!({ "connection": connection.0 }),
-                Author::Capability(capability) => json!({ "capability": self.name_of(capability) }),
-                Author::Loop => json!({ "loop": true }),
+                Author::Capability(capability) => json!({ "capability": self.actors.id(capability) }),
+                Author::Kernel => json!({ "loop": true }),
             },
             "to": match record.to {
-                Audience::Capability(capability) => json!({ "capability": self.name_of(capability) }),
-                Audience::Loop => json!({ "loop": true }),
+                Audience::Capability(capability) => json!({ "capability": self.actors.id(capability) }),
+                Audience::Kernel => json!({ "loop": true }),
                 Audience::Subscribers { capabilities, clients } => {
                     json!({ "capabilities": capabilities, "clients": clients })
                 }
@@ -111,43 +80,11 @@ impl Kernel {
         }
         node
     }
-
-    fn name_of(&self, capability: u32) -> &str {
-        self.actors.get(capability as usize).map_or("", |actor| &actor.manifest.id)
-    }
-}
-
-fn record_of<'a>(handler: Handler, live: &'a Live, end: Option<End<'a>>) -> Record<'a> {
-    let message = &live.message;
-    let from = match &live.origin {
-        Origin::Connection(connection) => Author::Connection(*connection),
-        Origin::Actor(actor) => Author::Capability(actor.capability),
-        Origin::Delegate(delegate) => match (&delegate.timer_id, delegate.to) {
-            (None, Recipient::Connection(connection)) => Author::Connection(connection),
-            _ => Author::Loop,
-        },
-    };
-    Record {
-        kind: message.kind(),
-        type_name: message.type_name(),
-        id: message.id(),
-        causation: message.causation(),
-        correlation: message.correlation(),
-        from,
-        to: match handler {
-            Handler::Capability(capability) => Audience::Capability(capability),
-            Handler::Builtin(_) => Audience::Loop,
-        },
-        accepted_ns: live.accepted_ns,
-        delivered_ns: live.delivered_ns,
-        attempts: live.attempts,
-        end,
-    }
 }
 
 /// Where a message of the trace stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum NodePlace {
     /// In the history.
     Past(u64),
     /// At this slot of the table of requests.
@@ -158,12 +95,12 @@ enum Place {
 #[derive(Debug, Default)]
 struct Found {
     /// The earliest on top, to make room.
-    latest: BinaryHeap<Reverse<(i64, Place)>>,
+    latest: BinaryHeap<Reverse<(i64, NodePlace)>>,
     count: usize,
 }
 
 impl Found {
-    fn add(&mut self, accepted_ns: i64, place: Place) {
+    fn add(&mut self, accepted_ns: i64, place: NodePlace) {
         self.count += 1;
         self.latest.push(Reverse((accepted_ns, place)));
         if self.latest.len() > NODES_MAX {
@@ -187,7 +124,7 @@ struct Families {
     numbers: HashMap<u64, u32, foldhash::fast::FixedState>,
     parents: Vec<u32>,
     /// Every message: the number of one of its names, when it was accepted, where it stands.
-    messages: Vec<(u32, i64, Place)>,
+    messages: Vec<(u32, i64, NodePlace)>,
     /// How many of them were looked at again.
     sorted: usize,
 }
@@ -233,7 +170,7 @@ pub(crate) struct Trace {
     /// The next place in the history to look at, and where to stop.
     past: Option<(u64, u64)>,
     /// What is to be told, the first one last, once everything was looked at.
-    shown: Option<Vec<Place>>,
+    shown: Option<Vec<NodePlace>>,
     start_ns: i64,
     nodes: usize,
     text: String,
@@ -254,7 +191,8 @@ impl Trace {
         }
     }
 
-    pub(super) fn step(&mut self, kernel: &Kernel, slice: &mut Slice, now: Now) -> Option<Answer> {
+    pub(super) fn step(&mut self, kernel: &Kernel, slice: &mut Slice) -> Option<Answer> {
+        let now = kernel.out.now;
         if self.shown.is_none() {
             self.look_at_requests(kernel, slice);
             self.look_at_history(kernel, slice);
@@ -289,11 +227,11 @@ impl Trace {
 
     fn look_at_requests(&mut self, kernel: &Kernel, slice: &mut Slice) {
         while self.slot < kernel.requests.slots() && !slice.is_over() {
-            let place = Place::Unfinished(self.slot);
+            let place = NodePlace::Unfinished(self.slot);
             self.slot += 1;
             slice.spend(work::LOOK);
-            if kernel.requests.live_at(self.slot - 1).is_some_and(|key| key != self.asked)
-                && let Some(record) = record_at(kernel, place)
+            if let Some((key, record)) = kernel.requests.record_at(self.slot - 1)
+                && key != self.asked
             {
                 slice.spend(self.look_at(kernel, &record, place));
             }
@@ -309,14 +247,14 @@ impl Trace {
         place = place.max(kernel.history.begin());
         while place < end && !slice.is_over() {
             let Some((record, next)) = kernel.history.at(place) else { break };
-            slice.spend(work::LOOK + self.look_at(kernel, &record, Place::Past(place)));
+            slice.spend(work::LOOK + self.look_at(kernel, &record, NodePlace::Past(place)));
             place = next;
         }
         self.past = Some((place, end));
     }
 
     /// Looks at one message; returns the work.
-    fn look_at(&mut self, kernel: &Kernel, record: &Record<'_>, place: Place) -> u64 {
+    fn look_at(&mut self, kernel: &Kernel, record: &Record<'_>, place: NodePlace) -> u64 {
         match &mut self.wanted {
             Wanted::Flow(flow) => {
                 if record.correlation == Some(flow) {
@@ -325,10 +263,10 @@ impl Trace {
                 work::LOOK
             }
             Wanted::Family(families) => {
-                let own = families.of(kernel.hash_id(record.id));
+                let own = families.of(kernel.out.hash_id(record.id));
                 let outcome_id = record.end.map(|end| end.outcome_id);
                 for name in [record.causation, outcome_id].into_iter().flatten() {
-                    let name = families.of(kernel.hash_id(name));
+                    let name = families.of(kernel.out.hash_id(name));
                     families.join(own, name);
                 }
                 families.messages.push((own, record.accepted_ns, place));
@@ -354,21 +292,9 @@ impl Trace {
 }
 
 /// The message at a place, if it is still there.
-fn record_at(kernel: &Kernel, place: Place) -> Option<Record<'_>> {
+fn record_at(kernel: &Kernel, place: NodePlace) -> Option<Record<'_>> {
     match place {
-        Place::Past(place) => Some(kernel.history.at(place)?.0),
-        Place::Unfinished(slot) => {
-            let live = kernel.requests.get(kernel.requests.live_at(slot)?)?;
-            Some(record_of(kernel.requests.entry(slot).handler, live, None))
-        }
+        NodePlace::Past(place) => Some(kernel.history.at(place)?.0),
+        NodePlace::Unfinished(slot) => Some(kernel.requests.record_at(slot)?.1),
     }
-}
-
-/// The `code` of an error's data; what has none counts as 500.
-fn code_of(data: &str) -> u16 {
-    #[derive(Deserialize)]
-    struct Code {
-        code: u16,
-    }
-    serde_json::from_str(data).map_or(500, |error: Code| error.code)
 }

@@ -14,7 +14,7 @@ type Clients = BTreeSet<ConnectionId>;
 
 /// Clients by the pattern that they subscribed to: an exact type, `Prefix.*`, or `*`.
 #[derive(Debug, Default)]
-pub(crate) struct Subscribers {
+pub(super) struct Subscribers {
     /// By exact type, by beginning with its dot (`Prefix.`), and those who want everything by the empty text: none of
     /// these can be mistaken for another.
     by_name: HashMap<Box<str>, Clients, foldhash::fast::FixedState>,
@@ -26,7 +26,7 @@ pub(crate) struct Subscribers {
 }
 
 /// Checks a pattern.
-pub(crate) fn check_pattern(pattern: &str) -> Result<(), &'static str> {
+pub(super) fn check_pattern(pattern: &str) -> Result<(), &'static str> {
     match pattern.strip_suffix('*') {
         Some("") => Ok(()),
         // Any last segment will do to see whether the prefix could begin a type.
@@ -42,7 +42,7 @@ fn name_of(pattern: &str) -> &str {
 }
 
 impl Subscribers {
-    pub(crate) fn add(&mut self, pattern: &str, connection: ConnectionId) {
+    pub(super) fn add(&mut self, pattern: &str, connection: ConnectionId) {
         let name = name_of(pattern);
         match self.by_name.get_mut(name) {
             Some(clients) => {
@@ -55,7 +55,7 @@ impl Subscribers {
         }
     }
 
-    pub(crate) fn remove(&mut self, pattern: &str, connection: ConnectionId) {
+    pub(super) fn remove(&mut self, pattern: &str, connection: ConnectionId) {
         let name = name_of(pattern);
         let Some(clients) = self.by_name.get_mut(name) else { return };
         clients.remove(&connection);
@@ -67,17 +67,23 @@ impl Subscribers {
     }
 
     /// Whether this client subscribed to this pattern.
-    pub(crate) fn has(&self, pattern: &str, connection: ConnectionId) -> bool {
+    pub(super) fn has(&self, pattern: &str, connection: ConnectionId) -> bool {
         self.by_name.get(name_of(pattern)).is_some_and(|clients| clients.contains(&connection))
     }
 
     /// Whether anyone wants the event.
-    pub(crate) fn wants(&self, type_name: &str) -> bool {
+    pub(super) fn wants(&self, type_name: &str) -> bool {
         !self.by_name.is_empty() && self.names(type_name).any(|name| self.by_name.contains_key(name))
     }
 
+    /// Whether this client wants the event.
+    pub(super) fn is_wanted_by(&self, connection: ConnectionId, type_name: &str) -> bool {
+        let has = |name| self.by_name.get(name).is_some_and(|clients| clients.contains(&connection));
+        self.names(type_name).any(has)
+    }
+
     /// Puts everyone who wants the event into `into`, each once, in order.
-    pub(crate) fn of(&self, type_name: &str, into: &mut Vec<ConnectionId>) {
+    pub(super) fn of(&self, type_name: &str, into: &mut Vec<ConnectionId>) {
         into.clear();
         if self.by_name.is_empty() {
             return;

@@ -1,31 +1,26 @@
-//! The three lanes: System, Completions, User.
+//! The Completions lane and the User lane.
 //!
-//! System and Completions are plain queues. User is one queue per sender, served in turn, so that a sender who floods
-//! waits behind itself and not before others.
+//! Completions is a plain queue. User is one queue per sender, served in turn, so that a sender who floods waits behind
+//! itself and not before others. The third lane, System, is in [`system`](crate::flow::system).
 
-use crate::api::ids::ConnectionId;
+use crate::api::config::Limits;
+use crate::api::ids::{CapabilityId, ConnectionId};
+use crate::flow::refusal::Refusal;
 use crate::requests::RequestKey;
 use mainspring_message::{Envelope, Failure};
 use slab::Slab;
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
-/// Signals that wait in the System lane at most. Beyond: an event of the loop's own is dropped, and counted.
-const SYSTEM_SIGNALS_MAX: usize = 65_536;
-/// Bytes of the loop's own events that wait in the System lane at most; same policy.
-const SYSTEM_BYTES_MAX: usize = 64 << 20;
-
 /// While others have messages, one of this many that are served is of a client that gets large answers.
 const LARGE_EVERY: u32 = 64;
 
-/// A signal of the control plane.
-#[derive(Debug)]
-pub(crate) enum Signal {
-    /// An actor failed.
-    Fault { capability: u32, incarnation: u32, failure: Failure, reason: String },
-    /// An event of the loop itself.
-    Publish(Envelope),
-}
+/// Queues that are passed over at once because their first message is an event that waits.
+const DEFERRED_AT_ONCE: usize = 64;
+
+/// Names the queue of one sender in the User lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct QueueId(u32);
 
 /// An outcome on its way to the requester.
 #[derive(Debug)]
@@ -60,14 +55,28 @@ pub(crate) enum Hold {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
     Connection(ConnectionId),
-    Actor(u32),
-    /// The loop: the schedules of one peer, or dead letters put back.
-    Loop,
+    Actor(CapabilityId),
+    /// The kernel: the schedules of one peer, or dead letters put back.
+    Kernel,
+}
+
+/// A message that was taken out of the User lane.
+#[derive(Debug)]
+pub(crate) struct UserMessage {
+    pub(crate) item: Item,
+    pub(crate) sender: Sender,
+    /// Its queue, unless that is gone.
+    pub(crate) queue: Option<QueueId>,
+    /// Whether so little is left in it that its sender may be read from again.
+    pub(crate) resumes: bool,
+    /// Whether only so many requests of its sender may be under way.
+    pub(crate) has_window: bool,
 }
 
 #[derive(Debug)]
-pub(crate) struct SenderQueue {
-    pub(crate) sender: Sender,
+struct SenderQueue {
+    sender: Sender,
+    /// What waits, with its bytes.
     items: VecDeque<(Item, u32)>,
     bytes: usize,
     /// Whether it stands in the order in which queues are served.
@@ -75,69 +84,81 @@ pub(crate) struct SenderQueue {
     /// Why it is not served for now; nothing if it is.
     held: u8,
     /// How many of the sender's requests may be under way, if it gets large answers.
-    pub(crate) window: Option<NonZeroU32>,
+    window: Option<NonZeroU32>,
     /// Whether reading from the sender was paused for this queue.
-    pub(crate) paused: bool,
+    paused: bool,
     /// The sender is gone; the queue goes when it is empty.
     gone: bool,
 }
 
-impl SenderQueue {
-    pub(crate) fn len(&self) -> usize {
-        self.items.len()
-    }
-
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// What waits, with its bytes.
-    pub(crate) fn items(&self) -> impl Iterator<Item = &(Item, u32)> {
-        self.items.iter()
-    }
-}
-
-#[derive(Debug, Default)]
+/// The two lanes.
+#[derive(Debug)]
 pub(crate) struct Lanes {
-    pub(crate) system: VecDeque<Signal>,
-    system_bytes: usize,
-    pub(crate) completions: VecDeque<Completion>,
+    completions: VecDeque<Completion>,
     queues: Slab<SenderQueue>,
     /// The queues that hold something, in the order in which they are served. One that is held leaves when its turn comes.
-    turn: VecDeque<u32>,
+    turn: VecDeque<QueueId>,
     /// The same for queues of clients that get large answers: one of them is served when no other is, or now and then.
-    large: VecDeque<u32>,
+    large: VecDeque<QueueId>,
     /// Messages that may still be served before one of those must be.
     before_large: u32,
+    /// Whether events wait, because one is on its way to many subscribers.
+    events_wait: bool,
+    /// Queues whose turn came and whose first message is an event that waits; they keep their order.
+    deferred: VecDeque<QueueId>,
+    /// Messages in the User lane.
     user: usize,
     /// How many of those messages are in queues that are held.
     held: usize,
     /// Bytes of the messages in the User lane.
     user_bytes: usize,
+    /// The queue of dead letters put back.
+    own: QueueId,
+    /// Messages and bytes of one sender at which reading from it pauses.
+    messages_max: usize,
+    bytes_max: usize,
 }
 
 impl Lanes {
-    /// Puts an event of the loop's own into the System lane; returns whether there was room.
-    pub(crate) fn announce(&mut self, event: Envelope) -> bool {
-        let bytes = self.system_bytes + event.line().len();
-        if self.system.len() >= SYSTEM_SIGNALS_MAX || bytes > SYSTEM_BYTES_MAX {
-            return false;
-        }
-        self.system_bytes = bytes;
-        self.system.push_back(Signal::Publish(event));
-        true
+    pub(crate) fn new(limits: &Limits) -> Lanes {
+        let mut lanes = Lanes {
+            completions: VecDeque::new(),
+            queues: Slab::new(),
+            turn: VecDeque::new(),
+            large: VecDeque::new(),
+            before_large: 0,
+            events_wait: false,
+            deferred: VecDeque::new(),
+            user: 0,
+            held: 0,
+            user_bytes: 0,
+            own: QueueId(0),
+            messages_max: limits.lane_messages_max,
+            bytes_max: limits.lane_bytes_max,
+        };
+        lanes.own = lanes.open(Sender::Kernel);
+        lanes
     }
 
-    /// The next signal of the System lane.
-    pub(crate) fn pop_signal(&mut self) -> Option<Signal> {
-        let signal = self.system.pop_front()?;
-        if let Signal::Publish(event) = &signal {
-            self.system_bytes -= event.line().len();
-        }
-        Some(signal)
+    /// Adds to the Completions lane.
+    #[inline]
+    pub(crate) fn complete(&mut self, completion: Completion) {
+        self.completions.push_back(completion);
     }
 
-    pub(crate) fn open(&mut self, sender: Sender) -> u32 {
+    /// The next completion.
+    #[inline]
+    pub(crate) fn pop_completion(&mut self) -> Option<Completion> {
+        self.completions.pop_front()
+    }
+
+    /// What is in the Completions lane, in order.
+    pub(crate) fn completions(&self) -> impl ExactSizeIterator<Item = &Completion> {
+        self.completions.iter()
+    }
+
+    /// A queue for a sender.
+    pub(crate) fn open(&mut self, sender: Sender) -> QueueId {
         let queue = SenderQueue {
             sender,
             items: VecDeque::new(),
@@ -148,18 +169,31 @@ impl Lanes {
             paused: false,
             gone: false,
         };
-        self.queues.insert(queue) as u32
+        QueueId(self.queues.insert(queue) as u32)
+    }
+
+    /// The queue of dead letters put back.
+    pub(crate) fn own_queue(&self) -> QueueId {
+        self.own
+    }
+
+    fn get(&self, queue: QueueId) -> &SenderQueue {
+        &self.queues[queue.0 as usize]
+    }
+
+    fn get_mut(&mut self, queue: QueueId) -> &mut SenderQueue {
+        &mut self.queues[queue.0 as usize]
     }
 
     /// The sender is gone. What it sent is still worked on, whether or not it read the answers.
-    pub(crate) fn close(&mut self, queue: u32) {
-        self.queues[queue as usize].gone = true;
+    pub(crate) fn close(&mut self, queue: QueueId) {
+        self.get_mut(queue).gone = true;
         self.lift(queue, Hold::Egress as u8 | Hold::Window as u8);
     }
 
     /// Does not serve a queue until it is released.
-    pub(crate) fn hold(&mut self, queue: u32, why: Hold) {
-        let it = &mut self.queues[queue as usize];
+    pub(crate) fn hold(&mut self, queue: QueueId, why: Hold) {
+        let it = &mut self.queues[queue.0 as usize];
         if it.held == 0 {
             self.held += it.items.len();
         }
@@ -167,12 +201,12 @@ impl Lanes {
     }
 
     /// Serves a queue again, unless there is another reason not to.
-    pub(crate) fn release(&mut self, queue: u32, why: Hold) {
+    pub(crate) fn release(&mut self, queue: QueueId, why: Hold) {
         self.lift(queue, why as u8);
     }
 
-    fn lift(&mut self, queue: u32, reasons: u8) {
-        let it = &mut self.queues[queue as usize];
+    fn lift(&mut self, queue: QueueId, reasons: u8) {
+        let it = &mut self.queues[queue.0 as usize];
         let was_held = it.held != 0;
         it.held &= !reasons;
         if it.held != 0 {
@@ -183,7 +217,7 @@ impl Lanes {
         }
         if it.items.is_empty() {
             if it.gone && !it.queued {
-                self.queues.remove(queue as usize);
+                self.queues.remove(queue.0 as usize);
             }
         } else if !it.queued {
             it.queued = true;
@@ -192,16 +226,58 @@ impl Lanes {
         }
     }
 
-    pub(crate) fn queue(&self, queue: u32) -> &SenderQueue {
-        &self.queues[queue as usize]
+    /// Lets so many requests of the sender be under way at once; any number if `None`.
+    pub(crate) fn set_window(&mut self, queue: QueueId, window: Option<NonZeroU32>) {
+        self.get_mut(queue).window = window;
     }
 
-    pub(crate) fn queue_mut(&mut self, queue: u32) -> &mut SenderQueue {
-        &mut self.queues[queue as usize]
+    /// Serves a sender that gets large answers while few enough of its requests are under way: those that it is owed an
+    /// outcome for, but for those that still wait here.
+    pub(crate) fn mind_window(&mut self, queue: QueueId, owed: usize) {
+        let it = self.get(queue);
+        let under_way = owed.saturating_sub(it.items.len());
+        if it.window.is_some_and(|window| under_way >= window.get() as usize) {
+            self.hold(queue, Hold::Window);
+        } else {
+            self.release(queue, Hold::Window);
+        }
     }
 
-    pub(crate) fn push(&mut self, queue: u32, item: Item, bytes: usize) {
-        let it = &mut self.queues[queue as usize];
+    /// Refuses what would go beyond twice the bound of a sender's queue.
+    #[inline]
+    pub(crate) fn check(&self, queue: QueueId) -> Result<(), Refusal> {
+        let queue = self.get(queue);
+        if queue.items.len() >= self.messages_max.saturating_mul(2)
+            || queue.bytes >= self.bytes_max.saturating_mul(2)
+        {
+            let text = format!(
+                "{} messages of this sender are waiting already (limits.lane_messages_max, limits.lane_bytes_max)",
+                queue.items.len()
+            );
+            return Err(Refusal::new(Failure::LimitExceeded, text));
+        }
+        Ok(())
+    }
+
+    /// Whether as many messages wait as may before the sender is paused.
+    pub(crate) fn is_crowded(&self, queue: QueueId) -> bool {
+        self.get(queue).items.len() >= self.messages_max
+    }
+
+    /// Whether reading from the sender was paused for this queue.
+    pub(crate) fn is_paused(&self, queue: QueueId) -> bool {
+        self.get(queue).paused
+    }
+
+    /// Bytes that wait in a queue.
+    pub(crate) fn bytes_of(&self, queue: QueueId) -> usize {
+        self.get(queue).bytes
+    }
+
+    /// Puts a message into the User lane; returns the sender if that is to be paused for it.
+    #[must_use]
+    pub(crate) fn push(&mut self, queue: QueueId, item: Item, bytes: usize) -> Option<Sender> {
+        let it = &mut self.queues[queue.0 as usize];
         it.items.push_back((item, bytes as u32));
         it.bytes += bytes;
         self.user += 1;
@@ -213,19 +289,25 @@ impl Lanes {
             let order = if it.window.is_some() { &mut self.large } else { &mut self.turn };
             order.push_back(queue);
         }
+        if it.paused || (it.items.len() <= self.messages_max && it.bytes <= self.bytes_max) {
+            return None;
+        }
+        it.paused = true;
+        Some(it.sender)
     }
 
-    /// The next User message, who sent it, and its queue unless that is gone.
-    pub(crate) fn pop(&mut self) -> Option<(Item, Sender, Option<u32>)> {
+    /// The next User message.
+    pub(crate) fn pop(&mut self) -> Option<UserMessage> {
         let queue = loop {
             let queue = if self.large.is_empty() { self.turn.pop_front()? } else { self.pop_with_large()? };
-            let it = &mut self.queues[queue as usize];
-            if it.held == 0 {
+            let it = &mut self.queues[queue.0 as usize];
+            if it.held != 0 {
+                it.queued = false;
+            } else if !self.events_wait || !self.defer(queue)? {
                 break queue;
             }
-            it.queued = false;
         };
-        let it = &mut self.queues[queue as usize];
+        let it = &mut self.queues[queue.0 as usize];
         let (item, bytes) = it.items.pop_front()?;
         let sender = it.sender;
         it.bytes -= bytes as usize;
@@ -236,15 +318,45 @@ impl Lanes {
             let order = if it.window.is_some() { &mut self.large } else { &mut self.turn };
             order.push_back(queue);
         } else if it.gone {
-            self.queues.remove(queue as usize);
-            return Some((item, sender, None));
+            self.queues.remove(queue.0 as usize);
+            return Some(UserMessage { item, sender, queue: None, resumes: false, has_window: false });
         }
-        Some((item, sender, Some(queue)))
+        let resumes = it.paused && it.items.len() <= self.messages_max / 2 && it.bytes <= self.bytes_max / 2;
+        if resumes {
+            it.paused = false;
+        }
+        Some(UserMessage { item, sender, queue: Some(queue), resumes, has_window: it.window.is_some() })
+    }
+
+    /// Serves no event until [`Lanes::release_events`]: a queue whose first message is one waits with all that is in it.
+    pub(crate) fn hold_events(&mut self) {
+        self.events_wait = true;
+    }
+
+    /// Serves events again, and first of all the queues whose turn it was.
+    pub(crate) fn release_events(&mut self) {
+        self.events_wait = false;
+        while let Some(queue) = self.deferred.pop_back() {
+            let has_window = self.get(queue).window.is_some();
+            let order = if has_window { &mut self.large } else { &mut self.turn };
+            order.push_front(queue);
+        }
+    }
+
+    /// Whether a queue whose turn it is has to wait because an event comes first in it. Nothing if so many were deferred
+    /// already that it is time for something else.
+    #[cold]
+    fn defer(&mut self, queue: QueueId) -> Option<bool> {
+        if !matches!(self.get(queue).items.front(), Some((Item::Event(_), _))) {
+            return Some(false);
+        }
+        self.deferred.push_back(queue);
+        (!self.deferred.len().is_multiple_of(DEFERRED_AT_ONCE)).then_some(true)
     }
 
     /// The next queue, while there are some whose messages take much longer than those of others.
     #[cold]
-    fn pop_with_large(&mut self) -> Option<u32> {
+    fn pop_with_large(&mut self) -> Option<QueueId> {
         if self.turn.is_empty() || self.before_large == 0 {
             self.before_large = LARGE_EVERY;
             return self.large.pop_front();
@@ -253,9 +365,9 @@ impl Lanes {
         self.turn.pop_front()
     }
 
-    /// The queues of the User lane, with what is in them.
-    pub(crate) fn queues(&self) -> impl Iterator<Item = &SenderQueue> {
-        self.queues.iter().map(|(_, queue)| queue)
+    /// What waits in each queue of the User lane, with its bytes; for audits.
+    pub(crate) fn queues(&self) -> impl Iterator<Item = (usize, impl Iterator<Item = &(Item, u32)>)> {
+        self.queues.iter().map(|(_, queue)| (queue.bytes, queue.items.iter()))
     }
 
     /// Messages in the User lane.
@@ -268,9 +380,9 @@ impl Lanes {
         self.held
     }
 
-    /// Bytes of the messages in the User and System lanes.
+    /// Bytes of the messages in the User lane.
     pub(crate) fn bytes(&self) -> usize {
-        self.user_bytes + self.system_bytes
+        self.user_bytes
     }
 
     /// Whether the next message is of a client that gets large answers.
@@ -278,19 +390,28 @@ impl Lanes {
         !self.large.is_empty() && (self.turn.is_empty() || self.before_large == 0)
     }
 
-    /// Whether a turn has something to serve.
+    /// Whether a turn has something to serve from here.
+    #[inline]
     pub(crate) fn is_ready(&self) -> bool {
-        !self.system.is_empty() || !self.completions.is_empty() || self.user > self.held
+        !self.completions.is_empty() || self.user > self.held
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.system.is_empty() && self.completions.is_empty() && self.user == 0
+        self.completions.is_empty() && self.user == 0
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn lanes() -> Lanes {
+        Lanes::new(&Limits::default())
+    }
+
+    fn push(lanes: &mut Lanes, queue: QueueId, id: &str) {
+        assert!(lanes.push(queue, event(id), 10).is_none());
+    }
 
     fn event(id: &str) -> Item {
         let line = format!(
@@ -299,22 +420,8 @@ mod tests {
         Item::Event(Envelope::parse(line.as_bytes()).unwrap())
     }
 
-    #[test]
-    fn the_system_lane_is_bounded_in_bytes_and_has_room_again_when_it_is_served() {
-        let data = "x".repeat(1 << 20);
-        let line = format!(
-            r#"{{"kind":"event","type":"Sys.Test","data":"{data}","metadata":{{"id":"e","timestamp":0}}}}"#
-        );
-        let large = Envelope::parse(line.as_bytes()).unwrap();
-        let mut lanes = Lanes::default();
-        let taken = (0..100).filter(|_| lanes.announce(large.clone())).count();
-        assert_eq!(taken, SYSTEM_BYTES_MAX / line.len());
-        assert!(matches!(lanes.pop_signal(), Some(Signal::Publish(_))));
-        assert!(lanes.announce(large.clone()) && !lanes.announce(large));
-    }
-
     fn pop_id(lanes: &mut Lanes) -> String {
-        match lanes.pop().unwrap().0 {
+        match lanes.pop().unwrap().item {
             Item::Event(message) => message.id().to_owned(),
             Item::Request(_) | Item::Repetition(_) => unreachable!(),
         }
@@ -322,13 +429,13 @@ mod tests {
 
     #[test]
     fn senders_take_turns_and_each_keeps_its_order() {
-        let mut lanes = Lanes::default();
+        let mut lanes = lanes();
         let flood = lanes.open(Sender::Connection(ConnectionId(1)));
         let quiet = lanes.open(Sender::Connection(ConnectionId(2)));
         for id in ["a1", "a2", "a3"] {
-            lanes.push(flood, event(id), 10);
+            push(&mut lanes, flood, id);
         }
-        lanes.push(quiet, event("b1"), 10);
+        push(&mut lanes, quiet, "b1");
         let order: Vec<String> = (0..4).map(|_| pop_id(&mut lanes)).collect();
         assert_eq!(order, ["a1", "b1", "a2", "a3"]);
         assert!(lanes.is_empty());
@@ -336,14 +443,14 @@ mod tests {
 
     #[test]
     fn whoever_gets_large_answers_comes_after_the_others_but_is_not_forgotten() {
-        let mut lanes = Lanes::default();
-        let (large, usual) = (lanes.open(Sender::Loop), lanes.open(Sender::Loop));
-        lanes.queue_mut(large).window = NonZeroU32::new(4);
+        let mut lanes = lanes();
+        let (large, usual) = (lanes.open(Sender::Kernel), lanes.open(Sender::Kernel));
+        lanes.set_window(large, NonZeroU32::new(4));
         for id in ["l1", "l2", "l3"] {
-            lanes.push(large, event(id), 10);
+            push(&mut lanes, large, id);
         }
         for _ in 0..100 {
-            lanes.push(usual, event("u"), 10);
+            push(&mut lanes, usual, "u");
         }
         let order: Vec<String> = (0..103).map(|_| pop_id(&mut lanes)).collect();
         let places: Vec<usize> = (0..103).filter(|at| order[*at] != "u").collect();
@@ -353,17 +460,17 @@ mod tests {
 
     #[test]
     fn a_queue_that_is_held_keeps_its_place_and_its_order_and_the_others_are_served() {
-        let mut lanes = Lanes::default();
-        let (slow, other) = (lanes.open(Sender::Loop), lanes.open(Sender::Loop));
-        lanes.push(slow, event("a1"), 10);
-        lanes.push(slow, event("a2"), 10);
-        lanes.push(other, event("b1"), 10);
+        let mut lanes = lanes();
+        let (slow, other) = (lanes.open(Sender::Kernel), lanes.open(Sender::Kernel));
+        push(&mut lanes, slow, "a1");
+        push(&mut lanes, slow, "a2");
+        push(&mut lanes, other, "b1");
         lanes.hold(slow, Hold::Egress);
         lanes.hold(slow, Hold::Chore);
         assert_eq!((lanes.user_len(), lanes.held_len(), lanes.is_ready()), (3, 2, true));
         assert_eq!(pop_id(&mut lanes), "b1");
         assert!(lanes.pop().is_none() && !lanes.is_ready() && !lanes.is_empty());
-        lanes.push(slow, event("a3"), 10);
+        push(&mut lanes, slow, "a3");
         lanes.release(slow, Hold::Egress);
         assert!(lanes.pop().is_none(), "it is still held for the other reason");
         lanes.release(slow, Hold::Chore);
@@ -376,29 +483,58 @@ mod tests {
 
     #[test]
     fn what_a_sender_sent_before_it_left_is_served_though_it_was_held() {
-        let mut lanes = Lanes::default();
-        let queue = lanes.open(Sender::Loop);
-        lanes.push(queue, event("a"), 10);
+        let mut lanes = lanes();
+        let queue = lanes.open(Sender::Kernel);
+        push(&mut lanes, queue, "a");
         lanes.hold(queue, Hold::Egress);
         assert!(lanes.pop().is_none());
         lanes.close(queue);
         assert_eq!(pop_id(&mut lanes), "a");
-        assert_eq!(lanes.open(Sender::Loop), queue);
+        assert_eq!(lanes.open(Sender::Kernel), queue);
         // Held for a chore, it stays until that is over.
         lanes.hold(queue, Hold::Chore);
         lanes.close(queue);
-        assert_ne!(lanes.open(Sender::Loop), queue);
+        assert_ne!(lanes.open(Sender::Kernel), queue);
         lanes.release(queue, Hold::Chore);
-        assert_eq!(lanes.open(Sender::Loop), queue);
+        assert_eq!(lanes.open(Sender::Kernel), queue);
+    }
+
+    #[test]
+    fn while_events_wait_requests_are_served_and_each_sender_keeps_its_order() {
+        let mut lanes = lanes();
+        let (mixed, asking) = (lanes.open(Sender::Kernel), lanes.open(Sender::Kernel));
+        let repetition = |id: &str| match event(id) {
+            Item::Event(message) => Item::Repetition(message),
+            other => other,
+        };
+        let id = |lanes: &mut Lanes| {
+            lanes.pop().map(|served| match served.item {
+                Item::Event(message) | Item::Repetition(message) => message.id().to_owned(),
+                Item::Request(_) => unreachable!(),
+            })
+        };
+        push(&mut lanes, mixed, "e1");
+        assert!(lanes.push(mixed, repetition("r1"), 10).is_none());
+        assert!(lanes.push(asking, repetition("r2"), 10).is_none());
+        assert!(lanes.push(asking, repetition("r3"), 10).is_none());
+        lanes.hold_events();
+        assert_eq!(id(&mut lanes).as_deref(), Some("r2"));
+        assert_eq!(id(&mut lanes).as_deref(), Some("r3"));
+        assert_eq!(id(&mut lanes), None, "what comes behind an event waits with it");
+        push(&mut lanes, asking, "e2");
+        assert_eq!(id(&mut lanes), None);
+        lanes.release_events();
+        let order: Vec<String> = std::iter::from_fn(|| id(&mut lanes)).collect();
+        assert_eq!(order, ["e1", "e2", "r1"]);
     }
 
     #[test]
     fn a_queue_outlives_its_sender_until_it_is_empty() {
-        let mut lanes = Lanes::default();
-        let queue = lanes.open(Sender::Loop);
-        lanes.push(queue, event("a"), 10);
+        let mut lanes = lanes();
+        let queue = lanes.open(Sender::Kernel);
+        push(&mut lanes, queue, "a");
         lanes.close(queue);
         assert_eq!(pop_id(&mut lanes), "a");
-        assert_eq!(lanes.open(Sender::Loop), queue);
+        assert_eq!(lanes.open(Sender::Kernel), queue);
     }
 }

@@ -1,10 +1,25 @@
-//! The way of a message: in, through the lanes, to its actor, what that says, and the one end of a request; where messages go, and how
-//! much work a turn has done. The turn in `kernel.rs` calls these in their order.
+//! The way of a message: in (`ingest`), through the lanes, to its actor (`dispatch`) or to subscribers (`fan_out`), what
+//! actors say (`outputs`), and the one end of a request (`completions`).
+//!
+//! This is the coordinator: methods of [`Kernel`](crate::Kernel) that call one part after the other, in the order in which
+//! things happen. The parts know nothing of each other. What several of these steps share has a file of its own:
+//! `admission` (how any request is let in), `delegates` (what the kernel sends for somebody), `faults` (what becomes of a
+//! failed actor's work), `clients` (connections, and what they have to read), `memory` (who pays when it is used up).
 
-pub(crate) mod completions;
-pub(crate) mod dispatch;
-pub(crate) mod ingest;
+mod admission;
+mod clients;
+mod completions;
+mod delegates;
+mod dispatch;
+pub(crate) mod fan_out;
+mod faults;
+mod ingest;
 pub(crate) mod lanes;
-pub(crate) mod outputs;
+mod lineage;
+pub(crate) mod memory;
+mod outputs;
+pub(crate) mod refusal;
+pub(crate) mod reload;
 pub(crate) mod routes;
+pub(crate) mod system;
 pub(crate) mod work;

@@ -1,16 +1,19 @@
 //! Where messages go: the handler of each command and query, the subscribers of each event.
 
-use crate::builtins::Builtin;
-use crate::schema::{EnvelopeValidator, Validator, Violation};
+use crate::actors::contract::{Candidate, Contract};
+use crate::api::ids::CapabilityId;
+use crate::builtins::{BUILTINS, Builtin};
+use crate::flow::refusal::{Refusal, is_reserved};
+use crate::schema::Validator;
 use hashbrown::HashMap;
-use mainspring_message::{Envelope, Kind};
+use mainspring_message::{Envelope, Failure, Kind};
 
 /// Who handles a command or query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Handler {
     /// The actor of this capability.
-    Capability(u32),
-    /// The loop itself.
+    Capability(CapabilityId),
+    /// The kernel itself.
     Builtin(Builtin),
 }
 
@@ -23,18 +26,28 @@ impl Handler {
 
 /// The way of one kind and type.
 #[derive(Debug)]
-pub(crate) struct Route {
-    pub(crate) handler: Handler,
+struct Route {
+    handler: Handler,
     /// What the capability's inbound schema asks; the built-ins check for themselves.
-    pub(crate) inbound: Option<Validator>,
+    inbound: Option<Validator>,
 }
 
 /// A capability that wants an event.
 #[derive(Debug)]
 pub(crate) struct Subscriber {
-    pub(crate) capability: u32,
+    pub(crate) capability: CapabilityId,
     /// What its inbound schema asks of the event; nothing when it only subscribes.
-    pub(crate) inbound: Option<Validator>,
+    inbound: Option<Validator>,
+}
+
+impl Subscriber {
+    /// Whether the event is as the capability wants it; else what is wrong with it.
+    pub(crate) fn check(&self, event: &Envelope) -> Result<(), String> {
+        let Some(inbound) = &self.inbound else { return Ok(()) };
+        inbound
+            .check(event.data(), event.metadata())
+            .map_err(|violation| format!("breaks the schema of its subscriber: {violation}"))
+    }
 }
 
 #[derive(Debug, Default)]
@@ -68,7 +81,7 @@ impl Routes {
     }
 
     /// Adds a handler; returns the one that is already there.
-    pub(crate) fn add_handler(&mut self, kind: Kind, type_name: &str, route: Route) -> Result<(), Handler> {
+    fn add_handler(&mut self, kind: Kind, type_name: &str, route: Route) -> Result<(), Handler> {
         let routes = self.of(type_name);
         let place = if kind == Kind::Command { &mut routes.command } else { &mut routes.query };
         match place {
@@ -81,7 +94,7 @@ impl Routes {
     }
 
     /// Adds a subscriber, or its schema to the subscriber that is already there.
-    pub(crate) fn add_subscriber(&mut self, type_name: &str, capability: u32, inbound: Option<Validator>) {
+    fn add_subscriber(&mut self, type_name: &str, capability: CapabilityId, inbound: Option<Validator>) {
         self.is_any_wanted = true;
         let subscribers = &mut self.of(type_name).subscribers;
         match subscribers.iter_mut().find(|subscriber| subscriber.capability == capability) {
@@ -92,7 +105,7 @@ impl Routes {
     }
 
     /// Takes away every way to the capabilities for which `is_vacated` holds.
-    pub(crate) fn vacate(&mut self, is_vacated: impl Fn(u32) -> bool) {
+    pub(crate) fn vacate(&mut self, is_vacated: impl Fn(CapabilityId) -> bool) {
         let leads_there = |route: &Route| matches!(route.handler, Handler::Capability(it) if is_vacated(it));
         self.types.clear();
         self.is_any_wanted = false;
@@ -108,8 +121,107 @@ impl Routes {
         }
     }
 
+    /// Adds the ways to the built-ins; no capability can take them later.
+    pub(crate) fn add_builtins(&mut self) {
+        for builtin in BUILTINS {
+            for kind in builtin.kinds {
+                let route = Route { handler: Handler::Builtin(builtin.builtin), inbound: None };
+                let _ = self.add_handler(*kind, builtin.type_name, route);
+            }
+        }
+    }
+
+    /// Checks that every command and query has one handler, if the candidates come in and the routes of the capabilities
+    /// for which `is_vacated` holds are free. `name_of` tells the id of a capability.
+    pub(crate) fn check_claims<'a>(
+        &self,
+        candidates: &[&'a Candidate],
+        is_vacated: impl Fn(CapabilityId) -> bool,
+        name_of: impl Fn(CapabilityId) -> &'a str,
+    ) -> Result<(), String> {
+        let mut claimed: HashMap<(Kind, &str), &str, foldhash::fast::FixedState> = HashMap::default();
+        for candidate in candidates {
+            let id = candidate.id();
+            for pair in candidate.inbound().iter().filter(|pair| pair.kind.is_request()) {
+                let (kind, name) = (pair.kind, pair.type_name.as_str());
+                if is_reserved(name) {
+                    return Err(format!("{id} claims {kind}:{name}, which the loop keeps for itself"));
+                }
+                let there = match self.handler(kind, name) {
+                    Some(Handler::Capability(first)) if is_vacated(first) => None,
+                    Some(Handler::Capability(first)) => Some(name_of(first)),
+                    Some(Handler::Builtin(_)) => Some("the loop"),
+                    None => None,
+                };
+                if let Some(first) = there.or_else(|| claimed.insert((kind, name), id)) {
+                    return Err(format!("duplicate handler for {kind}:{name}: {first} and {id}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the ways to a capability, whose claims were checked.
+    pub(crate) fn add(&mut self, capability: CapabilityId, candidate: Candidate) -> Contract {
+        let (inbound, contract) = candidate.into_contract();
+        for event in contract.subscribes() {
+            self.add_subscriber(event, capability, None);
+        }
+        for pair in inbound {
+            match pair.kind {
+                Kind::Event => self.add_subscriber(&pair.type_name, capability, Some(pair.validator)),
+                Kind::Command | Kind::Query => {
+                    let handler = Handler::Capability(capability);
+                    let route = Route { handler, inbound: Some(pair.validator) };
+                    let added = self.add_handler(pair.kind, &pair.type_name, route);
+                    debug_assert!(added.is_ok(), "the claims were checked");
+                }
+                // Outcomes come to whoever asked; listing them in a schema is allowed and needs no route.
+                Kind::Reply | Kind::Error => {}
+            }
+        }
+        contract
+    }
+
+    /// The handler of a request whose data fits its schema.
+    #[inline]
+    pub(crate) fn find(&self, message: &Envelope) -> Result<Handler, Refusal> {
+        let Some(route) = self.route(message.kind(), message.type_name()) else {
+            return Err(self.no_route(message));
+        };
+        if let Some(validator) = &route.inbound {
+            validator
+                .check(message.data(), message.metadata())
+                .map_err(|violation| Refusal::new(Failure::Schema, violation.to_string()))?;
+        }
+        Ok(route.handler)
+    }
+
+    #[cold]
+    fn no_route(&self, message: &Envelope) -> Refusal {
+        let (kind, name) = (message.kind(), message.type_name());
+        let other = if kind == Kind::Command { Kind::Query } else { Kind::Command };
+        let hint = match self.route(other, name) {
+            Some(_) => format!("; it is a {other}"),
+            None => String::new(),
+        };
+        Refusal::new(Failure::Routing, format!("type: no capability handles {kind} {name}{hint}"))
+    }
+
+    /// The handler of a command or query of that type, whatever its data.
+    pub(crate) fn handler(&self, kind: Kind, type_name: &str) -> Option<Handler> {
+        self.route(kind, type_name).map(|route| route.handler)
+    }
+
+    /// Whether a capability wants an event like this one.
+    pub(crate) fn wants(&self, capability: CapabilityId, event: &Envelope) -> bool {
+        let subscribers = self.subscribers(event.type_name());
+        let own = subscribers.iter().find(|subscriber| subscriber.capability == capability);
+        own.is_some_and(|own| own.check(event).is_ok())
+    }
+
     /// The way of a command or query.
-    pub(crate) fn route(&self, kind: Kind, type_name: &str) -> Option<&Route> {
+    fn route(&self, kind: Kind, type_name: &str) -> Option<&Route> {
         let (_, routes) = &self.routes[*self.types.get(type_name)? as usize];
         if kind == Kind::Command { routes.command.as_ref() } else { routes.query.as_ref() }
     }
@@ -126,103 +238,14 @@ impl Routes {
     }
 
     /// Event types with the capabilities that want them, by type.
-    pub(crate) fn subscriptions(&self) -> Vec<(&str, Vec<u32>)> {
+    pub(crate) fn subscriptions(&self) -> Vec<(&str, Vec<CapabilityId>)> {
         let wanted = self.routes.iter().filter(|(_, routes)| !routes.subscribers.is_empty());
-        let mut all: Vec<(&str, Vec<u32>)> = wanted
+        let mut all: Vec<(&str, Vec<CapabilityId>)> = wanted
             .map(|(name, routes)| {
                 (&**name, routes.subscribers.iter().map(|subscriber| subscriber.capability).collect())
             })
             .collect();
         all.sort();
         all
-    }
-}
-
-/// What may leave an actor.
-#[derive(Debug)]
-pub(crate) enum Outbound {
-    /// Anything.
-    Anything,
-    /// These pairs.
-    Pairs(HashMap<(Kind, Box<str>), Validator, foldhash::fast::FixedState>),
-    /// Whatever a schema admits that does not come down to pairs.
-    Whole(Box<EnvelopeValidator>),
-}
-
-impl Outbound {
-    /// Whether a message's data decides if its kind and type may leave.
-    pub(crate) fn needs_data(&self) -> bool {
-        matches!(self, Outbound::Whole(_))
-    }
-
-    /// Checks the kind and type of a message that has no data yet.
-    pub(crate) fn check_pair(&self, kind: Kind, type_name: &str) -> Result<(), Violation> {
-        match self {
-            Outbound::Pairs(pairs) if pairs.contains_key(&PairRef(kind, type_name)) => Ok(()),
-            Outbound::Pairs(_) => Err(not_in_schema(kind, type_name)),
-            Outbound::Anything | Outbound::Whole(_) => mainspring_message::check_type_name(type_name)
-                .map_err(|reason| Violation { path: "type".into(), reason: reason.into() }),
-        }
-    }
-
-    /// Checks a message against the outbound schema.
-    ///
-    /// An error needs no place in the schema: any request may fail. It must then be `{code, message}`.
-    pub(crate) fn check(&self, message: &Envelope) -> Result<(), Violation> {
-        match self {
-            Outbound::Anything if message.kind() == Kind::Error => check_error(message),
-            Outbound::Anything => Ok(()),
-            Outbound::Pairs(pairs) => match pairs.get(&PairRef(message.kind(), message.type_name())) {
-                Some(validator) => validator.check(message.data(), message.metadata()),
-                None if message.kind() == Kind::Error => check_error(message),
-                None => Err(not_in_schema(message.kind(), message.type_name())),
-            },
-            Outbound::Whole(validator) => {
-                let (kind, type_name) = (message.kind().as_str(), message.type_name());
-                match validator.check(kind, type_name, message.data(), message.metadata()) {
-                    Err(_) if message.kind() == Kind::Error => check_error(message),
-                    verdict => verdict,
-                }
-            }
-        }
-    }
-}
-
-fn not_in_schema(kind: Kind, type_name: &str) -> Violation {
-    let reason = format!("{kind} {type_name} is not in the capability's outbound schema");
-    Violation { path: "type".into(), reason }
-}
-
-#[derive(serde::Deserialize)]
-struct ErrorShape<'a> {
-    code: u16,
-    #[serde(borrow, rename = "message")]
-    _message: std::borrow::Cow<'a, str>,
-}
-
-fn check_error(message: &Envelope) -> Result<(), Violation> {
-    let fault = |reason: String| Violation { path: "data".into(), reason };
-    let shape: ErrorShape<'_> = message.data_as().map_err(|_| {
-        fault("an error's data must be an object with code (400 to 599) and message (text)".to_owned())
-    })?;
-    if (400..600).contains(&shape.code) {
-        return Ok(());
-    }
-    Err(Violation { path: "data/code".into(), reason: format!("must be 400 to 599, not {}", shape.code) })
-}
-
-/// A borrowed key of [`Outbound::Pairs`].
-struct PairRef<'a>(Kind, &'a str);
-
-impl std::hash::Hash for PairRef<'_> {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.0.hash(state);
-        self.1.hash(state);
-    }
-}
-
-impl hashbrown::Equivalent<(Kind, Box<str>)> for PairRef<'_> {
-    fn equivalent(&self, key: &(Kind, Box<str>)) -> bool {
-        self.0 == key.0 && self.1 == &*key.1
     }
 }

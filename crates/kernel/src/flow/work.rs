@@ -23,5 +23,7 @@ pub(crate) const PART_MAX: u64 = 200_000;
 pub(crate) const SLICE_MAX: u64 = 100_000;
 /// While clients have something to be served, so many turns lie between two slices of built-ins.
 pub(crate) const TURNS_BETWEEN_SLICES: u64 = 128;
-/// Subscribers that are told an event in one turn.
+/// Subscribers that get an event in one turn.
 pub(crate) const FAN_OUT_MAX: usize = 512;
+/// The same while clients have something to be served, one message of theirs after each slice.
+pub(crate) const FAN_OUT_SHARED_MAX: usize = 128;

@@ -2,9 +2,9 @@
 
 use crate::flow::lanes::{Completion, Item};
 use crate::flow::routes::Handler;
-use crate::kernel::{Job, Kernel};
-use crate::requests::{Live, Phase, RequestKey};
-use crate::supervision::actors::{Actor, Mail};
+use crate::kernel::Kernel;
+use crate::requests::{RequestKey, Whereabouts};
+use crate::time::Job;
 
 /// The extremes of everything that is bounded per sender, peer or capability.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct Audit {
 }
 
 /// Says what does not add up, unless the two are equal.
-fn agree<T: PartialEq + std::fmt::Debug>(what: &str, counted: T, kept: T) -> Result<(), String> {
+pub(crate) fn agree<T: PartialEq + std::fmt::Debug>(what: &str, counted: T, kept: T) -> Result<(), String> {
     if counted == kept { Ok(()) } else { Err(format!("{what}: counted {counted:?}, kept {kept:?}")) }
 }
 
@@ -47,96 +47,62 @@ impl Kernel {
     /// When an unfinished request is not in exactly the one place where it should be, or an account is wrong: a bug of
     /// the kernel, in words.
     pub fn audit(&self) -> Result<Audit, String> {
+        let mut audit = Audit::default();
         let live = self.requests.live_keys();
         for key in &live {
-            if let Some(request) = self.requests.get(*key) {
-                self.audit_request(*key, request)?;
-            }
+            self.audit_request(*key)?;
         }
-        let ended = self.counters.requests_replied + self.counters.requests_failed;
-        agree("requests accepted", live.len() as u64 + ended, self.counters.requests_accepted)?;
-        agree("unfinished requests", live.len(), self.requests.live())?;
-        let in_hands =
-            live.iter().filter(|key| self.is_in_phase(**key, |phase| matches!(phase, Phase::InFlight(_))));
-        let hands: usize = self.actors.iter().map(|actor| actor.in_flight.len()).sum();
-        agree("requests in actors' hands", in_hands.count(), hands)?;
-        self.audit_handlers(&live)?;
-        let mut audit = Audit { wasted_bytes: self.requests.wasted_bytes(), ..Audit::default() };
+        let ended = self.out.counters.requests_replied + self.out.counters.requests_failed;
+        agree("requests accepted", live.len() as u64 + ended, self.out.counters.requests_accepted)?;
+        let in_progress = live.iter().filter(|key| self.requests.place(**key).is_some()).count();
+        agree("requests in progress", in_progress, self.actors.totals().in_progress)?;
+        let (counted, kept) = self.actors.audit_retiring();
+        agree("incarnations that are to end", counted, kept)?;
+        self.requests.audit(&mut audit)?;
         self.audit_lanes(&mut audit)?;
-        self.audit_peers(&mut audit)?;
-        for actor in &self.actors {
-            audit.mailboxes.push(self.audit_mailbox(actor)?);
+        self.audit_schedules(&mut audit)?;
+        for capability in self.actors.ids() {
+            let mailbox = self.actors.audit_mailbox(capability, |key| self.requests.waits_in_mailbox(key))?;
+            audit.mailboxes.push(mailbox);
         }
-        let egress: usize = self.connections.values().map(|connection| connection.egress_bytes).sum();
-        agree("bytes not yet written", egress, self.egress_bytes)?;
-        let waiting = self.connections.values().map(|connection| connection.events.len());
-        audit.most_waiting_events = waiting.max().unwrap_or(0);
+        audit.most_waiting_events = self.connections.audit()?;
         Ok(audit)
     }
 
-    /// Every capability knows how much is its own to handle, and the loop how many lives are to end.
-    fn audit_handlers(&self, live: &[RequestKey]) -> Result<(), String> {
-        let mut pending = vec![0; self.actors.len()];
-        for key in live {
-            if let Handler::Capability(capability) = self.requests.entry(key.slot()).handler {
-                pending[capability as usize] += 1;
-            }
-        }
-        let kept: Vec<usize> = self.actors.iter().map(|actor| actor.pending).collect();
-        agree("requests of each capability", pending, kept)?;
-        let retiring = self.actors.iter().filter(|actor| actor.succession.retiring.is_some());
-        agree("lives that are to end", retiring.count(), self.retiring)
-    }
-
-    fn is_in_phase(&self, key: RequestKey, fits: impl Fn(Phase) -> bool) -> bool {
-        self.requests.get(key).is_some_and(|live| fits(live.phase))
-    }
-
-    /// An unfinished request is where its phase says, once, and its deadline is watched.
-    fn audit_request(&self, key: RequestKey, request: &Live) -> Result<(), String> {
-        let handler = self.requests.entry(key.slot()).handler;
-        let actor = match handler {
-            Handler::Capability(capability) => Some(&self.actors[capability as usize]),
-            Handler::Builtin(_) => None,
+    /// An unfinished request is where it is said to be, once, and its deadline is watched.
+    fn audit_request(&self, key: RequestKey) -> Result<(), String> {
+        let Some(handler) = self.requests.handler(key) else { return Ok(()) };
+        let of_actor = |count: &dyn Fn(crate::CapabilityId) -> usize| match handler {
+            Handler::Capability(capability) => count(capability),
+            Handler::Builtin(_) => 0,
         };
-        let places = match request.phase {
-            Phase::Lane => {
-                let items = self.lanes.queues().flat_map(|queue| queue.items());
+        let (whereabouts, deadline) = self.requests.whereabouts(key);
+        let places = match whereabouts {
+            Whereabouts::Lane => {
+                let items = self.lanes.queues().flat_map(|(_, items)| items);
                 items.filter(|(item, _)| matches!(item, Item::Request(there) if *there == key)).count()
             }
-            Phase::Mailbox => actor.map_or(0, |actor| {
-                actor
-                    .mailbox
-                    .iter()
-                    .filter(|mail| matches!(mail, Mail::Request(there) if *there == key))
-                    .count()
-            }),
-            Phase::InFlight(_) => {
-                actor.map_or(0, |actor| actor.in_flight.iter().filter(|there| **there == key).count())
+            Whereabouts::Mailbox => of_actor(&|actor| self.actors.count_in_mailbox(actor, key)),
+            Whereabouts::InProgress => of_actor(&|actor| self.actors.count_in_progress(actor, key)),
+            Whereabouts::Retrying(timer) => {
+                usize::from(matches!(self.out.wheel.get(timer), Some(Job::Retry(there)) if *there == key))
             }
-            Phase::Retrying(timer) => {
-                usize::from(matches!(self.wheel.get(timer), Some(Job::Retry(there)) if *there == key))
-            }
-            Phase::Answering => {
-                let outcomes = self.lanes.completions.iter();
+            Whereabouts::Answering => {
+                let outcomes = self.lanes.completions();
                 outcomes.filter(|it| matches!(it, Completion::Outcome(there, _) if *there == key)).count()
             }
-            Phase::Served => self.chores.keys().filter(|there| *there == key).count(),
-            Phase::Outside => self.stats_asked.iter().filter(|(_, there)| *there == key).count(),
+            Whereabouts::Chores => self.chores.count(key),
         };
-        let id = request.message.id();
-        agree(&format!("places of request {id} in phase {:?}", request.phase), places, 1)?;
-        let watched = match request.timer {
-            Some(timer) => {
-                matches!(self.wheel.get(timer), Some(Job::Timeout(there)) if *there == key)
-                    && self.wheel.deadline(timer) == Some(request.deadline_ns)
-            }
-            None => false,
-        };
+        let id = self.requests.message(key).map_or("", |message| message.id());
+        agree(&format!("places of request {id} ({whereabouts:?})"), places, 1)?;
+        let is_watched = deadline.is_some_and(|(timer, deadline_ns)| {
+            matches!(self.out.wheel.get(timer), Some(Job::Timeout(there)) if *there == key)
+                && self.out.wheel.deadline(timer) == Some(deadline_ns)
+        });
         let is_timing_out =
-            self.lanes.completions.iter().any(|it| matches!(it, Completion::Timeout(there) if *there == key));
+            self.lanes.completions().any(|it| matches!(it, Completion::Timeout(there) if *there == key));
         // An answer that came before the timeout was served ends the request without either.
-        if !watched && !is_timing_out && request.phase != Phase::Answering {
+        if !is_watched && !is_timing_out && whereabouts != Whereabouts::Answering {
             return Err(format!("nobody watches the deadline of request {id}"));
         }
         Ok(())
@@ -144,53 +110,28 @@ impl Kernel {
 
     fn audit_lanes(&self, audit: &mut Audit) -> Result<(), String> {
         let mut waiting = 0;
-        for queue in self.lanes.queues() {
-            let bytes: usize = queue.items().map(|(_, bytes)| *bytes as usize).sum();
-            agree("bytes of a queue", bytes, queue.bytes())?;
-            waiting += queue.len();
-            audit.longest_queue = audit.longest_queue.max(queue.len());
+        for (kept, items) in self.lanes.queues() {
+            let (mut len, mut bytes) = (0, 0);
+            for (_, own) in items {
+                (len, bytes) = (len + 1, bytes + *own as usize);
+            }
+            agree("bytes of a queue", bytes, kept)?;
+            waiting += len;
+            audit.longest_queue = audit.longest_queue.max(len);
             audit.widest_queue_bytes = audit.widest_queue_bytes.max(bytes);
         }
         agree("messages in the User lane", waiting, self.lanes.user_len())
     }
 
-    fn audit_peers(&self, audit: &mut Audit) -> Result<(), String> {
-        let (mut requests, mut schedules, mut answers, mut bytes) = (0, 0, 0, 0);
-        for peer in self.peers.each() {
-            requests += peer.requests;
-            schedules += peer.timers;
-            audit.schedule_bytes += peer.timer_bytes;
-            audit.most_schedule_bytes = audit.most_schedule_bytes.max(peer.timer_bytes);
-            self.requests.agrees_with(&peer.window)?;
-            answers += peer.window.requests;
-            audit.most_remembered = audit.most_remembered.max(peer.window.requests);
-            audit.most_remembered_bytes = audit.most_remembered_bytes.max(peer.window.bytes);
-            bytes += peer.window.bytes;
-            audit.most_requests = audit.most_requests.max(peer.requests);
-            audit.most_schedules = audit.most_schedules.max(peer.timers);
+    fn audit_schedules(&self, audit: &mut Audit) -> Result<(), String> {
+        let mut schedules = 0;
+        for (_, count, bytes) in self.schedules.by_peer() {
+            schedules += count;
+            audit.schedule_bytes += bytes;
+            audit.most_schedules = audit.most_schedules.max(count);
+            audit.most_schedule_bytes = audit.most_schedule_bytes.max(bytes);
         }
-        agree("requests of all peers", requests, self.requests.live())?;
         agree("schedules of all peers", schedules, self.schedules.len())?;
-        agree("bytes of schedules of all peers", audit.schedule_bytes, self.schedules.bytes())?;
-        agree("remembered commands of all peers", answers, self.requests.window.requests)?;
-        agree("remembered bytes of all peers", bytes, self.requests.window.bytes)
-    }
-
-    /// Messages and bytes in a mailbox; what timed out there does not count.
-    fn audit_mailbox(&self, actor: &Actor) -> Result<(usize, usize), String> {
-        let waiting: Vec<usize> = actor
-            .mailbox
-            .iter()
-            .filter_map(|mail| match mail {
-                Mail::Request(key) => {
-                    let live = self.requests.get(*key).filter(|live| live.phase == Phase::Mailbox)?;
-                    Some(live.message.line().len())
-                }
-                Mail::Event(event) => Some(event.line().len()),
-            })
-            .collect();
-        agree("messages in a mailbox", waiting.len(), actor.mail_len)?;
-        agree("bytes in a mailbox", waiting.iter().sum(), actor.mail_bytes)?;
-        Ok((actor.mail_len, actor.mail_bytes))
+        agree("bytes of schedules of all peers", audit.schedule_bytes, self.schedules.bytes())
     }
 }

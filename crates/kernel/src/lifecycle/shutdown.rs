@@ -1,15 +1,16 @@
 //! The end: no new work, drain, answer the rest, flush, exit.
 
-use crate::api::effect::{CloseReason, Effect, Level};
-use crate::api::ids::{ConnectionId, Now};
+use super::Stage;
+use crate::api::config::Mode;
+use crate::api::effect::{Effect, Level};
+use crate::api::ids::Now;
 use crate::flow::lanes::Hold;
 use crate::flow::work;
-use crate::kernel::{Job, Kernel, Life, ns};
-use crate::lifecycle::boot::AdapterState;
-use crate::requests::{Phase, RequestKey};
-use crate::supervision::actors::ActorState;
-use crate::time::wheel::deadline_after;
+use crate::kernel::Kernel;
+use crate::requests::RequestKey;
+use crate::time::Job;
 use mainspring_message::Failure;
+use serde_json::json;
 use std::collections::VecDeque;
 
 impl Kernel {
@@ -18,74 +19,99 @@ impl Kernel {
     /// Clients' new messages are refused from here on; actors may still ask each other to finish what they have.
     /// Scheduled messages that are not due are given up.
     pub fn shutdown(&mut self, reason: &str, now: Now) {
-        if self.life == Life::Booting {
-            return self.boot_failed_in_phase(&format!("shut down during the boot: {reason}"), now);
+        self.out.now = now;
+        self.begin_shutdown(reason);
+    }
+
+    pub(crate) fn begin_shutdown(&mut self, reason: &str) {
+        if self.lifecycle.is_booting() {
+            return self.boot_failed_in_phase(&format!("shut down during the boot: {reason}"));
         }
-        if self.life != Life::Running {
+        if self.lifecycle.stage != Stage::Running {
             return;
         }
-        self.life = Life::Draining;
-        let given_up = self.schedules.len();
-        let given_up = match given_up {
+        self.lifecycle.stage = Stage::Draining;
+        let given_up = self.schedules.cancel_all(&mut self.out);
+        let text = match given_up.len() {
             0 => String::new(),
             count => format!("; scheduled messages that are given up: {count}"),
         };
-        self.log(Level::Info, format!("shutting down: {reason}{given_up}"));
-        self.cancel_all_schedules();
-        for (at, adapter) in self.boot_state.adapters.iter_mut().enumerate() {
-            if adapter.state != AdapterState::Ended {
-                adapter.state = AdapterState::Ended;
-                self.effects.push(Effect::StopAdapter { adapter: at as u32 });
-            }
+        self.out.log(Level::Info, format!("shutting down: {reason}{text}"));
+        for gone in given_up {
+            self.schedule_gone(gone);
         }
-        self.announce("Sys.ShutdownStarted", serde_json::json!({ "reason": reason }), now);
-        let deadline = deadline_after(now.mono_ns, ns(self.config.drain_ms));
-        self.wheel.schedule(deadline, Job::Drain);
+        self.lifecycle.stop_adapters(false, &mut self.out);
+        self.out.announce("Sys.ShutdownStarted", json!({ "reason": reason }));
+        self.out.schedule_in(self.config.drain_ms, Job::Drain);
     }
 
-    /// Ends the patience of a shutdown: requests in flight are answered now, or, if that has begun, unwritten bytes and actors are given
-    /// up as well.
+    /// Ends the patience of a shutdown: requests in flight are answered now, or, if that has begun, unwritten bytes and
+    /// actors are given up as well.
     pub fn hasten(&mut self, now: Now) {
-        match self.life {
-            Life::Draining => match self.giving_up.take() {
-                None => self.answer_the_rest(now),
+        self.out.now = now;
+        match self.lifecycle.stage {
+            Stage::Draining => match self.lifecycle.giving_up.take() {
+                None => self.give_up_requests(),
                 Some(rest) => {
-                    rest.into_iter().for_each(|key| self.give_up_request(key, now));
-                    self.begin_flush(now);
-                    self.end(now);
+                    rest.into_iter().for_each(|key| self.give_up_request(key));
+                    self.begin_flush();
+                    self.end();
                 }
             },
-            Life::Flushing => self.end(now),
-            Life::Booting | Life::Running | Life::Ended => {}
+            Stage::Flushing => self.end(),
+            Stage::Booting | Stage::Running | Stage::Ended => {}
         }
     }
 
-    /// Moves on when a stage of the loop's life has nothing left to do.
-    pub(crate) fn advance_life(&mut self, now: Now) {
-        if self.life == Life::Running && self.is_quiescent() {
-            self.shutdown("nothing is left to do", now);
-        }
-        if self.life == Life::Draining
+    /// Whether this is a batch and nothing is left to do or to wait for.
+    fn is_quiescent(&self) -> bool {
+        self.config.mode == Mode::Batch
+            && !self.lifecycle.has_adapters()
             && self.requests.live() == 0
-            && self.lanes.is_empty()
-            && !self.fan_out.is_under_way()
-            && !self.mail_waits()
-        {
-            self.begin_flush(now);
+            && self.schedules.is_empty()
+            && self.connections.egress_bytes() == 0
+            && self.nothing_is_to_be_served()
+    }
+
+    /// Whether the lanes are empty and no event is on its way.
+    fn nothing_is_to_be_served(&self) -> bool {
+        self.lanes.is_empty() && self.out.system.is_empty() && !self.fan_out.is_under_way()
+    }
+
+    /// Moves on when a stage has nothing left to do.
+    #[inline]
+    pub(crate) fn advance_stage(&mut self) {
+        if self.lifecycle.stage == Stage::Running {
+            if self.is_quiescent() {
+                self.begin_shutdown("nothing is left to do");
+            } else {
+                return;
+            }
         }
-        if self.life == Life::Flushing
-            && self.egress_bytes == 0
-            && self.lanes.is_empty()
-            && !self.fan_out.is_under_way()
-            && self.actors_are_gone()
+        self.advance_end();
+    }
+
+    #[cold]
+    fn advance_end(&mut self) {
+        if self.lifecycle.stage == Stage::Draining
+            && self.requests.live() == 0
+            && self.nothing_is_to_be_served()
+            && !self.actors.mail_waits()
         {
-            self.end(now);
+            self.begin_flush();
+        }
+        if self.lifecycle.stage == Stage::Flushing
+            && self.connections.egress_bytes() == 0
+            && self.nothing_is_to_be_served()
+            && self.actors.are_all_gone()
+        {
+            self.end();
         }
     }
 
     /// The drain took too long: every request that is left ends with an error, some in each turn.
-    pub(crate) fn answer_the_rest(&mut self, now: Now) {
-        if self.life != Life::Draining || self.giving_up.is_some() {
+    pub(crate) fn give_up_requests(&mut self) {
+        if self.lifecycle.stage != Stage::Draining || self.lifecycle.giving_up.is_some() {
             return;
         }
         let rest = self.requests.live_keys();
@@ -93,101 +119,60 @@ impl Kernel {
             1 => "1 request was not finished in time".to_owned(),
             count => format!("{count} requests were not finished in time"),
         };
-        self.log(Level::Warn, text);
-        self.giving_up = Some(rest.into());
-        self.answer_some_of_the_rest(now);
+        self.out.log(Level::Warn, text);
+        self.lifecycle.giving_up = Some(rest.into());
+        self.give_up_some_requests();
     }
 
     /// Answers as many of them as one turn should.
-    pub(crate) fn answer_some_of_the_rest(&mut self, now: Now) {
-        let until = self.work + work::PART_MAX;
-        while self.work < until {
-            let Some(key) = self.giving_up.as_mut().and_then(VecDeque::pop_front) else {
-                self.giving_up = None;
-                return self.begin_flush(now);
+    #[inline]
+    pub(crate) fn give_up_some_requests(&mut self) {
+        if !self.lifecycle.is_giving_up() {
+            return;
+        }
+        let until = self.out.work + work::PART_MAX;
+        while self.out.work < until {
+            let Some(key) = self.lifecycle.giving_up.as_mut().and_then(VecDeque::pop_front) else {
+                return self.begin_flush();
             };
-            self.give_up_request(key, now);
+            self.give_up_request(key);
         }
     }
 
-    fn give_up_request(&mut self, key: RequestKey, now: Now) {
-        self.work += work::COMPLETION;
+    fn give_up_request(&mut self, key: RequestKey) {
+        self.out.work += work::COMPLETION;
         // An outcome that came in time is in the Completions lane, and will be delivered from there.
-        if self.requests.get(key).is_none_or(|live| live.phase == Phase::Answering) {
+        if self.requests.is_answered(key) {
             return;
         }
         // Its actor may still finish it; that is late then, and no fault.
-        self.keep_as_overdue(key, now);
-        self.fail(key, Failure::ShuttingDown, "the loop shut down before the request was finished", now);
+        self.keep_as_overdue(key);
+        self.fail(key, Failure::ShuttingDown, "the daemon shut down before the request was finished");
     }
 
-    fn begin_flush(&mut self, now: Now) {
-        self.life = Life::Flushing;
-        self.giving_up = None;
+    fn begin_flush(&mut self) {
+        self.lifecycle.stage = Stage::Flushing;
+        self.lifecycle.giving_up = None;
         // Every request has its answer: what is left in the lanes costs nobody anything.
-        for client in self.connections.values_mut() {
-            self.lanes.release(client.queue, Hold::Egress);
+        for queue in self.connections.queues() {
+            self.lanes.release(queue, Hold::Egress);
         }
-        for (capability, actor) in self.actors.iter_mut().enumerate() {
-            match actor.state {
-                ActorState::Up if actor.succession.input_ended() => {}
-                ActorState::Up => {
-                    let actor = actor.reference(capability as u32);
-                    self.effects.push(Effect::Stop { actor });
-                }
-                ActorState::Spawning | ActorState::Attaching => {
-                    let reference = actor.reference(capability as u32);
-                    self.effects.push(Effect::Terminate { actor: reference });
-                    actor.state = ActorState::Stopped;
-                }
-                ActorState::Backoff(timer) | ActorState::Unhealthy(Some(timer)) => {
-                    self.wheel.cancel(timer);
-                    actor.state = ActorState::Stopped;
-                }
-                _ => actor.state = ActorState::Stopped,
-            }
+        self.actors.stop_all(&mut self.out);
+        for capability in self.actors.ids() {
+            self.actors.end_retirement(capability, &mut self.out);
+            self.empty_mailbox(capability);
         }
-        for capability in 0..self.actors.len() as u32 {
-            self.end_retirement(capability);
-            self.empty_mailbox(capability, now);
-        }
-        let deadline = deadline_after(now.mono_ns, ns(self.config.drain_ms));
-        self.wheel.schedule(deadline, Job::Flush);
+        self.out.schedule_in(self.config.drain_ms, Job::Flush);
     }
 
-    /// Whether events wait for an actor that may still take them.
-    fn mail_waits(&self) -> bool {
-        self.actors.iter().any(|actor| {
-            actor.mail_len > 0 && !matches!(actor.state, ActorState::Unhealthy(_) | ActorState::Stopped)
-        })
-    }
-
-    fn actors_are_gone(&self) -> bool {
-        self.actors.iter().all(|actor| matches!(actor.state, ActorState::Stopped | ActorState::Down))
-    }
-
-    /// Ends the loop: what is still there is ended or closed.
-    pub(crate) fn end(&mut self, now: Now) {
-        if self.life != Life::Flushing {
+    /// Ends the kernel: what is still there is ended or closed.
+    pub(crate) fn end(&mut self) {
+        if self.lifecycle.stage != Stage::Flushing {
             return;
         }
-        for (capability, actor) in self.actors.iter_mut().enumerate() {
-            if actor.state == ActorState::Up {
-                self.effects.push(Effect::Terminate { actor: actor.reference(capability as u32) });
-            }
-            actor.state = ActorState::Stopped;
-        }
-        self.close_all_connections(now);
-        self.life = Life::Ended;
-        self.effects.push(Effect::Exit { code: 0 });
-    }
-
-    pub(crate) fn close_all_connections(&mut self, now: Now) {
-        let mut open: Vec<ConnectionId> = self.connections.keys().copied().collect();
-        open.sort_unstable();
-        for connection in open {
-            self.effects.push(Effect::Close { connection, reason: CloseReason::Shutdown });
-            self.connection_closed(connection, now);
-        }
+        self.actors.terminate_all(false, &mut self.out);
+        self.close_all_connections();
+        self.lifecycle.stage = Stage::Ended;
+        self.out.push(Effect::Exit { code: 0 });
     }
 }

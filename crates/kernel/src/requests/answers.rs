@@ -15,7 +15,7 @@ const SPARE_PIECES_MAX: usize = 4;
 
 /// Where an answer is kept.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct AnswerPlace {
+pub(super) struct AnswerPlace {
     piece: u32,
     line: (u32, u32),
     /// The id of the request, on the line or behind it.
@@ -24,14 +24,14 @@ pub(crate) struct AnswerPlace {
 
 impl AnswerPlace {
     /// The place of an answer that is no longer kept.
-    pub(crate) const FORGOTTEN: AnswerPlace = AnswerPlace { piece: u32::MAX, line: (0, 0), id: (0, 0) };
+    pub(super) const FORGOTTEN: AnswerPlace = AnswerPlace { piece: u32::MAX, line: (0, 0), id: (0, 0) };
 
-    pub(crate) fn is_forgotten(&self) -> bool {
+    pub(super) fn is_forgotten(&self) -> bool {
         self.piece == u32::MAX
     }
 
     /// Bytes of the line.
-    pub(crate) fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         (self.line.1 - self.line.0) as usize
     }
 }
@@ -45,7 +45,7 @@ struct Piece {
 
 /// The kept lines. The caller bounds their number and bytes, and [`Answers::wasted_bytes`].
 #[derive(Debug, Default)]
-pub(crate) struct Answers {
+pub(super) struct Answers {
     pieces: Vec<Piece>,
     /// The piece that grows.
     current: u32,
@@ -59,7 +59,7 @@ pub(crate) struct Answers {
 impl Answers {
     /// Keeps a line with the id of its request; `id_place` is where that stands on the line, if it does.
     #[inline(always)]
-    pub(crate) fn keep(&mut self, line: &str, id: &str, id_place: Option<(u32, u32)>) -> AnswerPlace {
+    pub(super) fn keep(&mut self, line: &str, id: &str, id_place: Option<(u32, u32)>) -> AnswerPlace {
         let room = line.len() + if id_place.is_none() { id.len() } else { 0 };
         let piece = self.piece_with(room);
         let it = &mut self.pieces[piece as usize];
@@ -79,17 +79,17 @@ impl Answers {
     }
 
     /// The line of an answer.
-    pub(crate) fn line(&self, place: AnswerPlace) -> &str {
+    pub(super) fn line(&self, place: AnswerPlace) -> &str {
         &self.pieces[place.piece as usize].text[place.line.0 as usize..place.line.1 as usize]
     }
 
     /// The id of the request that it answered.
-    pub(crate) fn id(&self, place: AnswerPlace) -> &str {
+    pub(super) fn id(&self, place: AnswerPlace) -> &str {
         &self.pieces[place.piece as usize].text[place.id.0 as usize..place.id.1 as usize]
     }
 
     /// Lets go of an answer.
-    pub(crate) fn forget(&mut self, place: AnswerPlace) {
+    pub(super) fn forget(&mut self, place: AnswerPlace) {
         self.used_bytes -= place.len();
         let it = &mut self.pieces[place.piece as usize];
         it.answers -= 1;
@@ -101,7 +101,7 @@ impl Answers {
     /// Keeps an answer at the end of the piece that grows, so that the piece in which it stood can go.
     #[cold]
     #[inline(never)]
-    pub(crate) fn move_to_end(&mut self, place: AnswerPlace) -> AnswerPlace {
+    pub(super) fn move_to_end(&mut self, place: AnswerPlace) -> AnswerPlace {
         let has_own_piece = self.pieces[place.piece as usize].text.capacity() != PIECE_BYTES;
         if place.piece == self.current || has_own_piece {
             return place;
@@ -116,7 +116,7 @@ impl Answers {
 
     /// Bytes that are held for answers forgotten already, because younger or older ones stand beside them. Less than
     /// one piece does not count.
-    pub(crate) fn wasted_bytes(&self) -> usize {
+    pub(super) fn wasted_bytes(&self) -> usize {
         (self.held_bytes - self.used_bytes).saturating_sub(PIECE_BYTES)
     }
 

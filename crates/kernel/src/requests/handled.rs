@@ -28,7 +28,7 @@ struct Had {
 
 /// The last requests that one capability had.
 #[derive(Debug, Default)]
-pub(crate) struct Handled {
+pub(super) struct Handled {
     requests: VecDeque<Had>,
     workflows: VecDeque<u8>,
     /// Bytes of workflows that were ever kept, and of those that were forgotten.
@@ -40,7 +40,7 @@ impl Handled {
     /// Adds a request. Once in a while those that ended at `over_ns` or before are forgotten; returns how many went before
     /// that.
     #[inline]
-    pub(crate) fn push(&mut self, hash: u64, ended_ns: i64, workflow: Option<&str>, over_ns: i64) -> u64 {
+    pub(super) fn push(&mut self, hash: u64, ended_ns: i64, workflow: Option<&str>, over_ns: i64) -> u64 {
         let (mut early, mut workflow_bytes) = (0, 0);
         if self.requests.len().is_multiple_of(ROOM) {
             early = self.make_room(0, over_ns);
@@ -81,7 +81,7 @@ impl Handled {
     }
 
     /// The workflow of the latest request whose id has this hash, if there is such a request.
-    pub(crate) fn find(&self, hash: u64) -> Option<Option<Text>> {
+    pub(super) fn find(&self, hash: u64) -> Option<Option<Text>> {
         let had = self.requests.iter().rev().find(|had| had.hash == hash)?;
         let from = (had.workflow_at - self.forgotten_bytes) as usize;
         let bytes: Vec<u8> = self.workflows.range(from..from + had.workflow_bytes).copied().collect();

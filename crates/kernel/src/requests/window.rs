@@ -1,179 +1,240 @@
-//! What is remembered of finished requests, and who pays when that is too much.
+//! The window: finished commands that are remembered, oldest to newest, over all peers and in each share.
 //!
-//! Only commands are remembered: a query has no effects, so asking it again does no harm. What is remembered is bounded for
-//! each peer and in all. At a peer's bound those of its connections pay that have most, so that clients of one user do not
-//! cost each other anything; at the bound of all, the peers that have most. A sixteenth of the bound is made free at once,
-//! so that looking for who pays is rare.
-//!
-//! At a bound of bytes only answers go: that their requests were done stays known, and a repetition is refused instead of
-//! done again. Whatever goes early, the capability that had the request still knows it as a cause ([`Handled`]).
-//!
-//! [`Handled`]: crate::requests::handled::Handled
+//! Only commands are remembered: a query has no effects, so asking it again does no harm.
 
-use crate::api::ids::Now;
-use crate::kernel::{Kernel, ns};
-use crate::requests::PeerWindow;
-use std::collections::BinaryHeap;
+use super::Requests;
+use super::answers::AnswerPlace;
+use super::live::{Live, RequestKey};
+use super::shares::{PLACE_BYTES, ShareId};
+use super::table::{NIL, Slot, SlotState};
+use mainspring_message::Envelope;
 
-/// The part of a bound that is made free when it is met.
-const ROOM: usize = 16;
-
-/// How far below the next share, in parts of it, one may get before the next one pays.
-const FAIRNESS: usize = 64;
-
-/// So many commands of one share may go before it is compared with the next.
-const SEVERAL: usize = 4;
-
-/// How much may be left of something.
-#[derive(Clone, Copy)]
-struct Goal {
-    requests: usize,
-    bytes: usize,
+/// The neighbours of a slot in a list.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Link {
+    pub(super) older: u32,
+    pub(super) newer: u32,
 }
 
-impl Goal {
-    /// What is to be left of `held` under these bounds.
-    fn below(held: (usize, usize), requests_max: usize, bytes_max: usize) -> Option<Goal> {
-        let left = |held: usize, max: usize| if held > max { max - max / ROOM } else { max };
-        let (requests, bytes) = held;
-        let is_over = requests > requests_max || bytes > bytes_max;
-        is_over.then(|| Goal { requests: left(requests, requests_max), bytes: left(bytes, bytes_max) })
+pub(super) const UNLINKED: Link = Link { older: NIL, newer: NIL };
+
+/// The ends of a list of finished slots, with their number and the bytes of their answers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    pub(super) oldest: u32,
+    newest: u32,
+    pub(super) requests: usize,
+    pub(super) bytes: usize,
+}
+
+impl Default for Window {
+    fn default() -> Window {
+        Window { oldest: NIL, newest: NIL, requests: 0, bytes: 0 }
     }
 }
 
-impl Kernel {
+/// Adds a slot to a list as its newest; `of` is the place of that list's links.
+#[inline(always)]
+fn link(
+    slots: &mut [Slot],
+    window: &mut Window,
+    slot: u32,
+    bytes: usize,
+    of: impl Fn(&mut Slot) -> &mut Link,
+) {
+    *of(&mut slots[slot as usize]) = Link { older: window.newest, newer: NIL };
+    match window.newest {
+        NIL => window.oldest = slot,
+        newest => of(&mut slots[newest as usize]).newer = slot,
+    }
+    window.newest = slot;
+    window.requests += 1;
+    window.bytes += bytes;
+}
+
+/// Takes a slot with these links out of a list; its own links stay what they were.
+#[inline(always)]
+fn unlink(
+    slots: &mut [Slot],
+    window: &mut Window,
+    links: Link,
+    bytes: usize,
+    of: impl Fn(&mut Slot) -> &mut Link,
+) {
+    match links.older {
+        NIL => window.oldest = links.newer,
+        older => of(&mut slots[older as usize]).newer = links.newer,
+    }
+    match links.newer {
+        NIL => window.newest = links.older,
+        newer => of(&mut slots[newer as usize]).older = links.older,
+    }
+    window.requests -= 1;
+    window.bytes -= bytes;
+}
+
+impl Requests {
+    /// Ends an unfinished request and forgets it.
+    #[inline]
+    pub(super) fn remove_live(&mut self, key: RequestKey) -> Option<Box<Live>> {
+        self.get(key)?;
+        let state = self.release(key.slot());
+        self.live -= 1;
+        match state {
+            SlotState::Live(live) => Some(live),
+            _ => None,
+        }
+    }
+
+    /// Ends an unfinished request and remembers it as the newest of its share, with its answer if there is one to keep.
+    #[inline]
+    pub(super) fn remember(
+        &mut self,
+        key: RequestKey,
+        share: ShareId,
+        answer: Option<&Envelope>,
+        now_ns: i64,
+    ) -> Option<Box<Live>> {
+        self.get(key)?;
+        let slot = key.slot();
+        let answer = match answer {
+            Some(answer) => {
+                let id = answer.causation().unwrap_or_default();
+                self.answers.keep(answer.line(), id, answer.causation_place())
+            }
+            None => AnswerPlace::FORGOTTEN,
+        };
+        let finished = SlotState::Finished { answer, finished_ns: now_ns };
+        let it = &mut self.slots[slot as usize];
+        let peer = it.peer;
+        let state = std::mem::replace(&mut it.state, finished);
+        self.live -= 1;
+        link(&mut self.slots, &mut self.window, slot, answer.len(), |slot| &mut slot.all);
+        let share = &mut self.shares[share.index()];
+        link(&mut self.slots, &mut share.window, slot, answer.len(), |slot| &mut slot.own);
+        if share.answered == NIL && !answer.is_forgotten() {
+            share.answered = slot;
+        }
+        let own = &mut self.peers.get_mut(peer).window;
+        own.requests += 1;
+        own.bytes += answer.len();
+        if answer.is_forgotten() {
+            self.leave_index(slot);
+        }
+        match state {
+            SlotState::Live(live) => Some(live),
+            _ => None,
+        }
+    }
+
     /// Forgets requests whose time is over.
-    pub(crate) fn forget_old_answers(&mut self, now: Now) {
-        let window_ns = ns(self.config.window_ms);
-        while let Some((slot, peer, finished_ns)) = self.requests.oldest() {
-            if finished_ns.saturating_add(window_ns) > now.mono_ns {
+    #[inline]
+    pub(super) fn forget_old(&mut self, now_ns: i64) {
+        while let Some(slot) = self.slots.get(self.window.oldest as usize) {
+            let SlotState::Finished { finished_ns, .. } = slot.state else { return };
+            if finished_ns.saturating_add(self.bounds.window_ns) > now_ns {
                 return;
             }
-            self.requests.forget(slot, &mut self.peers.get_mut(peer).window);
+            let peer = slot.peer;
+            self.forget(self.window.oldest);
             self.peers.release(peer);
         }
     }
 
-    /// Holds what is remembered to its bounds, after an answer of this peer with so many bytes came.
-    #[inline]
-    pub(crate) fn bound_window(&mut self, peer: u32, bytes: usize) {
-        let (limits, own) = (&self.config.limits, &self.peers.get(peer).window);
-        let held = (own.requests, own.bytes);
-        let goal = Goal::below(held, limits.window_peer_answers_max, limits.window_peer_bytes_max);
-        if let Some(goal) = goal {
-            self.make_room_in(peer, goal);
+    /// Forgets a remembered request.
+    pub(super) fn forget(&mut self, slot: u32) {
+        let it = &self.slots[slot as usize];
+        let (SlotState::Finished { answer, .. }, Some(share)) = (&it.state, it.share) else { return };
+        let (answer, all, of_share, peer) = (*answer, it.all, it.own, it.peer);
+        if self.sweep == slot {
+            self.sweep = all.newer;
         }
-        let (limits, all) = (&self.config.limits, &self.requests.window);
-        let held = (all.requests, all.bytes);
-        if let Some(goal) = Goal::below(held, limits.window_answers_max, limits.window_bytes_max) {
-            self.make_room_in_all(peer, goal);
+        if !answer.is_forgotten() {
+            self.answers.forget(answer);
+            self.note_answer_gone(share, slot, of_share.newer);
         }
-        self.requests.tidy(self.config.limits.window_bytes_max, bytes);
-    }
-
-    /// Forgets the oldest of those connections of a peer that have most, until no more than the goal is left.
-    #[cold]
-    fn make_room_in(&mut self, peer: u32, goal: Goal) {
-        let own = &self.peers.get(peer).window;
-        let mut shares: BinaryHeap<(usize, u32)> = self.requests.shares_of(own).collect();
-        while let Some((_, share)) = shares.pop() {
-            let next = shares.peek().map_or(0, |(weight, _)| *weight);
-            // Several at once, because this is what a busy client's commands come to; all if nobody else has any.
-            let several = if shares.is_empty() { usize::MAX } else { SEVERAL };
-            let mut pays = true;
-            while pays {
-                let PeerWindow { requests, bytes, .. } = self.peers.get(peer).window;
-                pays = if requests > goal.requests {
-                    self.forget_early(share, (requests - goal.requests).min(several), peer)
-                } else if bytes > goal.bytes {
-                    self.forget_answer_early(self.requests.oldest_answer_of(share), peer)
-                } else {
-                    return;
-                };
-                if pays && self.requests.weight(share) < next - next / FAIRNESS {
-                    break;
-                }
-            }
-            if pays {
-                shares.push((self.requests.weight(share), share));
-            }
-        }
-    }
-
-    /// Lets the peers pay that have most, until no more than the goal is left. `current` is not let go of.
-    #[cold]
-    fn make_room_in_all(&mut self, current: u32, goal: Goal) {
-        loop {
-            let all = &self.requests.window;
-            let over_requests = all.requests > goal.requests;
-            if !over_requests && all.bytes <= goal.bytes {
-                return;
-            }
-            let most = match over_requests {
-                true => self.peers.heaviest(|window| window.requests),
-                false => self.peers.heaviest(|window| window.bytes),
-            };
-            let Some(peer) = most else { return };
-            let own = &self.peers.get(peer).window;
-            let held = (own.requests, own.bytes);
-            // No more than it needs, and no more than an eighth before somebody else may have most.
-            let left = |held: usize, over: usize| held - over.min(held / 8 + 1).min(held);
-            let goal = Goal {
-                requests: left(held.0, all.requests.saturating_sub(goal.requests)),
-                bytes: left(held.1, all.bytes.saturating_sub(goal.bytes)),
-            };
-            self.make_room_in(peer, goal);
-            let own = &self.peers.get(peer).window;
-            let is_done = (own.requests, own.bytes) == held;
-            if peer != current {
-                self.peers.release(peer);
-            }
-            if is_done {
-                return;
-            }
-        }
-    }
-
-    /// Forgets the oldest requests of a share before their time; returns whether there were so many.
-    fn forget_early(&mut self, share: u32, count: usize, peer: u32) -> bool {
-        for _ in 0..count {
-            let Some(slot) = self.requests.oldest_of(share) else { return false };
-            self.counters.window_forgotten += 1;
-            self.keep_as_cause(slot);
-            self.requests.forget(slot, &mut self.peers.get_mut(peer).window);
-        }
-        true
-    }
-
-    /// Forgets an answer before its time; returns whether there was one.
-    fn forget_answer_early(&mut self, slot: Option<u32>, peer: u32) -> bool {
-        let Some(slot) = slot else { return false };
-        self.counters.window_evictions += 1;
-        self.keep_as_cause(slot);
+        unlink(&mut self.slots, &mut self.window, all, answer.len(), |slot| &mut slot.all);
+        let window = &mut self.shares[share.index()].window;
+        unlink(&mut self.slots, window, of_share, answer.len(), |slot| &mut slot.own);
         let own = &mut self.peers.get_mut(peer).window;
-        self.requests.forget_answer(slot, own);
-        true
+        own.requests -= 1;
+        own.bytes -= answer.len();
+        self.release(slot);
     }
 
-    /// The capability that had a request goes on to know it.
-    #[inline(always)]
-    fn keep_as_cause(&mut self, slot: u32) {
-        let Some((capability, hash, finished_ns, correlated)) = self.requests.handled(slot) else { return };
-        let correlation = if correlated { self.requests.correlation(slot) } else { None };
-        self.note_handled(capability, hash, finished_ns, correlation.as_deref());
+    /// Forgets the answer of a remembered request, which stays known.
+    pub(super) fn forget_answer(&mut self, slot: u32) {
+        self.leave_index(slot);
+        let it = &mut self.slots[slot as usize];
+        let (newer, peer) = (it.own.newer, it.peer);
+        let (SlotState::Finished { answer: place, .. }, Some(share)) = (&mut it.state, it.share) else {
+            return;
+        };
+        let answer = std::mem::replace(place, AnswerPlace::FORGOTTEN);
+        if answer.is_forgotten() {
+            return;
+        }
+        self.answers.forget(answer);
+        self.note_answer_gone(share, slot, newer);
+        self.share_mut(share).window.bytes -= answer.len();
+        self.window.bytes -= answer.len();
+        self.peers.get_mut(peer).window.bytes -= answer.len();
     }
 
-    /// A capability had a request of which nothing else is remembered.
-    #[inline(always)]
-    pub(crate) fn note_handled(
-        &mut self,
-        capability: u32,
-        hash: u64,
-        finished_ns: i64,
-        correlation: Option<&str>,
-    ) {
-        let over_ns = finished_ns.saturating_sub(ns(self.config.window_ms));
-        let handled = &mut self.actors[capability as usize].had;
-        self.counters.causes_forgotten += handled.push(hash, finished_ns, correlation, over_ns);
+    /// Finds the oldest answer of a share anew when the one of `slot`, which stands before `newer`, is gone.
+    #[inline]
+    fn note_answer_gone(&mut self, share: ShareId, slot: u32, mut newer: u32) {
+        if self.share(share).answered != slot {
+            return;
+        }
+        // One that was too large to be kept may stand in between.
+        while newer != NIL && self.has_lost_answer(newer) {
+            newer = self.slots[newer as usize].own.newer;
+        }
+        self.share_mut(share).answered = newer;
+    }
+
+    fn has_lost_answer(&self, slot: u32) -> bool {
+        matches!(&self.slots[slot as usize].state, SlotState::Finished { answer, .. } if answer.is_forgotten())
+    }
+
+    /// Bytes of the answer that is remembered in a slot.
+    pub(super) fn answer_bytes(&self, slot: u32) -> usize {
+        match self.slots[slot as usize].state {
+            SlotState::Finished { answer, .. } => answer.len(),
+            _ => 0,
+        }
+    }
+
+    /// Moves a few answers together when more than half of the window's bytes lies between them, after one of so many
+    /// bytes came.
+    ///
+    /// Whoever's answers stay while those of others around them are forgotten would hold large pieces of memory by them.
+    /// Moving four bytes for one that comes, a round through the window ends before a quarter of its bytes came, so that
+    /// never more than the bound is wasted.
+    #[inline]
+    pub(super) fn tidy(&mut self, bytes: usize) {
+        if self.answers.wasted_bytes() > self.bounds.window_bytes / 2 {
+            self.move_answers(4 * (bytes + PLACE_BYTES));
+        }
+    }
+
+    #[cold]
+    fn move_answers(&mut self, bytes: usize) {
+        let mut moved = 0;
+        while moved < bytes {
+            if self.sweep == NIL {
+                self.sweep = self.window.oldest;
+            }
+            let Some(slot) = self.slots.get_mut(self.sweep as usize) else { return };
+            self.sweep = slot.all.newer;
+            moved += PLACE_BYTES;
+            if let SlotState::Finished { answer, .. } = &mut slot.state
+                && !answer.is_forgotten()
+            {
+                moved += answer.len();
+                *answer = self.answers.move_to_end(*answer);
+            }
+        }
     }
 }

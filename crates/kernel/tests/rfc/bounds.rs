@@ -35,7 +35,7 @@ fn an_actor_that_floods_is_paused_and_then_at_fault() {
     let mut audit = manifest("audit", &["command:Audit.Read"]);
     audit.subscribes = vec!["Flood.Drop".into()];
     let mut world = World::booted_with(config, vec![flood, audit]);
-    let actor = ActorRef { capability: 0, incarnation: 1 };
+    let actor = ActorRef::new(0, 1);
     for _ in 0..9 {
         world.kernel.actor_message(actor, Draft::new(Kind::Event, "Flood.Drop", Json::null()), world.now);
     }
@@ -257,7 +257,7 @@ fn an_actor_that_asks_and_never_reads_the_answers_is_at_fault() {
     let mut asker = manifest("asker", &["command:Ask.Do"]);
     asker.uncaused = true;
     let mut world = World::booted_with(config, vec![asker]);
-    let actor = ActorRef { capability: 0, incarnation: 1 };
+    let actor = ActorRef::new(0, 1);
     world.kernel.actor_blocked(actor, world.now);
     for _ in 0..20 {
         world.says_draft(actor, Draft::new(Kind::Command, "No.One", Json::null()));
@@ -320,7 +320,7 @@ fn the_reason_of_a_dead_letter_is_short_whatever_the_actor_said() {
 fn inputs_as_values_do_what_the_methods_do() {
     use mainspring_kernel::{ActorExit, BootPlan, ConnectionId, Input, Kernel, Now};
     let now = Now { mono_ns: 0, unix_ms: START_UNIX_MS };
-    let (actor, client) = (ActorRef { capability: 0, incarnation: 1 }, ConnectionId(1));
+    let (actor, client) = (ActorRef::new(0, 1), ConnectionId(1));
     let plan = || BootPlan {
         capabilities: vec![manifest("echo", &["command:Echo.Say"])],
         adapters: vec!["unix".into()],

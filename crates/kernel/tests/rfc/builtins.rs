@@ -170,7 +170,7 @@ fn actors_are_listed_with_their_state() {
     let client = world.connect(1);
     world.ask(client, &line("command", "A.Do", "c-1", json!(1)));
     world.ask(client, &line("command", "A.Do", "c-2", json!(1)));
-    world.kernel.actor_line(ActorRef { capability: 1, incarnation: 1 }, b"nonsense", world.now);
+    world.kernel.actor_line(ActorRef::new(1, 1), b"nonsense", world.now);
     let answer = world.call(client, "query", "Sys.Actors", json!({}));
     let actors = data(&answer)["actors"].clone();
     assert_eq!(
@@ -205,7 +205,7 @@ fn latencies_are_told_per_actor_and_over_all_from_acceptance_to_outcome() {
     // An error is an outcome, too, but not one that no actor had anything to do with.
     world.ask(client, &line("command", "B.Do", "c-3", json!(1)));
     world.pass_ms(1);
-    world.crashes(ActorRef { capability: 1, incarnation: 1 });
+    world.crashes(ActorRef::new(1, 1));
     world.ask(client, &line_with("command", "B.Do", "c-4", json!(1), json!({ "timeout": 2 })));
     world.pass_ms(2);
     let (a, b, all) = latencies(&mut world);

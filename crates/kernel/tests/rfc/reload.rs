@@ -6,7 +6,7 @@ use mainspring_message::{Draft, Json, Kind};
 use serde_json::json;
 
 fn life(capability: u32, incarnation: u32) -> ActorRef {
-    ActorRef { capability, incarnation }
+    ActorRef::new(capability, incarnation)
 }
 
 fn shop() -> Manifest {
@@ -38,7 +38,7 @@ fn reload(world: &mut World, changes: Vec<Change>) -> Vec<u32> {
     let numbers = world.kernel.reload(changes, world.now).unwrap();
     world.kernel.audit().unwrap();
     world.run();
-    numbers
+    numbers.into_iter().map(|capability| capability.0).collect()
 }
 
 fn refused(world: &mut World, changes: Vec<Change>) -> String {

@@ -207,7 +207,7 @@ fn s7_3_an_outcome_after_the_deadline_of_the_drain_is_late_and_no_fault() {
 fn s7_3_a_drain_waits_for_events_in_the_mailbox_of_an_actor_that_comes_back() {
     let mut world = World::booted_with(batch(), vec![manifest("heart", &["event:Heart.Beat"])]);
     let client = world.connect(1);
-    world.crashes(mainspring_kernel::ActorRef { capability: 0, incarnation: 1 });
+    world.crashes(mainspring_kernel::ActorRef::new(0, 1));
     world.ask(client, &line("event", "Heart.Beat", "e-1", json!(1)));
     world.kernel.adapter_ended(0, world.now);
     assert_eq!(world.run(), Turn::Idle);

@@ -319,7 +319,7 @@ fn s8_5_a_pause_beyond_the_range_never_ends_instead_of_at_once() {
     frail.restart.backoff_max_ms = u64::MAX;
     let mut world = World::booted(vec![frail]);
     let client = world.connect(1);
-    world.crashes(mainspring_kernel::ActorRef { capability: 0, incarnation: 1 });
+    world.crashes(mainspring_kernel::ActorRef::new(0, 1));
     world.pass_ms(3_600_000);
     assert_eq!(world.actor_state(client, "frail"), "backoff");
 }

@@ -12,7 +12,7 @@ fn s9_1_a_command_goes_to_exactly_one_actor() {
     ]);
     let client = world.connect(1);
     world.ask(client, &line("command", "Memory.Set", "c-1", json!(1)));
-    assert_eq!(world.only_delivered().0.capability, 0);
+    assert_eq!(world.only_delivered().0.capability.0, 0);
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn s9_3_a_query_is_routed_like_a_command_but_apart_from_it() {
     ]);
     let client = world.connect(1);
     world.ask(client, &line("query", "Memory.Item", "q-1", json!(1)));
-    assert_eq!(world.only_delivered().0.capability, 1);
+    assert_eq!(world.only_delivered().0.capability.0, 1);
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn s9_4_an_event_goes_to_every_subscriber_and_needs_no_reply() {
     let client = world.connect(1);
     let answers = world.ask(client, &line("event", "Memory.Changed", "e-1", json!(1)));
     assert!(answers.is_empty());
-    let reached: Vec<u32> = world.take_delivered().iter().map(|(actor, _)| actor.capability).collect();
+    let reached: Vec<u32> = world.take_delivered().iter().map(|(actor, _)| actor.capability.0).collect();
     assert_eq!(reached, [0, 1]);
     assert_eq!(world.kernel.census().requests, 0);
 }
@@ -101,7 +101,7 @@ fn s9_4_an_event_of_a_native_actor_that_somebody_wants_is_made_and_checked_whole
     world.kernel.actor_event(actor, &request, "Store.Changed", || json!(7).into(), world.now);
     world.run();
     let (to, event) = world.only_delivered();
-    assert_eq!((to.capability, event.type_name(), event.data()), (1, "Store.Changed", "7"));
+    assert_eq!((to.capability.0, event.type_name(), event.data()), (1, "Store.Changed", "7"));
     assert_eq!((event.causation(), event.correlation()), (Some("c-1"), Some("flow")));
     world.kernel.actor_event(actor, &request, "Store.Changed", || json!("seven").into(), world.now);
     assert_eq!(world.kernel.counters().actor_faults, 1);

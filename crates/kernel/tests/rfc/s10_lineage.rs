@@ -61,7 +61,7 @@ fn s10_2_an_event_that_nothing_caused_needs_the_flag_of_the_manifest() {
     let mut world = World::booted(vec![clock]);
     let client = world.connect(1);
     world.call(client, "command", "Sys.Subscribe", json!({ "types": ["Clock.Ticked"] }));
-    let actor = ActorRef { capability: 0, incarnation: 1 };
+    let actor = ActorRef::new(0, 1);
     world.says(actor, &line("event", "Clock.Ticked", "t-1", json!(1)));
     assert_eq!(world.only_written(client).id(), "t-1");
 }
@@ -123,7 +123,7 @@ fn s10_4_an_outcome_for_a_request_of_another_actor_is_a_fault() {
     let client = world.connect(1);
     world.ask(client, &line("command", "Echo.Say", "c-1", json!(1)));
     let (actor, request) = world.only_delivered();
-    let thief = ActorRef { capability: 1, incarnation: 1 };
+    let thief = ActorRef::new(1, 1);
     world.replies(thief, &request, json!("stolen"));
     assert!(world.take_written(client).is_empty());
     assert!(is_faulted(&world));

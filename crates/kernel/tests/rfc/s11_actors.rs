@@ -94,7 +94,7 @@ fn s11_3_an_actor_that_would_wait_for_itself_is_told_at_once() {
 #[test]
 fn s11_3_a_blocked_actor_is_given_nothing_until_it_is_ready() {
     let mut world = World::booted(vec![manifest("echo", &["command:Echo.Say", "event:Echo.Heard"])]);
-    let actor = ActorRef { capability: 0, incarnation: 1 };
+    let actor = ActorRef::new(0, 1);
     let client = world.connect(1);
     world.kernel.actor_blocked(actor, world.now);
     world.ask(client, &line("event", "Echo.Heard", "e-1", json!(1)));
@@ -108,7 +108,7 @@ fn s11_3_a_blocked_actor_is_given_nothing_until_it_is_ready() {
 fn s11_4_1_what_is_no_message_is_a_fault() {
     for said in ["", "{}", "[1]", "{\"kind\":\"reply\"}", "\u{1}"] {
         let mut world = World::booted(vec![strict()]);
-        world.says(ActorRef { capability: 0, incarnation: 1 }, said);
+        world.says(ActorRef::new(0, 1), said);
         assert_eq!(world.kernel.counters().actor_faults, 1, "{said}");
     }
 }

@@ -36,7 +36,7 @@ fn start_actors(world: &mut World) {
 }
 
 fn actor(capability: u32) -> ActorRef {
-    ActorRef { capability, incarnation: 1 }
+    ActorRef::new(capability, 1)
 }
 
 fn exit_code(world: &World) -> Option<i32> {

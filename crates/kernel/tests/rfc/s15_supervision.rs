@@ -6,7 +6,7 @@ use mainspring_message::{Draft, Envelope, Json, Kind};
 use serde_json::json;
 
 fn life(incarnation: u32) -> ActorRef {
-    ActorRef { capability: 0, incarnation }
+    ActorRef::new(0, incarnation)
 }
 
 fn frail() -> Manifest {
@@ -277,7 +277,7 @@ fn s15_3_the_budget_is_per_capability_and_comes_back_with_the_window() {
         world.crashes(life(incarnation));
         world.pass_ms(5000);
     }
-    world.crashes(ActorRef { capability: 1, incarnation: 1 });
+    world.crashes(ActorRef::new(1, 1));
     world.pass_ms(1000);
     assert_eq!(world.actor_state(client, "solid"), "up");
     world.pass_ms(60_000);

@@ -18,7 +18,7 @@ fn s16_1_a_command_is_answered_and_its_events_fan_out() {
     );
     world.replies(memory, &command, json!({ "ok": true }));
     let (audit, event) = world.only_delivered();
-    assert_eq!((audit.capability, event.causation()), (1, Some("c-1")));
+    assert_eq!((audit.capability.0, event.causation()), (1, Some("c-1")));
     assert_eq!(world.only_written(client).data(), r#"{"ok":true}"#);
 }
 

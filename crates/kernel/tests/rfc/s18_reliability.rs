@@ -313,7 +313,7 @@ fn s18_2_a_request_is_a_cause_for_its_actor_after_its_answer_is_forgotten() {
     assert!(counters.window_evictions > 0 && counters.window_forgotten > 0, "{counters:?}");
     world.take_written(client);
     world.call(client, "command", "Sys.Subscribe", json!({ "types": ["Echo.Said"] }));
-    let actor = mainspring_kernel::ActorRef { capability: 0, incarnation: 1 };
+    let actor = mainspring_kernel::ActorRef::new(0, 1);
     for number in 0..12 {
         let id = format!("e-{number}");
         let cause = json!({ "causation": format!("c-{number}") });

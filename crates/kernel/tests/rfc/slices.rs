@@ -208,6 +208,57 @@ fn an_event_for_ten_thousand_clients_is_told_in_many_turns_and_to_each_in_order(
     }
 }
 
+/// A world in which so many clients subscribed to `App.*`, and one that did not.
+fn crowd(subscribers: u64) -> (World, Vec<ConnectionId>, ConnectionId) {
+    let mut world = World::booted(vec![]);
+    let clients: Vec<ConnectionId> = (1..=subscribers).map(|number| world.connect(number)).collect();
+    for client in &clients {
+        world.send(*client, &line("command", "Sys.Subscribe", "s", json!({ "types": ["App.*"] })));
+    }
+    world.run();
+    world.written.clear();
+    let source = world.connect(100_000);
+    (world, clients, source)
+}
+
+#[test]
+fn requests_are_served_while_an_event_is_on_its_way_to_ten_thousand_clients() {
+    let (mut world, clients, source) = crowd(10_000);
+    let asking = world.connect(100_001);
+    world.send(source, &line("event", "App.Happened", "e-0", json!(0)));
+    world.send(source, &line("event", "App.Happened", "e-1", json!(1)));
+    // What its sender sends behind an event is served behind it.
+    world.send(source, &line("query", "Syscall.Ping", "behind", json!(2)));
+    let last = clients[clients.len() - 1];
+    for number in 0..20 {
+        let work = work_until_a_bystander_is_answered(&mut world, asking, number);
+        assert!(work < TURN_WORK_MAX, "a bystander waited for {work} ns of work");
+    }
+    let is_reached = |client| world.written.contains_key(&client);
+    assert!(is_reached(clients[0]) && !is_reached(last), "the event is on its way");
+    assert!(world.take_written(source).is_empty());
+    let most = most_work_of_a_turn(&mut world);
+    assert!(most < TURN_WORK_MAX, "a turn did {most} ns of work");
+    assert_eq!(world.only_written(source).causation(), Some("behind"));
+    for client in clients {
+        let heard: Vec<String> =
+            world.take_written(client).iter().map(|event| event.data().to_owned()).collect();
+        assert_eq!(heard, ["0", "1"], "{client}");
+    }
+}
+
+#[test]
+fn a_client_that_unsubscribes_while_an_event_is_on_its_way_does_not_get_it_after_the_answer() {
+    let (mut world, clients, source) = crowd(2_000);
+    let (leaving, staying) = (clients[1_999], clients[1_998]);
+    world.send(source, &line("event", "App.Happened", "e", json!(0)));
+    world.kernel.turn(world.now);
+    world.send(leaving, &line("command", "Sys.Unsubscribe", "u", json!({})));
+    world.run();
+    assert_eq!(world.only_written(leaving).causation(), Some("u"));
+    assert_eq!(world.only_written(staying).data(), "0");
+}
+
 #[test]
 fn thousands_of_requests_that_a_shutdown_gives_up_are_answered_some_at_a_time() {
     let mut slow = manifest("slow", &["command:Slow.Do"]);

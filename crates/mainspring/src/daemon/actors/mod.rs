@@ -18,7 +18,7 @@ use crate::daemon::kernel_cell::KernelCell;
 use crate::daemon::operator::reload::Stamped;
 use crate::settings::Program;
 use guest::GuestDriver;
-use mainspring_kernel::ActorRef;
+use mainspring_kernel::{ActorRef, CapabilityId};
 use mainspring_message::Envelope;
 use mainspring_reactor::Handle;
 use process::ProcessDriver;
@@ -94,7 +94,7 @@ pub(crate) struct Actors {
     factory: ActorFactory,
     places: Vec<Place>,
     /// Those that were delivered to in this turn of the loop.
-    dirty: Vec<u32>,
+    dirty: Vec<CapabilityId>,
 }
 
 struct Place {
@@ -132,8 +132,8 @@ impl Actors {
     }
 
     /// The next lives of a capability are of this program, or there are none.
-    pub(crate) fn change(&mut self, capability: u32, stamped: Option<Stamped>) {
-        match (self.places.get_mut(capability as usize), stamped) {
+    pub(crate) fn change(&mut self, capability: CapabilityId, stamped: Option<Stamped>) {
+        match (self.places.get_mut(capability.index()), stamped) {
             (Some(place), Some(stamped)) => {
                 (place.stamped, place.driver, place.removed) = (stamped, None, false);
             }
@@ -145,7 +145,7 @@ impl Actors {
 
     /// Begins a life.
     pub(crate) fn spawn(&mut self, actor: ActorRef) {
-        let Some(place) = self.places.get_mut(actor.capability as usize) else { return };
+        let Some(place) = self.places.get_mut(actor.capability.index()) else { return };
         place.life = None;
         let port = Port::new(Rc::clone(&self.kernel_cell), actor, Rc::clone(&place.name));
         place.port = Some(port.clone());
@@ -170,7 +170,7 @@ impl Actors {
 
     /// From now on the end of an actor is told as it comes.
     fn allow_farewell(&self, actor: ActorRef) {
-        let port = self.places.get(actor.capability as usize).and_then(|place| place.port.as_ref());
+        let port = self.places.get(actor.capability.index()).and_then(|place| place.port.as_ref());
         if let Some(port) = port.filter(|port| port.actor() == actor) {
             port.allow_farewell();
         }
@@ -189,7 +189,7 @@ impl Actors {
     /// Has every actor pass on what it was given.
     pub(crate) fn flush_dirty(&mut self) {
         for capability in self.dirty.drain(..) {
-            let place = &mut self.places[capability as usize];
+            let place = &mut self.places[capability.index()];
             place.dirty = false;
             if let Some((_, life)) = &mut place.life {
                 life.flush();
@@ -214,7 +214,7 @@ impl Actors {
         if let Some((_, life)) = self.find(actor) {
             life.terminate();
         }
-        if let Some(place) = self.places.get_mut(actor.capability as usize)
+        if let Some(place) = self.places.get_mut(actor.capability.index())
             && place.life.as_ref().is_some_and(|(incarnation, _)| *incarnation == actor.incarnation)
         {
             place.life = None;
@@ -237,7 +237,7 @@ impl Actors {
     }
 
     fn find(&mut self, actor: ActorRef) -> Option<(&mut bool, &mut Box<dyn Actor>)> {
-        let place = self.places.get_mut(actor.capability as usize)?;
+        let place = self.places.get_mut(actor.capability.index())?;
         let (incarnation, life) = place.life.as_mut()?;
         (*incarnation == actor.incarnation).then_some((&mut place.dirty, life))
     }

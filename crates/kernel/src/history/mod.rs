@@ -2,26 +2,26 @@
 //!
 //! Records lie one after the other in two buffers, in the order in which they ended. When the newer buffer is full, the
 //! older one is emptied and becomes the newer. So a record costs a copy of its texts and no allocation, and between half
-//! of the bound and all of it is remembered.
+//! of the bound and all of it is remembered. The flow of messages writes records; only `Sys.Trace` reads them.
 
-use crate::api::ids::ConnectionId;
-use mainspring_message::Kind;
+use crate::api::ids::{CapabilityId, ConnectionId};
+use mainspring_message::{Envelope, Kind};
 
 /// Where a message came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Author {
     Connection(ConnectionId),
-    Capability(u32),
+    Capability(CapabilityId),
     /// A schedule, or a dead letter put back.
-    Loop,
+    Kernel,
 }
 
 /// Where it went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Audience {
-    Capability(u32),
-    /// The loop itself served it.
-    Loop,
+    Capability(CapabilityId),
+    /// The kernel itself served it.
+    Kernel,
     /// An event: so many capabilities and clients.
     Subscribers {
         capabilities: u32,
@@ -58,6 +58,26 @@ pub(crate) struct Record<'a> {
     pub(crate) end: Option<End<'a>>,
 }
 
+impl<'a> Record<'a> {
+    /// The record of an event that was published at this time.
+    pub(crate) fn of_event(event: &'a Envelope, from: Author, to: Audience, now_ns: i64) -> Record<'a> {
+        Record {
+            kind: event.kind(),
+            type_name: event.type_name(),
+            id: event.id(),
+            causation: event.causation(),
+            correlation: event.correlation(),
+            from,
+            to,
+            accepted_ns: now_ns,
+            delivered_ns: now_ns,
+            attempts: 0,
+            end: None,
+        }
+    }
+}
+
+/// The latest records, within a bound in bytes.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     older: Vec<u8>,
@@ -73,7 +93,7 @@ const HEAD_BYTES: usize = 60;
 /// Marks a text that is not there; real ones are far shorter.
 const ABSENT: u16 = u16::MAX;
 const FROM_CAPABILITY: u64 = 1 << 62;
-const FROM_LOOP: u64 = 2 << 62;
+const FROM_KERNEL: u64 = 2 << 62;
 const KINDS: [Kind; 5] = [Kind::Command, Kind::Query, Kind::Event, Kind::Reply, Kind::Error];
 
 impl History {
@@ -82,6 +102,7 @@ impl History {
         History { bytes_max: bytes_max / 2, ..History::default() }
     }
 
+    /// Whether anything is remembered at all.
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
         self.bytes_max > 0
@@ -146,12 +167,12 @@ impl History {
 fn head(record: &Record<'_>, texts: &[Option<&str>; 5]) -> [u8; HEAD_BYTES] {
     let from = match record.from {
         Author::Connection(connection) => connection.0 & !(3 << 62),
-        Author::Capability(capability) => FROM_CAPABILITY | u64::from(capability),
-        Author::Loop => FROM_LOOP,
+        Author::Capability(capability) => FROM_CAPABILITY | u64::from(capability.0),
+        Author::Kernel => FROM_KERNEL,
     };
     let (way, to, clients) = match record.to {
-        Audience::Capability(capability) => (0u8, capability, 0),
-        Audience::Loop => (1, 0, 0),
+        Audience::Capability(capability) => (0u8, capability.0, 0),
+        Audience::Kernel => (1, 0, 0),
         Audience::Subscribers { capabilities, clients } => (2, capabilities, clients),
     };
     let (ended_ns, code) = record.end.map_or((i64::MIN, 0), |end| (end.ended_ns, end.code.unwrap_or(0)));
@@ -207,12 +228,12 @@ impl<'a> Iterator for Records<'a> {
             correlation,
             from: match from & (3 << 62) {
                 0 => Author::Connection(ConnectionId(from)),
-                FROM_CAPABILITY => Author::Capability(from as u32),
-                _ => Author::Loop,
+                FROM_CAPABILITY => Author::Capability(CapabilityId(from as u32)),
+                _ => Author::Kernel,
             },
             to: match head[47] {
-                0 => Audience::Capability(word(32)),
-                1 => Audience::Loop,
+                0 => Audience::Capability(CapabilityId(word(32))),
+                1 => Audience::Kernel,
                 _ => Audience::Subscribers { capabilities: word(32), clients: word(36) },
             },
             accepted_ns: long(0),
@@ -250,7 +271,7 @@ mod tests {
             causation: None,
             correlation: Some("flow"),
             from: Author::Connection(ConnectionId(7)),
-            to: Audience::Capability(3),
+            to: Audience::Capability(CapabilityId(3)),
             accepted_ns: -5,
             delivered_ns: 6,
             attempts: 2,
@@ -265,16 +286,16 @@ mod tests {
             kind: Kind::Event,
             causation: Some("c"),
             correlation: None,
-            from: Author::Capability(9),
+            from: Author::Capability(CapabilityId(9)),
             to: Audience::Subscribers { capabilities: 1, clients: 70_000 },
             end: None,
             ..record("e")
         };
-        let by_the_loop = Record { from: Author::Loop, to: Audience::Loop, ..record("l") };
-        for it in [record("r"), event, by_the_loop] {
+        let by_the_kernel = Record { from: Author::Kernel, to: Audience::Kernel, ..record("l") };
+        for it in [record("r"), event, by_the_kernel] {
             history.push(&it);
         }
-        assert_eq!(records(&history), [record("r"), event, by_the_loop]);
+        assert_eq!(records(&history), [record("r"), event, by_the_kernel]);
     }
 
     #[test]

@@ -1,5 +1,10 @@
-//! Messages that could not be delivered or survived too many attempts: kept whole, with the reason.
+//! Messages that could not be delivered or survived too many attempts: kept whole, with the reason, within a bound.
+//! The flow of messages buries them here. Only `Sys.DeadLetters` reads them, puts them back or drops them.
 
+use crate::api::config::Limits;
+use crate::api::ids::CapabilityId;
+use crate::out::Out;
+use crate::requests::PeerId;
 use mainspring_message::Envelope;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -10,25 +15,26 @@ const REASON_BYTES_MAX: usize = 1024;
 /// On whose account a dead letter is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Owner {
-    Capability(u32),
-    Peer(u32),
+    Capability(CapabilityId),
+    Peer(PeerId),
 }
 
 /// A message that ended here.
 #[derive(Clone, Debug)]
 pub(crate) struct DeadLetter {
-    /// Counts all dead letters, from 1.
-    pub(crate) number: u64,
-    pub(crate) unix_ms: u64,
-    pub(crate) reason: String,
+    /// Counts all dead letters, from 1; given when it is added.
+    number: u64,
+    /// When it was buried.
+    unix_ms: u64,
+    /// Why, at most [`REASON_BYTES_MAX`] bytes and a mark that there was more.
+    reason: String,
     /// How often it was delivered.
-    pub(crate) attempts: u32,
-    pub(crate) message: Envelope,
+    attempts: u32,
+    message: Envelope,
 }
 
 impl DeadLetter {
-    /// `number` is given when it is added.
-    pub(crate) fn new(message: Envelope, reason: &str, attempts: u32, unix_ms: u64) -> DeadLetter {
+    fn new(message: Envelope, reason: &str, attempts: u32, unix_ms: u64) -> DeadLetter {
         let mut reason = reason.to_owned();
         if reason.len() > REASON_BYTES_MAX {
             reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
@@ -39,6 +45,24 @@ impl DeadLetter {
 
     fn bytes(&self) -> usize {
         self.message.line().len() + self.reason.len()
+    }
+
+    /// What died.
+    pub(crate) fn message(&self) -> &Envelope {
+        &self.message
+    }
+
+    /// All about it but the message itself, as `Sys.DeadLetters` tells it.
+    pub(crate) fn headline(&self) -> serde_json::Value {
+        serde_json::json!({
+            "number": self.number,
+            "timestamp": self.unix_ms,
+            "reason": self.reason,
+            "attempts": self.attempts,
+            "kind": self.message.kind().as_str(),
+            "type": self.message.type_name(),
+            "id": self.message.id(),
+        })
     }
 }
 
@@ -60,26 +84,53 @@ impl Account {
     }
 }
 
-#[derive(Debug, Default)]
+/// The dead letters of everybody.
+#[derive(Debug)]
 pub(crate) struct DeadLetters {
     by_owner: BTreeMap<Owner, Account>,
     /// Whose each of them is, oldest first.
     owners: BTreeMap<u64, Owner>,
+    /// Bytes of the messages and their reasons.
     bytes: usize,
     last_number: u64,
     /// Letters that made room for newer ones.
-    pub(crate) dropped: u64,
+    dropped: u64,
+    letters_max: usize,
+    bytes_max: usize,
 }
 
 impl DeadLetters {
-    /// Keeps a letter. At the bound, the oldest letter of whoever has most (letters, or bytes) makes room.
-    pub(crate) fn add(
+    pub(crate) fn new(limits: &Limits) -> DeadLetters {
+        DeadLetters::bounded(limits.dead_letters_max, limits.dead_letter_bytes_max)
+    }
+
+    fn bounded(letters_max: usize, bytes_max: usize) -> DeadLetters {
+        DeadLetters {
+            by_owner: BTreeMap::new(),
+            owners: BTreeMap::new(),
+            bytes: 0,
+            last_number: 0,
+            dropped: 0,
+            letters_max,
+            bytes_max,
+        }
+    }
+
+    /// Keeps a message that ended badly after so many deliveries.
+    pub(crate) fn bury(
         &mut self,
         owner: Owner,
-        mut letter: DeadLetter,
-        letters_max: usize,
-        bytes_max: usize,
-    ) -> u64 {
+        message: Envelope,
+        reason: &str,
+        attempts: u32,
+        out: &mut Out,
+    ) {
+        out.counters.dead_letters += 1;
+        self.add(owner, DeadLetter::new(message, reason, attempts, out.now.unix_ms));
+    }
+
+    /// Keeps a letter. At the bound, the oldest letter of whoever has most (letters, or bytes) makes room.
+    fn add(&mut self, owner: Owner, mut letter: DeadLetter) {
         self.last_number += 1;
         letter.number = self.last_number;
         let bytes = letter.bytes();
@@ -88,13 +139,12 @@ impl DeadLetters {
         let account = self.by_owner.entry(owner).or_default();
         account.bytes += bytes;
         account.letters.push_back(letter);
-        while self.len() > letters_max {
+        while self.len() > self.letters_max {
             self.drop_oldest_of_the_first_by(|account| account.letters.len());
         }
-        while self.bytes > bytes_max {
+        while self.bytes > self.bytes_max {
             self.drop_oldest_of_the_first_by(|account| account.bytes);
         }
-        self.last_number
     }
 
     fn drop_oldest_of_the_first_by(&mut self, measure: impl Fn(&Account) -> usize) {
@@ -115,16 +165,23 @@ impl DeadLetters {
         self.bytes
     }
 
-    /// The letters with higher numbers, oldest first.
-    pub(crate) fn after(&self, number: u64) -> impl Iterator<Item = &DeadLetter> {
-        let later = self.owners.range((Bound::Excluded(number), Bound::Unbounded));
-        later.filter_map(|(number, owner)| self.by_owner.get(owner)?.get(*number))
+    /// How many made room for newer ones.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped
     }
 
+    /// The letters with higher numbers, oldest first.
+    pub(crate) fn after(&self, number: u64) -> impl Iterator<Item = (u64, &DeadLetter)> {
+        let later = self.owners.range((Bound::Excluded(number), Bound::Unbounded));
+        later.filter_map(|(number, owner)| Some((*number, self.by_owner.get(owner)?.get(*number)?)))
+    }
+
+    /// The letter of that number.
     pub(crate) fn get(&self, number: u64) -> Option<&DeadLetter> {
         self.by_owner.get(self.owners.get(&number)?)?.get(number)
     }
 
+    /// Takes the letter of that number out.
     pub(crate) fn take(&mut self, number: u64) -> Option<DeadLetter> {
         let owner = self.owners.remove(&number)?;
         let account = self.by_owner.get_mut(&owner)?;
@@ -138,6 +195,7 @@ impl DeadLetters {
         Some(letter)
     }
 
+    /// Drops all of them; returns how many there were.
     pub(crate) fn clear(&mut self) -> usize {
         let dropped = self.len();
         self.by_owner.clear();
@@ -160,32 +218,32 @@ mod tests {
     }
 
     fn ids(dead: &DeadLetters) -> Vec<&str> {
-        dead.after(0).map(|letter| letter.message.id()).collect()
+        dead.after(0).map(|(_, letter)| letter.message.id()).collect()
     }
 
     #[test]
     fn whoever_has_most_makes_room_and_the_neighbour_keeps_its_letter() {
-        let mut dead = DeadLetters::default();
-        dead.add(Owner::Peer(7), letter(0, 1), 4, usize::MAX);
+        let mut dead = DeadLetters::bounded(4, usize::MAX);
+        dead.add(Owner::Peer(PeerId::for_test(7)), letter(0, 1));
         for id in 1..10 {
-            dead.add(Owner::Capability(1), letter(id, 1), 4, usize::MAX);
+            dead.add(Owner::Capability(CapabilityId(1)), letter(id, 1));
         }
         assert_eq!(ids(&dead), ["0", "7", "8", "9"]);
         assert_eq!((dead.len(), dead.dropped), (4, 6));
-        assert_eq!(dead.bytes(), dead.after(0).map(DeadLetter::bytes).sum::<usize>());
+        assert_eq!(dead.bytes(), dead.after(0).map(|(_, letter)| letter.bytes()).sum::<usize>());
     }
 
     #[test]
     fn whoever_has_most_bytes_makes_room_for_bytes_even_if_its_neighbour_has_more_letters() {
-        let mut dead = DeadLetters::default();
+        let mut dead = DeadLetters::bounded(usize::MAX, 3000);
         for id in 0..5 {
-            dead.add(Owner::Peer(7), letter(id, 1), usize::MAX, 3000);
+            dead.add(Owner::Peer(PeerId::for_test(7)), letter(id, 1));
         }
         for id in 5..9 {
-            dead.add(Owner::Capability(1), letter(id, 1000), usize::MAX, 3000);
+            dead.add(Owner::Capability(CapabilityId(1)), letter(id, 1000));
         }
         assert_eq!(ids(&dead), ["0", "1", "2", "3", "4", "7", "8"]);
-        dead.add(Owner::Capability(1), letter(9, 4000), usize::MAX, 3000);
+        dead.add(Owner::Capability(CapabilityId(1)), letter(9, 4000));
         assert_eq!(ids(&dead), ["0", "1", "2", "3", "4"], "what is larger than the bound is not kept");
     }
 }

@@ -9,18 +9,18 @@ const LINES_MAX: usize = 3;
 /// Bytes of such a line that are kept. Beyond: the rest of it is left out.
 const LINE_BYTES_MAX: usize = 160;
 
-/// The last words of one life of a capability.
+/// The last words of one incarnation of a capability.
 ///
 /// They may hold what others asked it, so they are for the log and for the operator, and for nobody else.
 #[derive(Debug, Default)]
-pub(crate) struct LastWords {
+pub(super) struct LastWords {
     offending: Option<String>,
     lines: VecDeque<String>,
 }
 
 impl LastWords {
     /// The capability wrote a line to standard error.
-    pub(crate) fn hear(&mut self, line: &[u8]) {
+    pub(super) fn hear(&mut self, line: &[u8]) {
         if self.lines.len() >= LINES_MAX {
             self.lines.pop_front();
         }
@@ -28,22 +28,22 @@ impl LastWords {
     }
 
     /// The capability is at fault for this line.
-    pub(crate) fn blame(&mut self, line: &[u8]) {
+    pub(super) fn blame(&mut self, line: &[u8]) {
         self.offending = Some(quoted(line.trim_ascii_end(), QUOTE_BYTES_MAX));
     }
 
-    /// The next life begins.
-    pub(crate) fn forget(&mut self) {
+    /// The next incarnation begins.
+    pub(super) fn forget(&mut self) {
         *self = LastWords::default();
     }
 
     /// The line that it is blamed for, to be put behind the reason; nothing if it is blamed for none.
-    pub(crate) fn quote(&self) -> String {
+    pub(super) fn quote(&self) -> String {
         self.offending.as_ref().map_or(String::new(), |line| format!("; the line was {line}"))
     }
 
     /// Everything, to be put behind the reason.
-    pub(crate) fn told(&self) -> String {
+    pub(super) fn told(&self) -> String {
         let mut text = self.quote();
         for (at, line) in self.lines.iter().enumerate() {
             text.push_str(if at == 0 { "; its last words on standard error: " } else { " / " });

@@ -15,7 +15,7 @@ const BUCKETS: usize = STEPS * (DOUBLINGS - STEP_BITS as usize + 1);
 
 /// The requests of one capability that ended of late.
 #[derive(Clone, Debug)]
-pub(crate) struct Latency {
+pub(super) struct Latency {
     /// The number of the period that `current` is of.
     period: i64,
     current: Counts,
@@ -32,12 +32,12 @@ struct Counts {
 
 /// What is told of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Summary {
-    pub(crate) requests: u64,
-    pub(crate) mean_ns: u64,
-    pub(crate) p50_ns: u64,
-    pub(crate) p99_ns: u64,
-    pub(crate) max_ns: u64,
+pub(super) struct Summary {
+    pub(super) requests: u64,
+    pub(super) mean_ns: u64,
+    pub(super) p50_ns: u64,
+    pub(super) p99_ns: u64,
+    pub(super) max_ns: u64,
 }
 
 impl Default for Latency {
@@ -49,7 +49,7 @@ impl Default for Latency {
 impl Latency {
     /// A request took so long.
     #[inline]
-    pub(crate) fn record(&mut self, took_ns: i64, now_ns: i64) {
+    pub(super) fn record(&mut self, took_ns: i64, now_ns: i64) {
         let period = now_ns / PERIOD_NS;
         if period != self.period {
             self.begin(period);
@@ -66,7 +66,7 @@ impl Latency {
     }
 
     /// All of these together. `None`: nothing ended of late.
-    pub(crate) fn summary<'a>(all: impl Iterator<Item = &'a Latency>, now_ns: i64) -> Option<Summary> {
+    pub(super) fn summary<'a>(all: impl Iterator<Item = &'a Latency>, now_ns: i64) -> Option<Summary> {
         let mut counts = Counts::NONE;
         let period = now_ns / PERIOD_NS;
         for latency in all {

@@ -1,0 +1,174 @@
+//! `Timer.Schedule`, `Timer.Cancel` and `Timer.List`: messages for later.
+
+use super::chores::Slice;
+use super::{Answer, Caller, Whole, append, read};
+use crate::flow::lanes::Sender;
+use crate::flow::refusal::{Refusal, is_reserved};
+use crate::flow::work;
+use crate::kernel::Kernel;
+use crate::out::Out;
+use crate::requests::PeerId;
+use crate::time::schedules::{NewSchedule, Schedules, Start};
+use mainspring_message::{Draft, Envelope, Failure, Json, Kind};
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+/// The scheduled messages of a peer, as far as they were listed.
+#[derive(Debug)]
+pub(crate) struct ListTimers {
+    peer: PeerId,
+    /// The last one in the list.
+    after: Option<Box<str>>,
+    text: String,
+}
+
+impl ListTimers {
+    pub(super) fn of(peer: PeerId) -> ListTimers {
+        ListTimers { peer, after: None, text: String::new() }
+    }
+
+    /// Works for a slice; the answer when it is done.
+    pub(super) fn step(&mut self, schedules: &Schedules, slice: &mut Slice, out: &Out) -> Option<Answer> {
+        let after = self.after.take();
+        for (name, schedule) in schedules.after(self.peer, after.as_deref()) {
+            append(&mut self.text, &schedule.describe(out.now));
+            slice.spend(work::ITEM);
+            if slice.is_over() {
+                self.after = Some(name.into());
+                return None;
+            }
+        }
+        Some(Ok(format!("{{\"timers\":[{}]}}", self.text)))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ScheduleData<'a> {
+    delay: Option<Whole>,
+    at: Option<Whole>,
+    repeat: Option<Whole>,
+    count: Option<Whole>,
+    timer_id: Option<String>,
+    #[serde(borrow)]
+    message: InnerMessage<'a>,
+}
+
+#[derive(Deserialize)]
+struct InnerMessage<'a> {
+    kind: String,
+    #[serde(rename = "type")]
+    type_name: String,
+    #[serde(borrow)]
+    data: &'a RawValue,
+    #[serde(default)]
+    metadata: InnerMetadata,
+}
+
+/// Of the inner metadata only these count: the kernel makes the id and the timestamp.
+#[derive(Default, Deserialize)]
+struct InnerMetadata {
+    correlation: Option<String>,
+    timeout: Option<Whole>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct CancelData {
+    timer_id: String,
+}
+
+fn wrong(text: impl Into<String>) -> Refusal {
+    Refusal::new(Failure::Schema, text)
+}
+
+impl ScheduleData<'_> {
+    fn start(&self) -> Result<Start, Refusal> {
+        match (&self.delay, &self.at) {
+            (Some(Whole(delay)), None) => Ok(Start::In(*delay)),
+            (None, Some(Whole(at))) => Ok(Start::At(*at)),
+            (None, None) => match &self.repeat {
+                // A schedule that only repeats starts one period from now.
+                Some(Whole(repeat)) => Ok(Start::In(*repeat)),
+                None => Err(wrong("data: needs delay, at or repeat")),
+            },
+            (Some(_), Some(_)) => Err(wrong("data: delay and at exclude each other")),
+        }
+    }
+}
+
+impl Kernel {
+    pub(super) fn timer_schedule(&mut self, request: &Envelope, caller: Caller) -> Answer {
+        if self.lifecycle.is_ending() {
+            return Err(Refusal::shutting_down());
+        }
+        let data: ScheduleData<'_> = read(request)?;
+        let (repeat_ms, count) =
+            (data.repeat.as_ref().map(|Whole(ms)| *ms), data.count.as_ref().map(|Whole(count)| *count));
+        let start = data.start()?;
+        if repeat_ms == Some(0) || count == Some(0) {
+            return Err(wrong("data: repeat and count must be at least 1"));
+        }
+        if count.is_some() && repeat_ms.is_none() {
+            return Err(wrong("data.count: says how often to repeat, so it needs data.repeat"));
+        }
+        let draft = self.inner_draft(request, &data.message)?;
+        let timer_id = match data.timer_id {
+            Some(id) if id.is_empty() || id.len() > 256 => {
+                return Err(wrong("data.timerId: must be 1 to 256 bytes long"));
+            }
+            Some(id) => id,
+            None => self.out.fresh_id().to_owned(),
+        };
+        let (peer, bytes) = (caller.peer, request.line().len());
+        self.schedules.check(peer, &timer_id, bytes)?;
+        let answer = json!({ "timerId": timer_id }).to_string();
+        let to = caller.recipient;
+        let new = NewSchedule { timer_id, draft, peer, to, start, repeat_ms, count, bytes };
+        self.requests.retain_peer(peer);
+        let queue = self.schedules.queue_of(peer).unwrap_or_else(|| self.lanes.open(Sender::Kernel));
+        self.schedules.add(new, queue, &mut self.out);
+        Ok(answer)
+    }
+
+    /// Checks the message to be sent as if it were sent now, so that mistakes show while somebody listens.
+    fn inner_draft(&mut self, request: &Envelope, inner: &InnerMessage<'_>) -> Result<Draft, Refusal> {
+        let kind = Kind::from_wire(&inner.kind)
+            .filter(|kind| !kind.is_outcome())
+            .ok_or_else(|| wrong("data.message.kind: must be command, query or event"))?;
+        let data =
+            Json::parse(inner.data.get()).map_err(|error| wrong(format!("data.message.data: {error}")))?;
+        let mut draft = Draft::caused_by(request, kind, inner.type_name.as_str(), data);
+        if let Some(correlation) = &inner.metadata.correlation {
+            draft.correlation = Some(correlation.as_str().into());
+        }
+        draft.timeout_ms = inner.metadata.timeout.as_ref().map(|Whole(ms)| *ms);
+        draft.check().map_err(|(field, reason)| wrong(format!("data.message.{field}: {reason}")))?;
+        if is_reserved(&inner.type_name) {
+            return Err(Refusal::new(
+                Failure::Forbidden,
+                format!("data.message.type: {} cannot be scheduled", inner.type_name),
+            ));
+        }
+        if draft.timeout_ms.is_some_and(|timeout_ms| timeout_ms > self.config.timeout_ms_max) {
+            return Err(wrong("data.message.metadata.timeout: is above the limit"));
+        }
+        if kind.is_request() {
+            let sample = self.out.compose(&draft);
+            self.routes
+                .find(&sample)
+                .map_err(|refusal| Refusal { text: format!("data.message: {}", refusal.text), ..refusal })?;
+        }
+        Ok(draft)
+    }
+
+    pub(super) fn timer_cancel(&mut self, request: &Envelope, caller: Caller) -> Answer {
+        let data: CancelData = read(request)?;
+        let gone = self.schedules.cancel(caller.peer, &data.timer_id, &mut self.out);
+        if let Some(gone) = gone {
+            self.schedule_gone(gone);
+        }
+        Ok(json!({ "cancelled": gone.is_some() }).to_string())
+    }
+}
