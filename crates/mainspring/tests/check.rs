@@ -596,7 +596,7 @@ fn what_two_capabilities_cannot_share_is_found() {
             "b/c.toml:2:6: another capability has the id \"greeter\" too: greeter in a/c.toml",
             "b/c.toml:4:11: greeter handles the query App.Greet, but so does greeter in a/c.toml; a query has one handler",
             "c/c.toml:4:11: other handles the query Memory.Get, but so does the native Memory; a query has one handler",
-            "d/c.toml:4:11: system claims query:Sys.Mine, which the loop keeps for itself",
+            "d/c.toml:4:11: system claims query:Sys.Mine, which the kernel keeps for itself",
             "e/c.toml:7:26: limits.concurrency must be at least 1",
         ]
     );

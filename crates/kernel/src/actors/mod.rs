@@ -4,6 +4,7 @@
 //! by their keys only: what becomes of a request is told to it, and what is to become of one it returns. Only the flow of
 //! messages, the lifecycle and the built-ins about actors call it.
 
+mod boot_and_end;
 mod causes;
 pub(crate) mod contract;
 mod last_words;

@@ -294,7 +294,7 @@ impl Actors {
         }
     }
 
-    fn is_in_state(&self, actor: ActorRef, state: ActorState) -> bool {
+    pub(super) fn is_in_state(&self, actor: ActorRef, state: ActorState) -> bool {
         let it = self.list.get(actor.capability.index());
         it.is_some_and(|it| it.incarnation == actor.incarnation && it.state == state)
     }
@@ -348,94 +348,5 @@ impl Actor {
         };
         out.log_about(self.id(), Level::Info, format!("{} {what}", self.id()));
         out.announce(type_name, data);
-    }
-}
-
-/// The boot and the end, for all actors at once.
-impl Actors {
-    /// In the boot an actor was spawned, or not: then why the boot fails. Nothing if it was not asked for.
-    pub(crate) fn boot_spawned(
-        &mut self,
-        actor: ActorRef,
-        result: Result<(), String>,
-    ) -> Option<Result<(), String>> {
-        if !self.is_in_state(actor, ActorState::Spawning) {
-            return None;
-        }
-        let it = self.get_mut(actor.capability);
-        it.state = if result.is_ok() { ActorState::Attaching } else { ActorState::Down };
-        Some(result.map_err(|reason| format!("{} could not be spawned: {reason}", it.id())))
-    }
-
-    /// In the boot the daemon listens to an actor, or could not: then why the boot fails. Nothing if it was not asked to.
-    pub(crate) fn boot_attached(
-        &self,
-        actor: ActorRef,
-        result: Result<(), String>,
-    ) -> Option<Result<(), String>> {
-        if !self.is_in_state(actor, ActorState::Attaching) {
-            return None;
-        }
-        let id = self.get(actor.capability).id();
-        Some(result.map_err(|reason| format!("{id} could not be attached: {reason}")))
-    }
-
-    /// Whether all were spawned.
-    pub(crate) fn are_all_spawned(&self) -> bool {
-        self.list.iter().all(|it| it.state == ActorState::Attaching)
-    }
-
-    /// Whether all are up.
-    pub(crate) fn are_all_up(&self) -> bool {
-        self.list.iter().all(|it| it.state == ActorState::Up)
-    }
-
-    /// Whether none will say anything any more.
-    pub(crate) fn are_all_gone(&self) -> bool {
-        self.list.iter().all(|it| matches!(it.state, ActorState::Stopped | ActorState::Down))
-    }
-
-    /// Has the daemon listen to all of them.
-    pub(crate) fn attach_all(&self, out: &mut Out) {
-        for capability in self.ids() {
-            out.push(Effect::Attach { actor: self.get(capability).reference(capability) });
-        }
-    }
-
-    /// Ends the input of those that work, and gives up the others.
-    pub(crate) fn stop_all(&mut self, out: &mut Out) {
-        for capability in self.ids() {
-            let it = self.get_mut(capability);
-            let actor = it.reference(capability);
-            match it.state {
-                ActorState::Up if it.succession.input_ended() => continue,
-                ActorState::Up => {
-                    out.push(Effect::Stop { actor });
-                    continue;
-                }
-                ActorState::Spawning | ActorState::Attaching => out.push(Effect::Terminate { actor }),
-                ActorState::Backoff(timer) | ActorState::Unhealthy(Some(timer)) => {
-                    out.wheel.cancel(timer);
-                }
-                _ => {}
-            }
-            it.state = ActorState::Stopped;
-        }
-    }
-
-    /// Ends all of them now, the last one first if the boot is undone.
-    pub(crate) fn terminate_all(&mut self, is_boot: bool, out: &mut Out) {
-        let mut all: Vec<CapabilityId> = self.ids().collect();
-        if is_boot {
-            all.reverse();
-        }
-        for capability in all {
-            let it = self.get_mut(capability);
-            let is_starting = matches!(it.state, ActorState::Spawning | ActorState::Attaching);
-            if it.state == ActorState::Up || (is_boot && is_starting) {
-                out.push(Effect::Terminate { actor: it.reference(capability) });
-            }
-            it.state = ActorState::Stopped;
-        }
     }
 }

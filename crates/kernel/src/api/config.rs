@@ -3,7 +3,7 @@
 use crate::keys::Bytes;
 use mainspring_message::LINE_BYTES_CEILING;
 
-/// When the loop ends.
+/// When the kernel ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// It waits for the next input or deadline until it is told to shut down.
@@ -16,7 +16,7 @@ pub enum Mode {
 /// The settings of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// When the loop ends.
+    /// When the kernel ends.
     pub mode: Mode,
     /// How long a request without `metadata.timeout` may take.
     pub default_timeout_ms: u64,
@@ -26,7 +26,7 @@ pub struct Config {
     pub boot_timeout_ms: u64,
     /// How long a shutdown waits for requests in flight, and then again for unwritten bytes.
     pub drain_ms: u64,
-    /// How long after its timeout an actor may keep a request in its hands before it is restarted as hung.
+    /// How long after its timeout an actor may keep a request in progress before it is restarted as hung.
     pub hang_ms: u64,
     /// How long a finished command and its answer are remembered for the same id.
     pub window_ms: u64,
@@ -76,7 +76,7 @@ crate::keys! {
         duplicates_max: usize = 16, in 1..;
         /// Requests that cause each other in a chain. Beyond: refused (508).
         chain_max: u32 = 64, in 1..;
-        /// Bytes handed out to one connection and not yet written. Beyond: reading from it pauses, what it asked waits in its
+        /// Bytes written to one connection that have not left. Beyond: reading from it pauses, what it asked waits in its
         /// lane, and events wait in its queue, until it has read half. What was under way is kept for it: a client that reads
         /// is never closed. One that has four times this and has read nothing for 5 seconds is.
         egress_bytes_max: usize as Bytes = 4 << 20, in 1..;

@@ -48,13 +48,13 @@ counters! {
     late_outcomes => "lateOutcomes",
     /// Events accepted, from clients and actors.
     events_accepted => "eventsAccepted",
-    /// Events handed to an actor or written to a client, once for each.
+    /// Events delivered to an actor or written to a client, once for each.
     events_delivered => "eventsDelivered",
     /// Events that nobody wanted.
     events_unheard => "eventsUnheard",
     /// Events that slow subscribers lost.
     events_dropped => "eventsDropped",
-    /// The loop's own events that were dropped because the System lane was full.
+    /// The kernel's own events that were dropped because the System lane was full.
     signals_dropped => "signalsDropped",
     /// Clients closed, subscribers robbed of waiting events and mailboxes emptied because the memory was used up.
     shed => "shed",
@@ -64,7 +64,7 @@ counters! {
     lines_out => "linesOut",
     /// Messages from actors.
     actor_outputs => "actorOutputs",
-    /// Messages from lives of actors that were given up.
+    /// Messages from incarnations of actors that were given up.
     stale_outputs => "staleOutputs",
     /// Invalid behaviour of actors.
     actor_faults => "actorFaults",
@@ -84,7 +84,7 @@ counters! {
     timer_ticks_missed => "timerTicksMissed",
     /// Connections opened.
     connections_opened => "connectionsOpened",
-    /// Connections that the loop closed.
+    /// Connections that the kernel closed.
     connections_evicted => "connectionsEvicted",
     /// Turns.
     turns => "turns",

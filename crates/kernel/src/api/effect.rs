@@ -8,54 +8,54 @@ use mainspring_message::Envelope;
 pub enum Effect {
     /// Give the message to the actor: parsed to native code, as its line to a process or guest.
     Deliver {
-        /// To whom.
+        /// The actor; the daemon ignores an incarnation that is gone.
         actor: ActorRef,
-        /// What.
+        /// A request, an event, or the outcome of a request that the actor made.
         message: Envelope,
     },
     /// Write the message's line (and a line break) to the connection, and say so later with
     /// [`written`](crate::Kernel::written).
     Write {
-        /// To whom.
+        /// The connection.
         connection: ConnectionId,
-        /// What.
+        /// An outcome or an event.
         message: Envelope,
     },
     /// Stop reading from the source until [`Effect::ResumeReading`].
     PauseReading {
-        /// From whom.
+        /// The client or actor that sends more than can be served for now.
         source: Source,
     },
     /// Read from the source again.
     ResumeReading {
-        /// From whom.
+        /// The client or actor that was paused.
         source: Source,
     },
     /// Write what is buffered and close the connection.
     Close {
-        /// Which.
+        /// The connection; the kernel has forgotten it already.
         connection: ConnectionId,
         /// Why, for the log.
         reason: CloseReason,
     },
     /// Create the actor, by the newest program of its capability; answered by [`actor_spawned`](crate::Kernel::actor_spawned).
     Spawn {
-        /// Which capability, in which life.
+        /// The capability, and the number of the incarnation to create.
         actor: ActorRef,
     },
     /// Start listening to the actor; answered by [`actor_attached`](crate::Kernel::actor_attached).
     Attach {
-        /// Which.
+        /// An actor that was spawned.
         actor: ActorRef,
     },
     /// End the actor's input, and let it finish in its own time.
     Stop {
-        /// Which.
+        /// An actor that has nothing in progress.
         actor: ActorRef,
     },
     /// End the actor now. Whatever it still says is ignored.
     Terminate {
-        /// Which.
+        /// An actor that failed, hung or took too long.
         actor: ActorRef,
     },
     /// Start a transport; answered by [`adapter_started`](crate::Kernel::adapter_started).
@@ -71,7 +71,7 @@ pub enum Effect {
     /// Collect the numbers of the floors below; answered by
     /// [`stats_collected`](crate::Kernel::stats_collected).
     CollectStats {
-        /// Names the question.
+        /// Names the question; the answer repeats it.
         ticket: u64,
     },
     /// The boot is complete; the message is the event `Sys.BootComplete`.
@@ -115,11 +115,11 @@ impl std::fmt::Display for CloseReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             CloseReason::Full => "there are too many connections",
-            CloseReason::BadLines => "too many of its lines in a row were no messages",
+            CloseReason::BadLines => "too many invalid lines in a row",
             CloseReason::SlowReader => "it does not read its answers",
             CloseReason::SlowSubscriber => "it does not keep up with its events",
             CloseReason::Memory => "the memory is used up, and it has most of it",
-            CloseReason::Shutdown => "the loop is shutting down",
+            CloseReason::Shutdown => "the daemon is shutting down",
         })
     }
 }
@@ -137,6 +137,6 @@ pub enum CloseReason {
     SlowSubscriber,
     /// All that may be held is held, and this connection has most of it.
     Memory,
-    /// The loop is shutting down.
+    /// The daemon is shutting down.
     Shutdown,
 }

@@ -4,7 +4,7 @@ use crate::api::ids::{ActorRef, ConnectionId, Now};
 use crate::{Change, Kernel, Manifest};
 use mainspring_message::{Draft, Envelope, Json};
 
-/// What the loop is to run: the boot phases LOAD to READY work on this.
+/// What the kernel is to run: the boot phases LOAD to READY work on this.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BootPlan {
     /// The capabilities, in order; [`ActorRef::capability`] counts them, and those that a reload adds after them.
@@ -64,13 +64,13 @@ pub enum Input {
     ActorMessage(ActorRef, Box<Draft>),
     /// See [`Kernel::actor_event`].
     ActorEvent {
-        /// Who tells it.
+        /// Who says it.
         actor: ActorRef,
-        /// What made it tell it.
+        /// The message that made it say so; it is the cause of the event.
         cause: Envelope,
-        /// The event's type.
+        /// The type of the event.
         type_name: String,
-        /// Its data.
+        /// The data of the event, as JSON.
         data: Json,
     },
     /// See [`Kernel::actor_complained`].

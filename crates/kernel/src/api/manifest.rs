@@ -20,7 +20,7 @@ use serde_json::Value;
 /// ```
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Manifest {
-    /// The name, unique in the loop.
+    /// The name, unique in the daemon.
     pub id: String,
     /// What it does, for people and language models.
     pub description: String,
@@ -51,7 +51,7 @@ crate::words! {
     pub enum RestartWhen {
         /// Always.
         Always = "always",
-        /// Unless it ended by itself, without fault, and with nothing in its hands.
+        /// Unless it ended by itself, without fault, and with nothing in progress.
         OnFailure = "on_failure",
         /// Never: it is unhealthy from then on, until reset.
         Never = "never",
@@ -89,7 +89,7 @@ crate::keys! {
 crate::keys! {
     /// The bounds of one capability.
     pub struct ActorLimits {
-        /// Commands and queries in its hands at once.
+        /// Commands and queries in progress at once.
         concurrency: u32 = 1, in 1..;
         /// Messages that wait in its mailbox. Beyond: a request is refused (503), an event becomes a dead letter.
         mailbox_messages: usize = 8192, in 1..;

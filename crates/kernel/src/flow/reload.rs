@@ -48,7 +48,7 @@ pub struct ReloadRefused {
 }
 
 /// A change that was checked.
-struct Step {
+struct ReloadStep {
     capability: CapabilityId,
     what: What,
 }
@@ -91,7 +91,7 @@ impl Kernel {
         }
     }
 
-    fn check_reload(&self, changes: Vec<Change>) -> Result<Vec<Step>, String> {
+    fn check_reload(&self, changes: Vec<Change>) -> Result<Vec<ReloadStep>, String> {
         self.lifecycle.check_running()?;
         let mut places = Vec::new();
         let mut fresh = self.actors.next_id();
@@ -111,9 +111,9 @@ impl Kernel {
                 Change::Restart(_) => What::Restart,
                 Change::Remove(_) => What::Remove,
             };
-            Ok(Step { capability, what })
+            Ok(ReloadStep { capability, what })
         });
-        let steps = steps.collect::<Result<Vec<Step>, String>>()?;
+        let steps = steps.collect::<Result<Vec<ReloadStep>, String>>()?;
         let candidates: Vec<&Candidate> = steps
             .iter()
             .filter_map(
@@ -141,10 +141,10 @@ impl Kernel {
         }
     }
 
-    fn carry_out_reload(&mut self, steps: Vec<Step>) -> Vec<CapabilityId> {
+    fn carry_out_reload(&mut self, steps: Vec<ReloadStep>) -> Vec<CapabilityId> {
         let numbers: Vec<CapabilityId> = steps.iter().map(|step| step.capability).collect();
         self.routes.vacate(|capability| is_vacated(&steps, capability));
-        for Step { capability, what } in steps {
+        for ReloadStep { capability, what } in steps {
             self.out.counters.reloads += 1;
             match what {
                 What::Install(candidate, news) if capability == self.actors.next_id() => {
@@ -253,6 +253,6 @@ fn read(manifest: Manifest) -> Result<Box<Candidate>, String> {
 }
 
 /// Whether the routes to a capability are free for others.
-fn is_vacated(steps: &[Step], capability: CapabilityId) -> bool {
+fn is_vacated(steps: &[ReloadStep], capability: CapabilityId) -> bool {
     steps.iter().any(|step| step.capability == capability && !matches!(step.what, What::Restart))
 }

@@ -145,12 +145,12 @@ impl Routes {
             for pair in candidate.inbound().iter().filter(|pair| pair.kind.is_request()) {
                 let (kind, name) = (pair.kind, pair.type_name.as_str());
                 if is_reserved(name) {
-                    return Err(format!("{id} claims {kind}:{name}, which the loop keeps for itself"));
+                    return Err(format!("{id} claims {kind}:{name}, which the kernel keeps for itself"));
                 }
                 let there = match self.handler(kind, name) {
                     Some(Handler::Capability(first)) if is_vacated(first) => None,
                     Some(Handler::Capability(first)) => Some(name_of(first)),
-                    Some(Handler::Builtin(_)) => Some("the loop"),
+                    Some(Handler::Builtin(_)) => Some("the kernel"),
                     None => None,
                 };
                 if let Some(first) = there.or_else(|| claimed.insert((kind, name), id)) {

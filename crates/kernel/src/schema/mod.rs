@@ -13,7 +13,7 @@
 //! the path of the node that is in the way.
 //!
 //! `additionalProperties` and `unevaluatedProperties` of the message itself are ignored when they are booleans: which
-//! fields a message has is the loop's law, and generated schemas usually close the object without listing `metadata`.
+//! fields a message has is the kernel's law, and generated schemas usually close the object without listing `metadata`.
 //! Inside `data`, all of JSON Schema applies.
 
 mod discover;
