@@ -157,21 +157,15 @@ function format(flag) {
   quiet(join(dev, "node_modules/.bin/prettier"), ["--no-config", "--print-width=120", flag, ...patterns], sdk);
 }
 
+/** What the compiler knows of the installed package; and that it needs neither the types of the Web nor the newest resolution. */
 function checkTypes() {
-  const options = [
-    "--noEmit",
-    "--strict",
-    "--target",
-    "es2022",
-    "--module",
-    "nodenext",
-    "--lib",
-    "es2023,esnext.disposable,dom",
-    "--types",
-    "node",
-    "--exactOptionalPropertyTypes",
-  ];
-  quiet(tsc(), [...options, join(work, "test/types.ts")], dev);
+  const options = ["--noEmit", "--strict", "--target", "es2022", "--types", "node", "--exactOptionalPropertyTypes"];
+  const node = ["--module", "nodenext"];
+  const bundler = ["--module", "esnext", "--moduleResolution", "bundler"];
+  const check = (file, ...more) => quiet(tsc(), [...options, ...more, join(work, "test", file)], dev);
+  check("types.ts", ...node, "--lib", "es2023,esnext.disposable,dom");
+  check("types-without-dom.ts", ...node, "--lib", "es2023,esnext.disposable");
+  check("types-without-dom.ts", ...bundler, "--lib", "es2022,dom");
 }
 
 /** The programs of the runtimes that are there, or can be installed. */

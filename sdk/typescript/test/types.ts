@@ -1,5 +1,5 @@
 // What the compiler knows: checked by `tsc --noEmit`, never run.
-import { Failure, capability, connect } from "@mainspring/sdk";
+import { type ActorCapability, Failure, capability, connect } from "@mainspring/sdk";
 import { createTestDaemon } from "@mainspring/sdk/testing";
 import { type as arktype } from "arktype";
 import * as v from "valibot";
@@ -66,3 +66,14 @@ export async function client(): Promise<void> {
   await open.send("Any.Thing", undefined, { signal: AbortSignal.timeout(10) });
   await createTestDaemon(app).query("Types.Json", {});
 }
+
+// The objects of RFC 0032, typed as the specification does.
+interface RfcActor extends EventTarget {
+  postMessage(message: { kind: string }): void;
+  onmessage: ((event: MessageEvent<{ kind: string }>) => void) | null;
+  onerror: ((event: ErrorEvent) => void) | null;
+  terminate(): void;
+}
+declare const spawn: () => RfcActor;
+export const object: ActorCapability = { description: "", inbound: z.object({}), spawn };
+export const stream: ActorCapability = { description: "", inbound: z.object({}), factory: () => new TransformStream() };

@@ -1,15 +1,18 @@
 import { type Wire } from "../core/outbox.ts";
-import type { Message } from "../message/message.ts";
 import type { RunOptions } from "./capability.ts";
 import type { Manifest } from "./manifest.ts";
 import { type Server } from "./run.ts";
 import { type Schema } from "./schema.ts";
-/** An actor: messages go in by `postMessage` and come out as `message` events (RFC 0032, 11.2). */
-export interface CapabilityActor extends EventTarget {
-    postMessage(message: Message): void;
-    onmessage: ((event: MessageEvent<Message>) => void) | null;
-    onerror: ((event: ErrorEvent) => void) | null;
+/**
+ * An actor: messages go in by `postMessage` and come out as `message` events (RFC 0032, 11.2). Events are `any` here,
+ * because not every program has the types of the Web.
+ */
+export interface CapabilityActor {
+    postMessage(message: any): void;
+    onmessage: ((event: any) => void) | null;
+    onerror: ((event: any) => void) | null;
     terminate(): void;
+    addEventListener?(type: string, listener: any): void;
 }
 /** A capability as RFC 0032 (11.1) has it; with `factory` instead of `spawn`, as RFC 0031 does. */
 export interface ActorCapability {
@@ -18,7 +21,10 @@ export interface ActorCapability {
     outbound?: Schema | undefined;
     subscribes?: readonly string[] | undefined;
     spawn?: (() => CapabilityActor) | undefined;
-    factory?: (() => TransformStream<Message, Message>) | undefined;
+    factory?: (() => {
+        readable: any;
+        writable: any;
+    }) | undefined;
 }
 /** Whether a value is a capability of RFC 0032 or 0031. */
 export declare function isActorCapability(value: unknown): value is ActorCapability;

@@ -11,12 +11,16 @@ import type { Manifest } from "./manifest.ts";
 import { type Server, printed, serve } from "./run.ts";
 import { type Schema, toJsonSchema } from "./schema.ts";
 
-/** An actor: messages go in by `postMessage` and come out as `message` events (RFC 0032, 11.2). */
-export interface CapabilityActor extends EventTarget {
-  postMessage(message: Message): void;
-  onmessage: ((event: MessageEvent<Message>) => void) | null;
-  onerror: ((event: ErrorEvent) => void) | null;
+/**
+ * An actor: messages go in by `postMessage` and come out as `message` events (RFC 0032, 11.2). Events are `any` here,
+ * because not every program has the types of the Web.
+ */
+export interface CapabilityActor {
+  postMessage(message: any): void;
+  onmessage: ((event: any) => void) | null;
+  onerror: ((event: any) => void) | null;
   terminate(): void;
+  addEventListener?(type: string, listener: any): void;
 }
 
 /** A capability as RFC 0032 (11.1) has it; with `factory` instead of `spawn`, as RFC 0031 does. */
@@ -26,7 +30,7 @@ export interface ActorCapability {
   outbound?: Schema | undefined;
   subscribes?: readonly string[] | undefined;
   spawn?: (() => CapabilityActor) | undefined;
-  factory?: (() => TransformStream<Message, Message>) | undefined;
+  factory?: (() => { readable: any; writable: any }) | undefined;
 }
 
 /** Whether a value is a capability of RFC 0032 or 0031. */
@@ -153,7 +157,7 @@ function streamActor(
   say: (message: Message) => void,
   onCrash: (error: unknown) => void,
 ): Pick<CapabilityActor, "postMessage" | "terminate"> {
-  const { readable, writable } = capability.factory!();
+  const { readable, writable } = capability.factory!() as TransformStream<Message, Message>;
   const writer = writable.getWriter();
   const reader = readable.getReader();
   let isOver = false;
