@@ -87,7 +87,13 @@ impl<'a> Loader<'a> {
         for node in patterns.map_or(&[][..], Node::elements) {
             let Value::Text(pattern) = &node.value else { continue };
             let place = Place { source: self.source.clone(), span: node.span.clone() };
-            let files = patterns::files(self.source.folder(), pattern);
+            let files = match patterns::files(self.source.folder(), pattern) {
+                Ok(files) => files,
+                Err(error) => {
+                    self.sources.problem(&place, format!("this is no pattern: {}", error.msg));
+                    continue;
+                }
+            };
             if files.is_empty() {
                 let message = format!("no file matches {}", self.source.beside(pattern).display());
                 self.sources.problem(&place, message);

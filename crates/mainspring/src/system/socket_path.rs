@@ -26,3 +26,11 @@ pub fn default_socket_path() -> PathBuf {
     };
     folder.join("mainspring.sock")
 }
+
+/// Whether two paths lead to the same place, however they are written.
+pub(crate) fn is_same_socket(one: &Path, other: &Path) -> bool {
+    // A bare name has an empty parent, which nothing can be found by.
+    let folder = |path: &Path| Path::new(".").join(path.parent()?).canonicalize().ok();
+    one.components().eq(other.components())
+        || (one.file_name() == other.file_name() && folder(one).is_some() && folder(one) == folder(other))
+}

@@ -1,6 +1,6 @@
 //! `[[capability]]`, or a file of its own: a manifest.
 
-use crate::config::keys::{SchemaOrPath, Table};
+use crate::config::keys::{AnyTable, SchemaOrPath};
 use mainspring_kernel::{ActorLimits, RetryPolicy, keys};
 
 keys! {
@@ -19,12 +19,12 @@ keys! {
         /// Whether it may send events and requests that no message caused.
         uncaused: bool = false;
         /// How it is restarted. Keys that are absent are taken from `restart` of `mainspring.toml`.
-        restart: Table = Table;
+        restart: AnyTable = AnyTable;
         /// How often a request is tried.
         retry: RetryPolicy = RetryPolicy::default();
         /// Its bounds.
         limits: ActorLimits = ActorLimits::default();
         /// The program: a table with `process`, `wasm` or `native`.
-        program: Table;
+        program: AnyTable;
     }
 }

@@ -4,7 +4,7 @@ use crate::config::report::{Sources, TableReport};
 use crate::config::text::{Node, Source, Value};
 use crate::settings::{Listener, is_reserved_peer};
 use crate::system::files::read_secret;
-use crate::system::socket_path::SOCKET_PATH_BYTES_MAX;
+use crate::system::socket_path::{SOCKET_PATH_BYTES_MAX, is_same_socket};
 use mainspring_kernel::keys;
 use mainspring_kernel::keys::KeyType;
 use serde::Deserialize;
@@ -115,20 +115,12 @@ fn listener(table: &mut TableReport<'_>) -> Option<Listener> {
 /// Whether two listeners would be the same socket.
 fn is_same(one: Option<&Listener>, other: Option<&Listener>) -> bool {
     match (one, other) {
-        (Some(Listener::Unix { path }), Some(Listener::Unix { path: other })) => same_place(path, other),
+        (Some(Listener::Unix { path }), Some(Listener::Unix { path: other })) => is_same_socket(path, other),
         (Some(Listener::Tcp { address, .. }), Some(Listener::Tcp { address: other, .. })) => {
             address == other && address.port() != 0
         }
         _ => false,
     }
-}
-
-/// Whether two paths lead to the same place, however they are written.
-fn same_place(one: &Path, other: &Path) -> bool {
-    // A bare name has an empty parent, which nothing can be found by.
-    let folder = |path: &Path| Path::new(".").join(path.parent()?).canonicalize().ok();
-    one.components().eq(other.components())
-        || (one.file_name() == other.file_name() && folder(one).is_some() && folder(one) == folder(other))
 }
 
 fn unix(path: &Path, table: &mut TableReport<'_>) -> Option<Listener> {
