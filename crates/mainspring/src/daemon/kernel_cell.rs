@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The kernel and its clock.
 ///
-/// The kernel never calls out, so it is borrowed for the length of one input and never while a callback, an actor or a door runs.
+/// The kernel never calls out, so it is borrowed for the length of one input and never while a callback, an actor or a listener runs.
 pub(crate) struct KernelCell {
     kernel: RefCell<Kernel>,
     reactor: Handle,

@@ -19,7 +19,7 @@ pub use actors::{Actor, Driver, Native, Natives, Port};
 pub(crate) use clients::refusal::CONNECTION;
 pub use error::Error;
 pub use operator::log::install as install_log;
-pub use operator::reload::Reader;
+pub use operator::reload::SettingsReader;
 pub use operator::report::Report;
 pub(crate) use operator::report::unreadable as tell_unreadable;
 
@@ -38,7 +38,7 @@ pub struct Options {
     /// The native capabilities that settings may name.
     pub natives: Natives,
     /// How the settings are read again (SIGHUP); absent, they are not.
-    pub reader: Option<Reader>,
+    pub reader: Option<SettingsReader>,
 }
 
 impl std::fmt::Debug for Options {

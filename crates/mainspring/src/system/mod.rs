@@ -2,6 +2,7 @@
 //! signals a process lets through, where the socket is. Every room of this crate may use these; nothing here
 //! knows the daemon or its messages.
 
+pub(crate) mod file_stamp;
 pub(crate) mod files;
 pub(crate) mod preopen;
 pub(crate) mod signal_mask;

@@ -73,7 +73,7 @@ pub(in crate::cli) fn up(arguments: &Arguments) -> Result<ExitCode, daemon::Erro
         }
     };
     daemon::install_log(&settings.log)?;
-    let reader: daemon::Reader =
+    let reader: daemon::SettingsReader =
         Arc::new(move || config::load(file.as_deref(), &flags).map_err(|error| error.in_one_line()));
     let code = daemon::run(settings, Options { report, reader: Some(reader), ..Options::default() })?;
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))

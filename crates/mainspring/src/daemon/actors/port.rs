@@ -1,8 +1,8 @@
 //! The port: how an actor answers.
 
 use crate::daemon::kernel_cell::KernelCell;
-use crate::daemon::transport::lines::Cut;
 use mainspring_kernel::{ActorExit, ActorRef};
+use mainspring_message::lines::{Line, LineSplitter};
 use mainspring_message::{Draft, Envelope, Json};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -46,7 +46,7 @@ impl Port {
         }
     }
 
-    /// Which life of which capability this is.
+    /// Which incarnation of which capability this is.
     #[must_use]
     pub fn actor(&self) -> ActorRef {
         self.actor
@@ -95,14 +95,21 @@ impl Port {
         self.kernel_cell.feed(|kernel, now| kernel.actor_line_too_long(self.actor, now));
     }
 
-    /// The actor said what `cut` finds, in one go.
-    pub(super) fn cut(&self, cut: impl FnOnce(&mut dyn FnMut(Cut<'_>))) {
+    /// The actor said these bytes: the lines that end in them, in one go.
+    pub(super) fn said(&self, bytes: &[u8], lines: &mut LineSplitter, line_bytes_max: usize) {
         self.kernel_cell.feed(|kernel, now| {
-            cut(&mut |found| match found {
-                Cut::Line(line) => kernel.actor_line(self.actor, line, now),
-                Cut::TooLong => kernel.actor_line_too_long(self.actor, now),
+            lines.split(bytes, line_bytes_max, |line| match line {
+                Line::Whole(line) => kernel.actor_line(self.actor, line, now),
+                Line::TooLong => kernel.actor_line_too_long(self.actor, now),
             });
         });
+    }
+
+    /// The actor will say no more: its last line needs no end.
+    pub(super) fn said_the_last(&self, lines: &mut LineSplitter) {
+        if let Some(Line::Whole(line)) = lines.finish().filter(|line| !line.is_blank()) {
+            self.line(line);
+        }
     }
 
     /// The actor, which is native, said a message.

@@ -92,6 +92,8 @@ impl Pump {
             child_processes: Rc::clone(child_processes),
             guest_compiler: GuestCompiler::new(reactor),
         };
+        let notifier = Notifier::from_environment();
+        notifier.start_watchdog(reactor);
         let actors = Actors::new(Rc::clone(&kernel_cell), factory, reload::stamp(settings.capabilities));
         Rc::new(Pump {
             kernel_cell,
@@ -100,7 +102,7 @@ impl Pump {
             listeners: RefCell::new(listeners),
             actors: RefCell::new(actors),
             teller: Teller::new(options.report, reactor),
-            notifier: Notifier::from_environment(),
+            notifier,
             reloading: Reloading::new(options.reader, fixed),
             stopping: Cell::new(false),
             plan: Cell::new(Some(plan)),
@@ -305,7 +307,7 @@ impl Pump {
         .into()
     }
 
-    /// The last moments: what was closed is flushed as far as it goes, and the doors are taken away.
+    /// The last moments: what was closed is flushed as far as it goes, and the listeners are taken away.
     ///
     /// Returns the exit code, given what the kernel says of it.
     pub(crate) fn end(&self, code: i32) -> i32 {

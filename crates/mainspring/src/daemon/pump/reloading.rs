@@ -1,6 +1,6 @@
 //! Reading the settings of a running daemon again.
 
-use crate::daemon::operator::reload::{self, Reader, Stamped};
+use crate::daemon::operator::reload::{self, SettingsReader, Stamped};
 use crate::daemon::pump::Pump;
 use crate::daemon::pump::fixed::changed_keys;
 use crate::settings::Settings;
@@ -9,21 +9,21 @@ use std::rc::Rc;
 
 /// How the settings are read again, and whether that is being done.
 pub(super) struct Reloading {
-    reader: Option<Reader>,
+    reader: Option<SettingsReader>,
     /// What the daemon was started with.
     started_with: Settings,
-    stage: Cell<Stage>,
+    stage: Cell<ReloadStage>,
 }
 
 impl Reloading {
-    pub(super) fn new(reader: Option<Reader>, started_with: Settings) -> Reloading {
-        Reloading { reader, started_with, stage: Cell::new(Stage::No) }
+    pub(super) fn new(reader: Option<SettingsReader>, started_with: Settings) -> Reloading {
+        Reloading { reader, started_with, stage: Cell::new(ReloadStage::No) }
     }
 }
 
 /// Whether the settings are being read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum ReloadStage {
     No,
     Yes,
     /// They were asked for again in the meantime.
@@ -34,8 +34,8 @@ impl Pump {
     /// Reads the settings again and changes what has changed in the capabilities. The reading is done on another thread.
     pub(crate) fn reload(this: &Rc<Pump>) {
         let Some(reader) = this.reloading.reader.clone() else { return };
-        if this.reloading.stage.get() != Stage::No {
-            return this.reloading.stage.set(Stage::Again);
+        if this.reloading.stage.get() != ReloadStage::No {
+            return this.reloading.stage.set(ReloadStage::Again);
         }
         tracing::info!("the configuration is read again");
         let read = move || {
@@ -52,14 +52,14 @@ impl Pump {
                     Err(reason) => tracing::error!("nothing was reloaded: {reason}"),
                 }
                 pump.notifier.ready();
-                if pump.reloading.stage.replace(Stage::No) == Stage::Again {
+                if pump.reloading.stage.replace(ReloadStage::No) == ReloadStage::Again {
                     Pump::reload(&pump);
                 }
             })
         });
         match begun {
             Ok(_) => {
-                this.reloading.stage.set(Stage::Yes);
+                this.reloading.stage.set(ReloadStage::Yes);
                 this.notifier.reloading();
             }
             Err(error) => tracing::error!("the configuration cannot be read: {error}"),

@@ -1,6 +1,6 @@
 //! The Unix socket: for its owner alone, and one daemon at a time.
 
-use crate::daemon::clients::Entry;
+use crate::daemon::clients::Identity;
 use crate::daemon::operator::throttle::Throttle;
 use crate::daemon::transport::listener::{ListeningSocket, Room, WARNINGS_PER_SECOND_MAX};
 use crate::daemon::transport::wire::Wire;
@@ -23,7 +23,7 @@ const BACKLOG: i32 = 4096;
 /// The place in the file system that a daemon occupies: its socket, and the lock that says so.
 ///
 /// The lock, not the socket, decides who is alive: a socket that nobody listens on looks the same as one whose daemon is busy.
-pub(in crate::daemon::transport) struct Place {
+pub(in crate::daemon::transport) struct SocketPlace {
     socket: PathBuf,
     /// The socket's own identity: somebody may have put another one in its place.
     identity: Option<(u64, u64)>,
@@ -31,16 +31,23 @@ pub(in crate::daemon::transport) struct Place {
     locked: OwnedFd,
 }
 
-/// Opens the socket at `path`.
+/// Opens the socket at `path`, unless it was passed.
 pub(in crate::daemon::transport) fn open(
     reactor: &Handle,
     room: Room,
-    door: u32,
+    adapter: u32,
     path: &Path,
-) -> Result<(ListeningSocket, Place), String> {
-    make_folder(path)?;
-    let mut place = Place::occupy(path)?;
-    let socket = place.bind().map_err(|error| describe(path, &error))?;
+    passed: Option<OwnedFd>,
+) -> Result<(ListeningSocket, Option<SocketPlace>), String> {
+    let (socket, place) = match passed {
+        // Its place in the file system is the service manager's.
+        Some(socket) => (socket, None),
+        None => {
+            make_folder(path)?;
+            let mut place = SocketPlace::occupy(path)?;
+            (place.bind().map_err(|error| describe(path, &error))?, Some(place))
+        }
+    };
     let clients = Rc::clone(&room.clients);
     let owner = rustix::process::geteuid();
     let warnings = Throttle::new(reactor, WARNINGS_PER_SECOND_MAX, |count| {
@@ -59,7 +66,7 @@ pub(in crate::daemon::transport) fn open(
             });
         }
         let name = format!("user:{}", peer.uid.as_raw());
-        clients.open(Wire::socket(socket), door, Entry::Peer(&name));
+        clients.open(Wire::socket(socket), adapter, Identity::Known(&name));
     })?;
     Ok((listener, place))
 }
@@ -91,15 +98,15 @@ fn make_folder(path: &Path) -> Result<(), String> {
     }
 }
 
-impl Place {
+impl SocketPlace {
     /// Takes the lock beside the socket, and removes a socket that was left behind.
-    fn occupy(path: &Path) -> Result<Place, String> {
+    fn occupy(path: &Path) -> Result<SocketPlace, String> {
         let lock = with_suffix(path, ".lock");
         let locked = lock_file(&lock).map_err(|error| match error {
             Errno::AGAIN => format!("a daemon is already running there ({} is locked)", lock.display()),
             error => format!("{} cannot be locked: {error}", lock.display()),
         })?;
-        let place = Place { socket: path.to_owned(), identity: None, lock, locked };
+        let place = SocketPlace { socket: path.to_owned(), identity: None, lock, locked };
         match fs::symlink_metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(place),
             Err(error) => Err(format!("{}: {error}", path.display())),
@@ -142,7 +149,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for SocketPlace {
     fn drop(&mut self) {
         let there = fs::symlink_metadata(&self.socket).ok().map(|about| (about.dev(), about.ino()));
         if self.identity.is_some() && there == self.identity {

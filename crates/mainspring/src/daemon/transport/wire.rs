@@ -58,9 +58,9 @@ impl Wire {
         }
     }
 
-    /// Whether a peer that is gone altogether can be told from one that will send no more.
-    pub(crate) fn tells_hangups(&self) -> bool {
-        !matches!(self.ends, Ends::Streams { .. })
+    /// Whether it is the standard streams. A peer there that is gone altogether cannot be told from one that will send no more.
+    pub(crate) fn is_standard_streams(&self) -> bool {
+        matches!(self.ends, Ends::Streams { .. })
     }
 
     /// Has the loop tell `interest` and nothing else; `tell` makes the callback for a watcher that is not there yet.

@@ -4,7 +4,7 @@
 //! the process group, too, is found by the tag in its environment, or by the pipes that it was given.
 
 use crate::daemon::actors::Port;
-use crate::daemon::actors::process::launch::LIFE_VARIABLE;
+use crate::daemon::actors::process::launch::INCARNATION_VARIABLE;
 use crate::daemon::actors::process::sweep::{Finding, Sweep};
 use mainspring_reactor::{Handle, Signal as ReactorSignal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -28,7 +28,7 @@ const SWEEP_TIME_MAX: Duration = Duration::from_millis(1);
 /// The children there are.
 pub(crate) struct ChildProcesses {
     reactor: Handle,
-    /// By process, the tag of its life.
+    /// By process, the tag of its incarnation.
     children: RefCell<BTreeMap<i32, String>>,
     /// What was a child of this process before it was a daemon: a shell may have started it and become the daemon (`exec`) then.
     inherited: RefCell<BTreeSet<i32>>,
@@ -56,7 +56,7 @@ impl ChildProcesses {
             children: RefCell::default(),
             has_inherited: !inherited.is_empty(),
             inherited: RefCell::new(inherited),
-            own_tag: std::env::var_os(LIFE_VARIABLE),
+            own_tag: std::env::var_os(INCARNATION_VARIABLE),
             sweep: RefCell::default(),
             sweep_waits: Cell::new(false),
             descriptors,
@@ -73,7 +73,7 @@ impl ChildProcesses {
         self.descriptors
     }
 
-    /// What tells the processes of this life from all others.
+    /// What tells the processes of this incarnation from all others.
     pub(super) fn tag(&self, port: &Port) -> String {
         let actor = port.actor();
         format!("{}.{}.{}", rustix::process::getpid().as_raw_nonzero(), actor.capability, actor.incarnation)
@@ -109,7 +109,7 @@ impl ChildProcesses {
         Some(status)
     }
 
-    /// Reaps orphans that have ended, and kills those whose life is over: some of them at once, the others by and by.
+    /// Reaps orphans that have ended, and kills those whose incarnation is over: some of them at once, the others by and by.
     pub(super) fn sweep(self: &Rc<ChildProcesses>) {
         self.sweep.borrow_mut().ask();
         if !self.sweep_waits.get() {
@@ -148,7 +148,7 @@ impl ChildProcesses {
         self.sweep_waits.set(resumed.is_ok());
     }
 
-    /// Reaps an orphan, or kills it if its life is over.
+    /// Reaps an orphan, or kills it if its incarnation is over.
     fn look_at(&self, pid: Pid, sweep: &Sweep) -> Finding {
         let number = pid.as_raw_nonzero().get();
         if self.children.borrow().contains_key(&number) {
@@ -174,7 +174,7 @@ impl ChildProcesses {
         Finding::Orphan { tag }
     }
 
-    /// Whether a tag is that of a life that is over. That of the daemon itself is none of its own.
+    /// Whether a tag is that of an incarnation that is over. That of the daemon itself is none of its own.
     fn is_over(&self, tag: &[u8]) -> bool {
         self.own_tag.as_ref().is_none_or(|own| own.as_bytes() != tag)
             && !self.children.borrow().values().any(|living| living.as_bytes() == tag)
@@ -231,7 +231,7 @@ fn tag_of(pid: Pid) -> Option<Vec<u8>> {
     let environment = std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).ok()?;
     let mut entries = environment.split(|byte| *byte == 0);
     entries
-        .find_map(|entry| entry.strip_prefix(LIFE_VARIABLE.as_bytes())?.strip_prefix(b"="))
+        .find_map(|entry| entry.strip_prefix(INCARNATION_VARIABLE.as_bytes())?.strip_prefix(b"="))
         .map(<[u8]>::to_vec)
 }
 

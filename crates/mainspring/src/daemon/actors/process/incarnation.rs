@@ -1,4 +1,4 @@
-//! One life of a child process, from its start until it is reaped.
+//! One incarnation of a child process: from its start until it is reaped.
 
 use crate::daemon::actors::Port;
 use crate::daemon::actors::process::child_processes::ChildProcesses;
@@ -6,10 +6,11 @@ use crate::daemon::actors::process::launch::Child;
 use crate::daemon::actors::process::outcome::outcome;
 use crate::daemon::actors::process::stderr_budget::StderrBudget;
 use crate::daemon::actors::stderr_log::StderrLog;
-use crate::daemon::transport::lines::LineCutter;
+use crate::daemon::transport::outgoing::{Drained, Outgoing};
 use crate::settings::ProcessProgram;
 use mainspring_kernel::ActorExit;
 use mainspring_message::Envelope;
+use mainspring_message::lines::LineSplitter;
 use mainspring_reactor::{Handle, Interest, Readiness, Timer, Watcher};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
@@ -24,10 +25,10 @@ const READ_BYTES: usize = 64 << 10;
 /// What is given to a child is written once per turn of the loop, or whenever it is this much.
 const WRITE_BYTES: usize = 64 << 10;
 /// How long a child that closed one of its streams may take to end: mostly it is ending already, and how says more.
-const EXIT_PATIENCE: Duration = Duration::from_secs(1);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What the daemon knows of one child.
-pub(super) struct Life {
+pub(super) struct ProcessIncarnation {
     port: Port,
     reactor: Handle,
     program: Rc<ProcessProgram>,
@@ -35,13 +36,12 @@ pub(super) struct Life {
     pid: Pid,
     line_bytes_max: usize,
     exit_watch: Option<Watcher>,
-    stdin: Option<Stream>,
-    stdout: Option<Stream>,
-    stderr: Option<Stream>,
+    stdin: Option<ChildStream>,
+    stdout: Option<ChildStream>,
+    stderr: Option<ChildStream>,
     /// The inodes of its pipes, by which whoever else has them is known.
     pipes: Vec<u64>,
-    out: Vec<u8>,
-    out_done: usize,
+    out: Outgoing,
     /// The pipe is full, and the kernel was told.
     blocked: bool,
     listening: bool,
@@ -52,7 +52,7 @@ pub(super) struct Life {
     /// Nothing of it matters any more but that it is reaped.
     given_up: bool,
     timer: Option<Timer>,
-    lines: LineCutter,
+    lines: LineSplitter,
     stderr_log: StderrLog,
     stderr_budget: StderrBudget,
     buffer: Box<[u8]>,
@@ -61,14 +61,14 @@ pub(super) struct Life {
 }
 
 /// One end of a pipe, and who watches it.
-struct Stream {
+struct ChildStream {
     pipe: OwnedFd,
     watcher: Option<Watcher>,
 }
 
-impl Stream {
-    fn new(pipe: OwnedFd) -> Option<Stream> {
-        Some(Stream { pipe, watcher: None })
+impl ChildStream {
+    fn new(pipe: OwnedFd) -> Option<ChildStream> {
+        Some(ChildStream { pipe, watcher: None })
     }
 }
 
@@ -76,9 +76,9 @@ fn inodes(pipes: &[&OwnedFd]) -> Vec<u64> {
     pipes.iter().filter_map(|pipe| Some(rustix::fs::fstat(pipe).ok()?.st_ino)).collect()
 }
 
-type Shared = Rc<RefCell<Life>>;
+type SharedIncarnation = Rc<RefCell<ProcessIncarnation>>;
 
-impl Life {
+impl ProcessIncarnation {
     /// Takes a child that was started into care. It says that it is there, and is not listened to yet.
     pub(super) fn begin(
         child: Child,
@@ -86,8 +86,8 @@ impl Life {
         reactor: &Handle,
         program: &Rc<ProcessProgram>,
         child_processes: &Rc<ChildProcesses>,
-    ) -> Result<Shared, String> {
-        let life = Rc::new(RefCell::new(Life {
+    ) -> Result<SharedIncarnation, String> {
+        let incarnation = Rc::new(RefCell::new(ProcessIncarnation {
             line_bytes_max: port.line_bytes_max(),
             stderr_log: StderrLog::of(&port, reactor),
             port,
@@ -97,61 +97,62 @@ impl Life {
             pid: child.pid,
             exit_watch: None,
             pipes: inodes(&[&child.stdin, &child.stdout, &child.stderr]),
-            stdin: Stream::new(child.stdin),
-            stdout: Stream::new(child.stdout),
-            stderr: Stream::new(child.stderr),
-            out: Vec::new(),
-            out_done: 0,
+            stdin: ChildStream::new(child.stdin),
+            stdout: ChildStream::new(child.stdout),
+            stderr: ChildStream::new(child.stderr),
+            out: Outgoing::default(),
             blocked: false,
             listening: true,
             stopping: false,
             exit: None,
             given_up: false,
             timer: None,
-            lines: LineCutter::default(),
+            lines: LineSplitter::default(),
             stderr_budget: StderrBudget::new(reactor.now()),
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
             bytes_in: 0,
             bytes_out: 0,
         }));
-        let at_exit = Rc::clone(&life);
+        let at_exit = Rc::clone(&incarnation);
         let watching = reactor
             .watch(child.pidfd)
             .label("child")
-            .start_with(Interest::READ, move |_, _| Life::ended(&at_exit));
-        let mut it = life.borrow_mut();
+            .start_with(Interest::READ, move |_, _| ProcessIncarnation::ended(&at_exit));
+        let mut child = incarnation.borrow_mut();
         match watching {
-            Ok(watcher) => it.exit_watch = Some(watcher),
+            Ok(watcher) => child.exit_watch = Some(watcher),
             Err(error) => {
-                it.terminate();
+                child.terminate();
                 return Err(error.to_string());
             }
         }
-        it.port.spawned(Ok(()));
-        drop(it);
-        Ok(life)
+        child.port.spawned(Ok(()));
+        drop(child);
+        Ok(incarnation)
     }
 
     /// Starts listening to both outputs, and to whether the child still takes input.
-    pub(super) fn attach(this: &Shared) -> Result<(), String> {
-        let mut life = this.borrow_mut();
-        let life = &mut *life;
+    pub(super) fn attach(this: &SharedIncarnation) -> Result<(), String> {
+        let mut incarnation = this.borrow_mut();
+        let incarnation = &mut *incarnation;
         let (stdin, stdout, stderr) = (Rc::clone(this), Rc::clone(this), Rc::clone(this));
-        if let Some(stream) = &mut life.stdin {
-            let watch = life.reactor.watch_raw(stream.pipe.as_raw_fd(), ()).label("child stdin");
-            let watcher = watch
-                .start_with(Interest::ERROR, move |(), event| Life::input_changed(&stdin, event.readiness()));
+        if let Some(stream) = &mut incarnation.stdin {
+            let watch = incarnation.reactor.watch_raw(stream.pipe.as_raw_fd(), ()).label("child stdin");
+            let watcher = watch.start_with(Interest::ERROR, move |(), event| {
+                ProcessIncarnation::input_changed(&stdin, event.readiness())
+            });
             stream.watcher = Some(watcher.map_err(|error| error.to_string())?);
         }
-        if let Some(stream) = &mut life.stdout {
-            let watch = life.reactor.watch_raw(stream.pipe.as_raw_fd(), ()).label("child stdout");
-            let interest = if life.listening { Interest::READ } else { Interest::empty() };
-            let watcher = watch.start_with(interest, move |(), _| Life::read_output(&stdout));
+        if let Some(stream) = &mut incarnation.stdout {
+            let watch = incarnation.reactor.watch_raw(stream.pipe.as_raw_fd(), ()).label("child stdout");
+            let interest = if incarnation.listening { Interest::READ } else { Interest::empty() };
+            let watcher = watch.start_with(interest, move |(), _| ProcessIncarnation::read_output(&stdout));
             stream.watcher = Some(watcher.map_err(|error| error.to_string())?);
         }
-        if let Some(stream) = &mut life.stderr {
-            let watch = life.reactor.watch_raw(stream.pipe.as_raw_fd(), ()).label("child stderr");
-            let watcher = watch.start_with(Interest::READ, move |(), _| Life::read_complaints(&stderr));
+        if let Some(stream) = &mut incarnation.stderr {
+            let watch = incarnation.reactor.watch_raw(stream.pipe.as_raw_fd(), ()).label("child stderr");
+            let watcher =
+                watch.start_with(Interest::READ, move |(), _| ProcessIncarnation::read_complaints(&stderr));
             stream.watcher = Some(watcher.map_err(|error| error.to_string())?);
         }
         Ok(())
@@ -162,95 +163,82 @@ impl Life {
         if self.stdin.is_none() {
             return;
         }
-        self.out.extend_from_slice(message.line().as_bytes());
-        self.out.push(b'\n');
+        self.out.push(message);
     }
 
     /// Writes what was delivered, as far as the pipe takes it.
-    pub(super) fn flush(this: &Shared) {
+    pub(super) fn flush(this: &SharedIncarnation) {
         let broken = this.borrow_mut().write();
         if broken {
-            Life::expect_exit(this, "it closed its standard input");
+            ProcessIncarnation::expect_exit(this, "it closed its standard input");
         } else {
-            Life::watch_for_room(this);
+            ProcessIncarnation::watch_for_room(this);
         }
     }
 
     /// Returns whether the child does not take anything any more.
     fn write(&mut self) -> bool {
         let Some(stdin) = &self.stdin else { return false };
-        while self.out_done < self.out.len() {
-            let end = self.out.len().min(self.out_done + WRITE_BYTES);
-            match rustix::io::write(&stdin.pipe, &self.out[self.out_done..end]) {
-                Ok(count) => {
-                    self.out_done += count;
-                    self.bytes_out += count as u64;
-                }
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => break,
-                Err(_) => {
-                    self.close_input();
-                    return !self.stopping;
-                }
-            }
-        }
-        if self.out_done == self.out.len() {
-            self.out.clear();
-            self.out_done = 0;
-            self.out.shrink_to(WRITE_BYTES);
-            if self.stopping {
+        let before = self.out.len();
+        let drained = self.out.drain(|bytes| {
+            let count = bytes.len().min(WRITE_BYTES);
+            rustix::io::write(&stdin.pipe, &bytes[..count])
+        });
+        self.bytes_out += (before - self.out.len()) as u64;
+        match drained {
+            Err(_) => {
                 self.close_input();
+                return !self.stopping;
             }
-        } else if self.out_done > self.out.len() / 2 {
-            self.out.drain(..self.out_done);
-            self.out_done = 0;
+            Ok(Drained::Everything) if self.stopping => self.close_input(),
+            Ok(_) => self.out.trim(WRITE_BYTES),
         }
         false
     }
 
     /// Tells the kernel whether the child takes more, and has the loop say when it does.
-    fn watch_for_room(this: &Shared) {
-        let mut life = this.borrow_mut();
-        let life = &mut *life;
-        let full = !life.out.is_empty();
-        if full == life.blocked {
+    fn watch_for_room(this: &SharedIncarnation) {
+        let mut incarnation = this.borrow_mut();
+        let incarnation = &mut *incarnation;
+        let full = !incarnation.out.is_empty();
+        if full == incarnation.blocked {
             return;
         }
-        let Some(stdin) = &life.stdin else { return };
-        life.blocked = full;
+        let Some(stdin) = &incarnation.stdin else { return };
+        incarnation.blocked = full;
         if full {
-            life.port.blocked();
+            incarnation.port.blocked();
         } else {
-            life.port.ready();
+            incarnation.port.ready();
         }
         let interest = if full { Interest::WRITE | Interest::ERROR } else { Interest::ERROR };
         let Some(watcher) = stdin.watcher else { return };
-        if let Err(error) = life.reactor.modify(watcher, interest) {
-            life.fail(&format!("its standard input cannot be watched: {error}"));
+        if let Err(error) = incarnation.reactor.modify(watcher, interest) {
+            incarnation.fail(&format!("its standard input cannot be watched: {error}"));
         }
     }
 
     /// The child takes more, or nothing any more.
-    fn input_changed(this: &Shared, readiness: Readiness) {
+    fn input_changed(this: &SharedIncarnation, readiness: Readiness) {
         if readiness.contains(Readiness::ERROR) {
             this.borrow_mut().close_input();
-            Life::expect_exit(this, "it closed its standard input");
+            ProcessIncarnation::expect_exit(this, "it closed its standard input");
         } else {
-            Life::flush(this);
+            ProcessIncarnation::flush(this);
         }
     }
 
-    fn read_output(this: &Shared) {
-        let mut life = this.borrow_mut();
-        match life.read_lines() {
+    fn read_output(this: &SharedIncarnation) {
+        let mut incarnation = this.borrow_mut();
+        match incarnation.read_lines() {
             Ok(true) => {}
-            Ok(false) if life.exit.is_some() => life.say_goodbye(),
+            Ok(false) if incarnation.exit.is_some() => incarnation.say_goodbye(),
             Ok(false) => {
-                life.close_output();
-                drop(life);
-                Life::expect_exit(this, "it closed its standard output");
+                incarnation.close_output();
+                drop(incarnation);
+                ProcessIncarnation::expect_exit(this, "it closed its standard output");
             }
-            Err(error) => life.fail(&format!("its standard output cannot be read: {error}")),
+            Err(error) => incarnation.fail(&format!("its standard output cannot be read: {error}")),
         }
     }
 
@@ -264,33 +252,33 @@ impl Life {
             Err(error) => return Err(error),
         };
         self.bytes_in += count as u64;
-        let (port, lines, bytes) = (&self.port, &mut self.lines, &self.buffer[..count]);
-        port.cut(|say| lines.cut(bytes, self.line_bytes_max, say));
+        self.port.said(&self.buffer[..count], &mut self.lines, self.line_bytes_max);
         Ok(true)
     }
 
-    fn read_complaints(this: &Shared) {
-        let mut life = this.borrow_mut();
-        let life = &mut *life;
-        let Some(stderr) = &life.stderr else { return };
-        match rustix::io::read(&stderr.pipe, &mut life.buffer[..]) {
-            Ok(0) => life.close_complaints(),
+    fn read_complaints(this: &SharedIncarnation) {
+        let mut incarnation = this.borrow_mut();
+        let incarnation = &mut *incarnation;
+        let Some(stderr) = &incarnation.stderr else { return };
+        match rustix::io::read(&stderr.pipe, &mut incarnation.buffer[..]) {
+            Ok(0) => incarnation.close_complaints(),
             Ok(count) => {
-                let now = life.reactor.now();
-                life.stderr_log.hear(&life.buffer[..count], now);
-                let (Some(pause), Some(watcher)) = (life.stderr_budget.spend(count, now), stderr.watcher)
+                let now = incarnation.reactor.now();
+                incarnation.stderr_log.hear(&incarnation.buffer[..count], now);
+                let (Some(pause), Some(watcher)) =
+                    (incarnation.stderr_budget.spend(count, now), stderr.watcher)
                 else {
                     return;
                 };
-                let resumed = life.reactor.after(pause, move |reactor| {
+                let resumed = incarnation.reactor.after(pause, move |reactor| {
                     let _ = reactor.modify(watcher, Interest::READ);
                 });
                 if resumed.is_ok() {
-                    let _ = life.reactor.modify(watcher, Interest::empty());
+                    let _ = incarnation.reactor.modify(watcher, Interest::empty());
                 }
             }
             Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(_) => life.close_complaints(),
+            Err(_) => incarnation.close_complaints(),
         }
     }
 
@@ -305,32 +293,36 @@ impl Life {
     }
 
     /// Ends the child's input; then it is told (SIGTERM), then killed.
-    pub(super) fn stop(this: &Shared) {
+    pub(super) fn stop(this: &SharedIncarnation) {
         this.borrow_mut().stopping = true;
-        Life::flush(this);
-        let mut life = this.borrow_mut();
-        let (grace, told) = (life.program.grace, Rc::clone(this));
-        let reactor = life.reactor.clone();
+        ProcessIncarnation::flush(this);
+        let mut incarnation = this.borrow_mut();
+        let (grace, told) = (incarnation.program.grace, Rc::clone(this));
+        let reactor = incarnation.reactor.clone();
         let timer = reactor.after(grace, move |reactor| {
-            let mut life = told.borrow_mut();
-            life.child_processes.signal(life.pid, &life.port, Signal::TERM);
+            let mut incarnation = told.borrow_mut();
+            incarnation.child_processes.signal(incarnation.pid, &incarnation.port, Signal::TERM);
             let killed = Rc::clone(&told);
-            life.timer = reactor.after(grace, move |_| killed.borrow().kill()).ok();
+            incarnation.timer = reactor.after(grace, move |_| killed.borrow().kill()).ok();
         });
-        life.set_timer(timer.ok());
+        incarnation.set_timer(timer.ok());
     }
 
     /// A child that closed a stream has some time to end before it is made to.
-    fn expect_exit(this: &Shared, what: &'static str) {
-        let mut life = this.borrow_mut();
-        if life.stopping || life.given_up || life.exit.is_some() || life.timer.is_some() {
+    fn expect_exit(this: &SharedIncarnation, what: &'static str) {
+        let mut incarnation = this.borrow_mut();
+        if incarnation.stopping
+            || incarnation.given_up
+            || incarnation.exit.is_some()
+            || incarnation.timer.is_some()
+        {
             return;
         }
         let late = Rc::clone(this);
-        let timer = life.reactor.clone().after(EXIT_PATIENCE, move |_| {
+        let timer = incarnation.reactor.clone().after(EXIT_TIMEOUT, move |_| {
             late.borrow_mut().fail(&format!("{what} and went on"));
         });
-        life.set_timer(timer.ok());
+        incarnation.set_timer(timer.ok());
     }
 
     fn set_timer(&mut self, timer: Option<Timer>) {
@@ -364,48 +356,47 @@ impl Life {
     }
 
     /// The child has ended. What it said before is read at the usual pace, and given nothing more; then the kernel is told.
-    fn ended(this: &Shared) {
-        let mut life = this.borrow_mut();
-        let Some(status) = life.child_processes.reap(life.pid) else { return };
-        life.child_processes.end_holders(&life.pipes);
-        if let Some(watcher) = life.exit_watch.take() {
-            life.reactor.unwatch(watcher);
+    fn ended(this: &SharedIncarnation) {
+        let mut incarnation = this.borrow_mut();
+        let Some(status) = incarnation.child_processes.reap(incarnation.pid) else { return };
+        incarnation.child_processes.end_holders(&incarnation.pipes);
+        if let Some(watcher) = incarnation.exit_watch.take() {
+            incarnation.reactor.unwatch(watcher);
         }
-        if life.given_up {
-            return life.close_all();
+        if incarnation.given_up {
+            return incarnation.close_all();
         }
-        life.exit = Some(outcome(&status));
-        if !life.blocked {
-            life.blocked = true;
-            life.port.blocked();
+        incarnation.exit = Some(outcome(&status));
+        if !incarnation.blocked {
+            incarnation.blocked = true;
+            incarnation.port.blocked();
         }
-        life.close_input();
-        if life.stdout.as_ref().is_none_or(|stdout| stdout.watcher.is_none()) {
-            return life.say_goodbye();
+        incarnation.close_input();
+        if incarnation.stdout.as_ref().is_none_or(|stdout| stdout.watcher.is_none()) {
+            return incarnation.say_goodbye();
         }
-        drop(life);
-        Life::wait_for_the_last(this);
+        drop(incarnation);
+        ProcessIncarnation::wait_for_the_last(this);
     }
 
     /// Somebody else may hold the child's output open: that is not waited for, unless it is we who do not read.
-    fn wait_for_the_last(this: &Shared) {
-        let mut life = this.borrow_mut();
+    fn wait_for_the_last(this: &SharedIncarnation) {
+        let mut incarnation = this.borrow_mut();
         let late = Rc::clone(this);
-        let timer = life.reactor.clone().after(EXIT_PATIENCE, move |_| {
+        let timer = incarnation.reactor.clone().after(EXIT_TIMEOUT, move |_| {
             if late.borrow().listening {
                 late.borrow_mut().say_goodbye();
             } else {
-                Life::wait_for_the_last(&late);
+                ProcessIncarnation::wait_for_the_last(&late);
             }
         });
-        life.set_timer(timer.ok());
+        incarnation.set_timer(timer.ok());
     }
 
     /// Everything that the child said has been heard: the kernel is told how it ended.
     fn say_goodbye(&mut self) {
         let Some(exit) = self.exit.take() else { return };
-        let (port, lines) = (&self.port, &mut self.lines);
-        port.cut(|say| lines.finish(say));
+        self.port.said_the_last(&mut self.lines);
         self.hear_last_complaints();
         self.given_up = true;
         self.port.exited(exit);
@@ -436,7 +427,7 @@ impl Life {
     fn close_input(&mut self) {
         let stdin = self.stdin.take();
         self.close(stdin);
-        (self.out, self.out_done) = (Vec::new(), 0);
+        self.out.clear();
     }
 
     fn close_output(&mut self) {
@@ -452,7 +443,7 @@ impl Life {
         self.close(stderr);
     }
 
-    fn close(&self, stream: Option<Stream>) {
+    fn close(&self, stream: Option<ChildStream>) {
         if let Some(watcher) = stream.and_then(|stream| stream.watcher) {
             self.reactor.unwatch(watcher);
         }
@@ -464,7 +455,7 @@ impl Life {
             "pid": self.pid.as_raw_nonzero().get(),
             "bytesIn": self.bytes_in,
             "bytesOut": self.bytes_out,
-            "waitingBytes": self.out.len() - self.out_done,
+            "waitingBytes": self.out.len(),
             "listening": self.listening,
         })
     }
