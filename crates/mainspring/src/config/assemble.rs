@@ -1,4 +1,5 @@
-//! From one file to settings: every part is read, whatever is wrong with the others, so that one look finds everything.
+//! From one file to settings: every part is read, whatever is wrong with the others, so that one
+//! look finds everything.
 
 use crate::config::capabilities::Loader;
 use crate::config::checks::{self, GuestCheck};

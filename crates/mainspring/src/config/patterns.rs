@@ -10,8 +10,9 @@ const FILES_MAX: usize = 10_000;
 const AS_IN_A_SHELL: MatchOptions =
     MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
-/// The files that match, in order, relative to the folder. A path without any pattern is named whether or not it is there; whoever
-/// opens it tells. So it is with what a pattern finds and nobody can read: only folders are left out.
+/// The files that match, in order, relative to the folder. A path without any pattern is named
+/// whether or not it is there; whoever opens it tells. So it is with what a pattern finds and
+/// nobody can read: only folders are left out.
 ///
 /// # Errors
 /// The pattern is none.

@@ -5,9 +5,11 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A file as it was at one time. Two stamps of a path differ when the file was changed, replaced or given other rights in between.
+/// A file as it was at one time. Two stamps of a path differ when the file was changed, replaced or
+/// given other rights in between.
 ///
-/// A change within the resolution of the file system's clock that leaves the size as it was is not seen.
+/// A change within the resolution of the file system's clock that leaves the size as it was is not
+/// seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileStamp {
     path: PathBuf,

@@ -1,8 +1,10 @@
-//! Where the daemon's socket is when nobody says otherwise: the daemon and the commands must agree on it.
+//! Where the daemon's socket is when nobody says otherwise: the daemon and the commands must agree
+//! on it.
 
 use std::path::{Path, PathBuf};
 
-/// The variable that names the socket, for the daemon and for the commands. A flag comes before it, a file after it.
+/// The variable that names the socket, for the daemon and for the commands. A flag comes before it,
+/// a file after it.
 pub const SOCKET_VARIABLE: &str = "MAINSPRING_SOCKET";
 
 /// The longest path that a Unix socket can have, in bytes.
@@ -15,8 +17,9 @@ pub fn chosen_socket_path(flag: Option<&Path>) -> Option<PathBuf> {
     flag.map(Path::to_path_buf).or_else(variable)
 }
 
-/// The path of last resort: `$XDG_RUNTIME_DIR/mainspring/mainspring.sock`, or else `mainspring-UID/mainspring.sock` below the folder for
-/// temporary files. Whoever binds it makes the folder, for its user alone.
+/// The path of last resort: `$XDG_RUNTIME_DIR/mainspring/mainspring.sock`, or else
+/// `mainspring-UID/mainspring.sock` below the folder for temporary files. Whoever binds it makes
+/// the folder, for its user alone.
 #[must_use]
 pub fn default_socket_path() -> PathBuf {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());

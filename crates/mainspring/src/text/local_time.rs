@@ -15,7 +15,8 @@ pub(crate) fn now() -> Zoned {
     Timestamp::now().to_zoned(zone().clone())
 }
 
-/// A time from milliseconds since 1970, as short as it can be told at `now`: `22:06:41.234`, or with its date on other days.
+/// A time from milliseconds since 1970, as short as it can be told at `now`: `22:06:41.234`, or
+/// with its date on other days.
 pub(crate) fn clock(unix_ms: u64, now: &Zoned) -> String {
     let stamp = i64::try_from(unix_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
     let Some(time) = stamp.map(|stamp| stamp.to_zoned(now.time_zone().clone())) else {

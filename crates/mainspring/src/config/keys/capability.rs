@@ -4,13 +4,15 @@ use crate::config::keys::{AnyTable, SchemaOrPath};
 use mainspring_kernel::{ActorLimits, RetryPolicy, keys};
 
 keys! {
-    /// A manifest: a capability, what it takes, what it says, how it is kept alive, and the program behind it.
+    /// A manifest: a capability, what it takes, what it says, how it is kept alive, and the program
+    /// behind it.
     pub(in crate::config) struct ManifestFile {
         /// The name, unique in the daemon.
         id: String;
         /// What it does, for people and language models.
         description: String;
-        /// JSON Schema of the messages that it takes, or the path of a file with it (JSON or TOML). `kind` and `type` must be finite.
+        /// JSON Schema of the messages that it takes, or the path of a file with it (JSON or TOML).
+        /// `kind` and `type` must be finite.
         inbound: SchemaOrPath;
         /// The same for the messages that it says. Absent: it may say anything.
         outbound: SchemaOrPath = SchemaOrPath;

@@ -16,9 +16,11 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 keys! {
-    /// A place where clients connect: a Unix socket (`unix`), or a TCP socket on loopback (`tcp`) with its `tokens`.
+    /// A place where clients connect: a Unix socket (`unix`), or a TCP socket on loopback (`tcp`)
+    /// with its `tokens`.
     pub(in crate::config) struct ListenFile {
-        /// The path of a Unix socket. Its owner alone may use it, and a client is known by its user.
+        /// The path of a Unix socket. Its owner alone may use it, and a client is known by its
+        /// user.
         unix: Option<PathBuf> = None;
         /// An address of loopback with a port, such as `127.0.0.1:7700`.
         tcp: Option<String> = None;
@@ -79,7 +81,7 @@ pub(in crate::config) fn read(
         nodes.iter().map(|node| listener(&mut TableReport::new(source, node, sources))).collect();
     for (at, listener) in listeners.iter().enumerate() {
         if listeners[..at].iter().any(|other| is_same(listener.as_ref(), other.as_ref())) {
-            sources.problem_at(source, &nodes[at].span, "this socket is there twice");
+            sources.problem_at(source, &nodes[at].span, "this socket is listed twice");
         }
     }
     if listeners.is_empty() {
@@ -182,9 +184,9 @@ fn named_token(
         table.sources.warn_hiding(&secret, &place, readable_token(source));
     }
     if others.iter().any(|(name, _)| *name == token.name) {
-        table.problem("name", format!("the name {:?} is there twice", token.name));
+        table.problem("name", format!("the name {:?} is listed twice", token.name));
     } else if others.iter().any(|(_, other)| *other == secret) {
-        table.problem("name", "the same token is there twice; nobody could be told apart");
+        table.problem("name", "this token has two names; every client needs a token of its own");
     }
     Some((token.name.clone(), secret))
 }

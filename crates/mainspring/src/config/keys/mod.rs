@@ -1,5 +1,6 @@
-//! The keys of `mainspring.toml` and of manifests that are more than plain settings: a file for each table, with how it becomes
-//! settings and what is checked on the way. (AnyTables that are settings as they stand are in `settings/`.)
+//! The keys of `mainspring.toml` and of manifests that are more than plain settings: a file for
+//! each table, with how it becomes settings and what is checked on the way. (AnyTables that are
+//! settings as they stand are in `settings/`.)
 //!
 //! `docs/configuration.md` is made from these declarations.
 
@@ -19,13 +20,16 @@ use std::time::Duration;
 const GRACE_DEFAULT: Duration = Duration::from_secs(5);
 
 keys! {
-    /// `mainspring.toml`: what a daemon is to run. Every key may be left out. Relative paths begin at the folder of the file.
+    /// `mainspring.toml`: what a daemon is to run. Every key may be left out. Relative paths begin
+    /// at the folder of the file.
     pub(super) struct ConfigFile {
-        /// Where clients connect, one table for each place. Absent: the Unix socket that the commands look for by themselves.
+        /// Where clients connect, one table for each place. Absent: the Unix socket that the
+        /// commands look for by themselves.
         listen: AnyTables = AnyTables;
         /// Capabilities that are code of the daemon. Absent: all of them.
         native: Option<Vec<String>> = None;
-        /// Files with the manifests of capabilities, in TOML or JSON. `*`, `?` and `[abc]` in a name stand for other characters, `**` for any folders.
+        /// Files with the manifests of capabilities, in TOML or JSON. `*`, `?` and `[abc]` in a
+        /// name stand for other characters, `**` for any folders.
         manifests: Vec<String> = Vec::new();
         /// Capabilities whose manifests are written right here.
         capability: AnyTables = AnyTables;

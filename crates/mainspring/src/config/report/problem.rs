@@ -1,4 +1,5 @@
-//! What is wrong with a configuration, and how that is shown: the file, the line, the column, the line itself and a caret.
+//! What is wrong with a configuration, and how that is shown: the file, the line, the column, the
+//! line itself and a caret.
 
 use crate::config::text::{Place, secrets};
 use crate::settings::BootPhase;
@@ -79,7 +80,8 @@ impl Problem {
 }
 
 impl Problem {
-    /// The problem as people read it: what is wrong, where, and the line with a mark; in colours for a terminal.
+    /// The problem as people read it: what is wrong, where, and the line with a mark; in colours
+    /// for a terminal.
     #[must_use]
     pub fn render(&self, in_colours: bool) -> String {
         let level = if self.is_warning { Level::WARNING } else { Level::ERROR };
@@ -112,7 +114,8 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Why a configuration cannot be used: everything that is wrong with it, as far as one look can tell.
+/// Why a configuration cannot be used: everything that is wrong with it, as far as one look can
+/// tell.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct ConfigError {
     /// The problems, in the order of the files; warnings are among them.

@@ -1,7 +1,7 @@
 //! From trees to types, by serde, with every fault at its place.
 //!
-//! serde gives up at the first fault. So the entry at fault is left out and the rest is read again, until nothing more is wrong: that way one look
-//! finds (nearly) everything.
+//! serde gives up at the first fault. So the entry at fault is left out and the rest is read again,
+//! until nothing more is wrong: that way one look finds (nearly) everything.
 
 use crate::config::report::{Problem, suggest};
 use crate::config::text::tree::{Node, TreeEntry, Value};

@@ -1,6 +1,7 @@
 //! JSON as a tree.
 //!
-//! serde_json knows where text stops being JSON, but not where a value of good JSON stands; errors about what a file says need that.
+//! serde_json knows where text stops being JSON, but not where a value of good JSON stands; errors
+//! about what a file says need that.
 
 use crate::config::text::tree::{Node, TreeEntry, Value};
 use jsonc_parser::ast::{Object, Value as JsonValue};
@@ -13,8 +14,8 @@ use std::ops::Range;
 /// Why the text is not JSON, and where.
 pub(in crate::config) type JsonFault = (Range<usize>, String);
 
-/// Reads a document: whether it is JSON is serde_json's word, where everything stands is jsonc-parser's, which is less strict and
-/// says less about what is wrong.
+/// Reads a document: whether it is JSON is serde_json's word, where everything stands is
+/// jsonc-parser's, which is less strict and says less about what is wrong.
 pub(in crate::config) fn read(text: &str) -> Result<Node, JsonFault> {
     serde_json::from_str::<IgnoredAny>(text).map_err(|error| fault(text, &error))?;
     let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default())

@@ -1,7 +1,8 @@
 //! Actors: what carries capabilities out, whatever it is made of.
 //!
-//! A [`Driver`] knows how to start an incarnation of one capability; an [`Actor`] is one such incarnation. An actor is given messages and
-//! answers through its [`Port`], at once or whenever the loop calls it back. Nothing here may block.
+//! A [`Driver`] knows how to start an incarnation of one capability; an [`Actor`] is one such
+//! incarnation. An actor is given messages and answers through its [`Port`], at once or whenever
+//! the reactor calls it back. Nothing here may block.
 
 mod guest;
 mod native;
@@ -27,7 +28,8 @@ use std::rc::Rc;
 
 /// Begins the lives of one capability.
 pub trait Driver {
-    /// Starts an incarnation. The actor says through its port when it is there ([`Port::spawned`], once), before or after this returns.
+    /// Starts an incarnation. The actor says through its port when it is there ([`Port::spawned`],
+    /// once), before or after this returns.
     ///
     /// # Errors
     /// With a reason for a person, when there will be no actor; then the port is not used.
@@ -47,13 +49,14 @@ pub trait Actor {
     /// Takes a message. What cannot be passed on at once is kept, and [`Port::blocked`] says so.
     fn deliver(&mut self, message: &Envelope);
 
-    /// Passes on what was delivered in this turn of the loop.
+    /// Passes on what was delivered in this turn of the reactor.
     fn flush(&mut self) {}
 
     /// Stops or resumes listening, because what the actor said waits to be served.
     fn set_listening(&mut self, _listening: bool) {}
 
-    /// Ends the actor's input and lets it finish in its own time; [`Port::exited`] says when it has.
+    /// Ends the actor's input and lets it finish in its own time; [`Port::exited`] says when it
+    /// has.
     fn stop(&mut self);
 
     /// Ends the actor now. It is dropped next, and its port is not used any more.
@@ -93,7 +96,7 @@ pub(crate) struct Actors {
     kernel_cell: Rc<KernelCell>,
     factory: ActorFactory,
     places: Vec<ActorPlace>,
-    /// Those that were delivered to in this turn of the loop.
+    /// Those that were delivered to in this turn of the reactor.
     dirty: Vec<u32>,
 }
 

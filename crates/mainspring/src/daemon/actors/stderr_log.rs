@@ -1,5 +1,6 @@
-//! What capabilities write to standard error: lines of the log, with their name, as many as a person can read. The kernel
-//! keeps the last of them, for the operator whose request a capability fails over.
+//! What capabilities write to standard error: lines of the log, with their name, as many as a
+//! person can read. The kernel keeps the last of them, for the operator whose request a capability
+//! fails over.
 
 use crate::daemon::actors::Port;
 use crate::daemon::operator::throttle::Throttle;

@@ -13,7 +13,8 @@ use std::time::Duration;
 const LINGER: Duration = Duration::from_secs(5);
 
 impl Clients {
-    /// Closes a client for the kernel, after it was given what is left for it unless it is closed for not reading.
+    /// Closes a client for the kernel, after it was given what is left for it unless it is closed
+    /// for not reading.
     pub(crate) fn close(self: &Rc<Clients>, id: ConnectionId, reason: CloseReason) {
         let mut table = self.table.borrow_mut();
         let table = &mut *table;
@@ -25,7 +26,8 @@ impl Clients {
         match reason {
             CloseReason::SlowReader | CloseReason::SlowSubscriber => self.remove(table, slot),
             CloseReason::Memory => {
-                // What makes it an offender goes; what it is in the middle of reading stays a message.
+                // What makes it an offender goes; what it is in the middle of reading stays a
+                // message.
                 client.out.keep_begun_line();
                 let text = "the daemon's memory is used up (limits.memory_bytes_max), and this connection has most of it";
                 self.refuse(table, slot, Failure::Overloaded, text);

@@ -27,7 +27,8 @@ impl Gate {
         Gate { tokens }
     }
 
-    /// The name that belongs to the token in this line. Every token is compared whole, so the time taken tells nothing.
+    /// The name that belongs to the token in this line. Every token is compared whole, so the time
+    /// taken tells nothing.
     pub(crate) fn admit(&self, line: &[u8]) -> Option<&str> {
         let shown: TokenLine = serde_json::from_slice(line).ok()?;
         let mut found = None;

@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Clients that have not said who they are yet. Beyond: the one that has waited longest is told (503) and closed, so that
-/// strangers do not keep anybody out.
+/// Clients that have not said who they are yet. Beyond: the one that has waited longest is told
+/// (503) and closed, so that strangers do not keep anybody out.
 const AT_GATES_MAX: usize = 1024;
 
 /// Who stands at the gates.
@@ -37,8 +37,9 @@ impl Gates {
 }
 
 impl ClientTable {
-    /// Brings whoever has stood at a gate for longest, and has sent nothing that is yet to be read, to the front of the queue.
-    /// False if there is nobody like that: then those who are there are to be read first.
+    /// Brings whoever has stood at a gate for longest, and has sent nothing that is yet to be read,
+    /// to the front of the queue. False if there is nobody like that: then those who are there are
+    /// to be read first.
     fn find_idle_at_gates(&mut self) -> bool {
         for _ in 0..self.gates.queue.len() {
             let Some(id) = self.gates.queue.pop_front() else { return false };
@@ -57,14 +58,15 @@ impl ClientTable {
 }
 
 impl Clients {
-    /// Whether one more may stand at a gate: there is room, or somebody who stands there and has said nothing lately can be sent
-    /// away.
+    /// Whether one more may stand at a gate: there is room, or somebody who stands there and has
+    /// said nothing lately can be sent away.
     pub(crate) fn has_room_at_gates(&self) -> bool {
         let mut table = self.table.borrow_mut();
         table.gates.waiting < AT_GATES_MAX || table.find_idle_at_gates()
     }
 
-    /// Sends away whoever has stood at a gate for longest, if there are too many. Returns whether one more may stand there.
+    /// Sends away whoever has stood at a gate for longest, if there are too many. Returns whether
+    /// one more may stand there.
     pub(super) fn make_room_at_gates(&self, table: &mut ClientTable) -> bool {
         // Those who passed or left are still in the queue.
         if table.gates.queue.len() >= 2 * AT_GATES_MAX {
@@ -92,7 +94,8 @@ impl Clients {
     pub(super) fn say_it_is_crowded(&self, wire: &Wire) {
         let text = "too many clients have not sent their token yet; try again later";
         let line = refusal::line(Failure::Overloaded, text, self.kernel_cell.now().unix_ms);
-        // A socket that nothing was written to has room for that much; if not, it is closed all the same.
+        // A socket that nothing was written to has room for that much; if not, it is closed all the
+        // same.
         let _ = wire.write(line.as_bytes());
     }
 

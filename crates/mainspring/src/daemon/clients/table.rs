@@ -10,7 +10,8 @@ use std::collections::VecDeque;
 const SERIAL_BITS: u32 = 40;
 /// Places in the table that such a number can name.
 pub(super) const SLOTS_MAX: usize = 1 << (u64::BITS - SERIAL_BITS);
-/// What the end of a client's input counts for among the bytes that are read per turn: it costs as much time.
+/// What the end of a client's input counts for among the bytes that are read per turn: it costs as
+/// much time.
 const END_BYTES: u64 = 1 << 10;
 /// Buffers kept for the next writes, and how large each may be.
 const SPARE_BUFFERS_MAX: usize = 16;
@@ -74,7 +75,8 @@ impl ClientTable {
         }
     }
 
-    /// The number of the next client that is inserted: its place, and a serial that tells it from those before it there.
+    /// The number of the next client that is inserted: its place, and a serial that tells it from
+    /// those before it there.
     pub(super) fn next_id(&mut self) -> ConnectionId {
         self.serial += 1;
         let serial = self.serial & ((1 << SERIAL_BITS) - 1);

@@ -46,8 +46,8 @@ impl Clients {
         !table.dirty.is_empty() || !table.dirty_events.is_empty()
     }
 
-    /// Writes to everyone for whom there is something, those who wait for answers first, until the time is up. Whoever is
-    /// left is written to in the next turn.
+    /// Writes to everyone for whom there is something, those who wait for answers first, until the
+    /// time is up. Whoever is left is written to in the next turn.
     pub(crate) fn flush_dirty(self: &Rc<Clients>, until: Option<Instant>) {
         let mut table = self.table.borrow_mut();
         table.unflushed = 0;
@@ -115,12 +115,13 @@ impl Clients {
         }
     }
 
-    /// Standard output cannot be written to: nobody hears the answers of a batch, so there is no point in taking more of it.
+    /// Standard output cannot be written to: nobody hears the answers of a batch, so there is no
+    /// point in taking more of it.
     #[cold]
     fn batch_output_failed(&self, client: &mut Client, error: Errno) {
         // That nobody wants to hear more is no failure: `| head` is a use.
         if error != Errno::PIPE && !self.batch_failed.replace(true) {
-            tracing::error!("standard output cannot be written to: {error}");
+            tracing::error!("cannot write to standard output: {error}");
         }
         if client.end_input() {
             self.kernel_cell.feed(|kernel, now| kernel.adapter_ended(client.adapter, now));

@@ -1,4 +1,4 @@
-//! The log: lines on standard error, which never hold up the loop.
+//! The log: lines on standard error, which never hold up the daemon.
 
 use crate::daemon::transport::outgoing::Outgoing;
 use crate::daemon::transport::outlet::Outlet;
@@ -35,7 +35,8 @@ static LOG: OnceLock<Log> = OnceLock::new();
 /// Whether lines wait in it.
 static IS_WAITING: AtomicBool = AtomicBool::new(false);
 
-/// Has everything that is logged in this process written to standard error, panics included: nothing else writes there, and blocks.
+/// Has everything that is logged in this process written to standard error, panics included:
+/// nothing else writes there, and blocks.
 ///
 /// # Errors
 /// When there is a log already, or standard error cannot be used.
@@ -60,7 +61,7 @@ pub fn install(settings: &LogSettings) -> Result<(), crate::daemon::Error> {
     LOG.get_or_init(|| log);
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map_or_else(String::new, ToString::to_string);
-        tracing::error!("panicked at {place}: {}", panic.payload_as_str().unwrap_or("(no words)"));
+        tracing::error!("panic at {place}: {}", panic.payload_as_str().unwrap_or("(no message)"));
     }));
     Ok(())
 }
@@ -74,8 +75,8 @@ impl FormatTime for LocalTime {
     }
 }
 
-/// Writes one field of a line for people. An event is one line, whatever it tells: no name or text of an actor, a client or a file begins
-/// another.
+/// Writes one field of a line for people. An event is one line, whatever it tells: no name or text
+/// of an actor, a client or a file begins another.
 fn write_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
     let mut line = OneLine(writer);
     match field.name() {
@@ -84,7 +85,8 @@ fn write_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -
     }
 }
 
-/// Has lines that wait written by and by, also when nothing more is logged. While none wait it does nothing at all.
+/// Has lines that wait written by and by, also when nothing more is logged. While none wait it does
+/// nothing at all.
 pub(in crate::daemon) struct Keeper {
     reactor: Handle,
     armed: Rc<Cell<bool>>,
@@ -196,8 +198,8 @@ impl Sink {
     }
 
     /// Writes what waits, and gives whoever reads it so much time for that.
-    fn finish(&mut self, patience: Duration) {
-        let deadline = std::time::Instant::now() + patience;
+    fn finish(&mut self, timeout: Duration) {
+        let deadline = std::time::Instant::now() + timeout;
         self.retry();
         while self.is_waiting() && self.outlet.wait_for_room(deadline) {
             self.retry();

@@ -12,10 +12,12 @@ use std::time::Duration;
 /// However short the service manager's watchdog is, it is not told more often than this.
 const WATCHDOG_INTERVAL_MIN: Duration = Duration::from_millis(10);
 
-/// The variable that names the socket to tell it on. Children do not get it: they are not the service.
+/// The variable that names the socket to tell it on. Children do not get it: they are not the
+/// service.
 pub(crate) const NOTIFY_VARIABLE: &str = "NOTIFY_SOCKET";
 
-/// The way to the service manager, if there is one. It is never waited for: what it does not take at once is not told, but logged.
+/// The way to the service manager, if there is one. It is never waited for: what it does not take
+/// at once is not told, but logged.
 #[derive(Clone)]
 pub(crate) struct Notifier {
     to: Option<Rc<(OwnedFd, SocketAddrUnix)>>,
@@ -38,20 +40,21 @@ impl Notifier {
         match (socket, address) {
             (Ok(socket), Ok(address)) => Notifier { to: Some(Rc::new((socket, address))) },
             (Err(error), _) | (_, Err(error)) => {
-                tracing::warn!("the service manager cannot be told: {error}");
+                tracing::warn!("cannot reach the service manager ($NOTIFY_SOCKET): {error}");
                 Notifier { to: None }
             }
         }
     }
 
-    /// Says that the daemon is alive as often as the service manager wants to hear it (`WatchdogSec=`), if it does. That is said
-    /// by a timer of the daemon's own reactor: a daemon that is stuck does not say it.
+    /// Says that the daemon is alive as often as the service manager wants to hear it
+    /// (`WatchdogSec=`), if it does. That is said by a timer of the daemon's own reactor: a daemon
+    /// that is stuck does not say it.
     pub(crate) fn start_watchdog(&self, reactor: &Handle) {
         let Some(interval) = sd_notify::watchdog_enabled().filter(|_| self.to.is_some()) else { return };
         let notifier = self.clone();
         let every = (interval / 2).max(WATCHDOG_INTERVAL_MIN);
         if let Err(error) = reactor.every(every, move |_| notifier.tell(&[NotifyState::Watchdog])) {
-            tracing::warn!("the service manager's watchdog cannot be told: {error}");
+            tracing::warn!("cannot set a timer for the service manager's watchdog: {error}");
         }
     }
 
@@ -77,7 +80,7 @@ impl Notifier {
         let text: String = states.iter().map(|state| format!("{state}\n")).collect();
         if let Err(error) = rustix::net::sendto(socket, text.as_bytes(), SendFlags::NOSIGNAL, address) {
             let state = text.lines().next().unwrap_or_default();
-            tracing::warn!("the service manager was not told {state:?}: {error}");
+            tracing::warn!("cannot tell the service manager {state:?}: {error}");
         }
     }
 }

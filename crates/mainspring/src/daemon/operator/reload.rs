@@ -1,4 +1,5 @@
-//! Reading the configuration again: which capabilities have changed, by what they say or by the files of their programs.
+//! Reading the configuration again: which capabilities have changed, by what they say or by the
+//! files of their programs.
 
 use crate::settings::{Capability, Program, Settings};
 use crate::system::file_stamp::FileStamp;
@@ -15,7 +16,8 @@ fn stamps(program: &Program) -> Vec<FileStamp> {
         Program::Guest(guest) => FileStamp::of_regular(&guest.module).into_iter().collect(),
         Program::Process(process) => {
             let words = process.command.iter().enumerate();
-            // A bare name is looked up in PATH, so a file of that name in the folder is not the program.
+            // A bare name is looked up in PATH, so a file of that name in the folder is not the
+            // program.
             let files = words.filter(|(at, word)| *at > 0 || word.contains('/'));
             files.filter_map(|(_, word)| FileStamp::of_regular(&process.folder.join(word))).collect()
         }
@@ -36,7 +38,8 @@ pub(crate) fn stamp(capabilities: Vec<Capability>) -> Vec<Stamped> {
         .collect()
 }
 
-/// What the kernel is to change so that `old` becomes `new`, each with what it leads to; nothing where nothing has changed.
+/// What the kernel is to change so that `old` becomes `new`, each with what it leads to; nothing
+/// where nothing has changed.
 pub(crate) fn changes(old: &[&Stamped], new: &[Stamped]) -> Vec<(Change, Option<Stamped>)> {
     let find_new = |id: &str| new.iter().any(|(capability, _)| capability.manifest.id == id);
     let removed = old

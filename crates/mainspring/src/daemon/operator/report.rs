@@ -1,8 +1,10 @@
-//! How a daemon tells that it is up, or why it is not. Nobody may be there to read it, so nobody is waited for.
+//! How a daemon tells that it is up, or why it is not. Nobody may be there to read it, so nobody is
+//! waited for.
 
 use crate::daemon::transport::outgoing::Outgoing;
 use crate::daemon::transport::outlet::{Outlet, REPORT_WAITS};
 use crate::settings::BootPhase;
+use crate::text::columns;
 use crate::text::printable::one_line;
 use mainspring_kernel::Level;
 use mainspring_message::{Envelope, ErrorData, Failure, Kind, Parts, Started};
@@ -25,7 +27,8 @@ pub enum Report {
     /// A summary for people, on standard output; a failure on standard error.
     #[default]
     Human,
-    /// The message `Sys.BootComplete` or `Sys.BootFailed`, on standard output; a failure on standard error as well.
+    /// The message `Sys.BootComplete` or `Sys.BootFailed`, on standard output; a failure on
+    /// standard error as well.
     Json,
     /// Nothing but a failure, on standard error: standard output belongs to somebody else.
     Quiet,
@@ -109,7 +112,7 @@ impl Teller {
         self.write(&self.output, std::io::stdout().as_fd(), text);
     }
 
-    /// Writes what can be written now; the loop says when there is room for the rest.
+    /// Writes what can be written now; the reactor says when there is room for the rest.
     fn write(&self, lane: &Rc<RefCell<ReportStream>>, to: std::os::fd::BorrowedFd<'_>, text: &str) {
         let mut this = lane.borrow_mut();
         let Ok(outlet) = Outlet::to(to) else { return };
@@ -207,7 +210,8 @@ pub(crate) fn unreadable(report: Report, phase: BootPhase, problems: &str) {
     complain(&format!("mainspring: the boot failed in {phase}:\n{problems}\n"));
 }
 
-/// Writes a line of the kernel's to the log; whatever is about a capability has its id as a field, as its own lines have.
+/// Writes a line of the kernel's to the log; whatever is about a capability has its id as a field,
+/// as its own lines have.
 pub(crate) fn log(level: Level, capability: Option<&str>, text: &str) {
     match level {
         Level::Info => tracing::info!(capability, "{text}"),
@@ -216,7 +220,7 @@ pub(crate) fn log(level: Level, capability: Option<&str>, text: &str) {
     }
 }
 
-/// Before there is a loop: whoever does not read it can still end the program.
+/// Before there is a reactor: whoever does not read it can still end the program.
 fn complain(text: &str) {
     // Nobody may be there to read it.
     let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
@@ -225,7 +229,7 @@ fn complain(text: &str) {
 fn for_people(summary: &BootSummary, took: Duration) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "mainspring {} is ready after {} ms", env!("CARGO_PKG_VERSION"), took.as_millis());
-    let ids = summary.capabilities.iter().map(|it| it.id.chars().count());
+    let ids = summary.capabilities.iter().map(|capability| columns::width(&one_line(&capability.id)));
     let width = ids.max().unwrap_or(0).max(COLUMN_MIN) + 2;
     for adapter in &summary.adapters {
         let (kind, address) = adapter.split_once(':').unwrap_or((adapter, ""));
@@ -240,7 +244,12 @@ fn for_people(summary: &BootSummary, took: Duration) -> String {
                 names.push(name);
             }
         }
-        let _ = writeln!(text, "  {:<width$}{}", one_line(&capability.id), one_line(&names.join(", ")));
+        let _ = writeln!(
+            text,
+            "  {}{}",
+            columns::padded(&one_line(&capability.id), width),
+            one_line(&names.join(", "))
+        );
     }
     for (event, subscribers) in &summary.subscriptions {
         let _ = writeln!(text, "  {} goes to {}", one_line(event), one_line(&subscribers.join(", ")));

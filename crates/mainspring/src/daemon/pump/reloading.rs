@@ -31,13 +31,14 @@ enum ReloadStage {
 }
 
 impl Pump {
-    /// Reads the settings again and changes what has changed in the capabilities. The reading is done on another thread.
+    /// Reads the settings again and changes what has changed in the capabilities. The reading is
+    /// done on another thread.
     pub(crate) fn reload(this: &Rc<Pump>) {
         let Some(reader) = this.reloading.reader.clone() else { return };
         if this.reloading.stage.get() != ReloadStage::No {
             return this.reloading.stage.set(ReloadStage::Again);
         }
-        tracing::info!("the configuration is read again");
+        tracing::info!("reloading the configuration");
         let read = move || {
             reader().map(|mut settings| {
                 let capabilities = reload::stamp(std::mem::take(&mut settings.capabilities));
@@ -49,7 +50,7 @@ impl Pump {
             this.reactor.spawn(async move {
                 match reading.await {
                     Ok((settings, capabilities)) => pump.adopt(&settings, &capabilities),
-                    Err(reason) => tracing::error!("nothing was reloaded: {reason}"),
+                    Err(reason) => tracing::error!("the configuration was not reloaded: {reason}"),
                 }
                 pump.notifier.ready();
                 if pump.reloading.stage.replace(ReloadStage::No) == ReloadStage::Again {
@@ -62,7 +63,7 @@ impl Pump {
                 this.reloading.stage.set(ReloadStage::Yes);
                 this.notifier.reloading();
             }
-            Err(error) => tracing::error!("the configuration cannot be read: {error}"),
+            Err(error) => tracing::error!("cannot reload the configuration: {error}"),
         }
     }
 
@@ -71,7 +72,7 @@ impl Pump {
         let keys = changed_keys(&self.reloading.started_with, settings);
         if !keys.is_empty() {
             tracing::warn!(
-                "these settings have changed and take effect when the daemon is started anew: {}",
+                "these keys have changed and take effect when the daemon is restarted: {}",
                 keys.join(", ")
             );
         }

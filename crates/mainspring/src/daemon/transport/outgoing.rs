@@ -1,7 +1,7 @@
 //! What waits to be written to one place: a client, a child process, the log.
 //!
-//! Small lines are copied one behind the other, so that many leave in one write. A large message is kept as what it is: it
-//! may be on its way to many clients, and is in memory once.
+//! Small lines are copied one behind the other, so that many leave in one write. A large message is
+//! kept as what it is: it may be on its way to many clients, and is in memory once.
 
 use mainspring_message::Envelope;
 use rustix::io::Errno;
@@ -147,7 +147,8 @@ impl Outgoing {
         }
     }
 
-    /// Forgets what is written, once that is most of the buffer. Of a buffer with nothing left in it, `spare` bytes are kept.
+    /// Forgets what is written, once that is most of the buffer. Of a buffer with nothing left in
+    /// it, `spare` bytes are kept.
     pub(crate) fn trim(&mut self, spare: usize) {
         if self.pieces.is_empty() && self.done > self.tail.len() / 2 {
             self.tail.drain(..self.done);

@@ -1,4 +1,5 @@
-//! Sockets that a service manager opened for the daemon and passed to it (`LISTEN_FDS`): socket activation.
+//! Sockets that a service manager opened for the daemon and passed to it (`LISTEN_FDS`): socket
+//! activation.
 
 use crate::settings::Listener;
 use crate::system::socket_path::is_same_socket;
@@ -25,18 +26,20 @@ enum PassedAddress {
     Unknown,
 }
 
-/// For each listener the socket that was passed for it. Those that no listener names are closed, and told of.
+/// For each listener the socket that was passed for it. Those that no listener names are closed,
+/// and told of.
 pub(super) fn passed_sockets(listeners: &[Listener]) -> Vec<Option<OwnedFd>> {
     let mut passed = match sd_notify::listen_fds() {
         // Nothing else of this process knows these numbers, and this is done once.
         Ok(numbers) if numbers.len() > 0 && !ARE_TAKEN.swap(true, Ordering::Relaxed) => {
-            // SAFETY: the service manager passed these descriptors to this very process (its number was compared), for it to own.
+            // SAFETY: the service manager passed these descriptors to this very process (its number
+            // was compared), for it to own.
             let own = |number| unsafe { OwnedFd::from_raw_fd(number) };
             numbers.map(|number| PassedSocket::new(own(number))).collect()
         }
         Ok(_) => Vec::new(),
         Err(error) => {
-            tracing::warn!("sockets of the service manager cannot be used: {error}");
+            tracing::warn!("cannot use the sockets of the service manager ($LISTEN_FDS): {error}");
             Vec::new()
         }
     };

@@ -10,7 +10,8 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
-/// Listens on `address`, unless a socket was passed that does; port 0 means any that is free. Says which it is.
+/// Listens on `address`, unless a socket was passed that does; port 0 means any that is free. Says
+/// which it is.
 pub(in crate::daemon::transport) fn open(
     reactor: &Handle,
     room: Room,

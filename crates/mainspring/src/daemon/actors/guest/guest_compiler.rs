@@ -1,7 +1,9 @@
-//! Where guests are compiled: off the loop's thread, so that neither a boot nor a restart holds anybody up.
+//! Where guests are compiled: off the daemon's thread, so that neither a boot nor a restart holds
+//! anybody up.
 //!
-//! Files are looked at and read on one lane of threads, and compiled on another: a guest that takes long to compile does not hold up the
-//! restart of one that was compiled before. Each capability has one thread of either at most.
+//! Files are looked at and read on one lane of threads, and compiled on another: a guest that takes
+//! long to compile does not hold up the restart of one that was compiled before. Each capability
+//! has one thread of either at most.
 
 use crate::compiler::code_cache::{Code, CodeCache};
 use crate::settings::GuestProgram;
@@ -16,7 +18,8 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
-/// Guests alive at a time, those that are about to end included. Beyond: a guest is not started, which counts as a failed start.
+/// Guests alive at a time, those that are about to end included. Beyond: a guest is not started,
+/// which counts as a failed start.
 const GUESTS_MAX: u32 = 1000;
 
 /// The threads that look at modules and load what was compiled before.
@@ -92,7 +95,8 @@ impl GuestCompiler {
         begun.await
     }
 
-    /// Whether a guest can be compiled, linked and started, as far as that shows before its first instruction.
+    /// Whether a guest can be compiled, linked and started, as far as that shows before its first
+    /// instruction.
     pub(super) fn try_out(&self, name: &str, program: &GuestProgram) -> Result<(), String> {
         let compiled = match self.tools.read(&program.module, &program.compile, None)? {
             GuestFile::Known(compiled) => compiled,
@@ -101,7 +105,7 @@ impl GuestCompiler {
         self.start(&compiled, configuration(name, program)?).map(|guest| guest.kill())
     }
 
-    /// Starts a guest on the loop.
+    /// Starts a guest on the reactor.
     pub(super) fn start(&self, compiled: &CompiledGuest, config: GuestConfig) -> Result<GuestHandle, String> {
         let host = self.tools.host()?;
         let (needed, limit) = (compiled.memory_bytes_min(), config.limits.memory_bytes as u64);
@@ -125,7 +129,8 @@ impl Tools {
         let made = self.host.get_or_init(|| {
             let mut config = HostConfig::new();
             config.guests_max = GUESTS_MAX;
-            // Capabilities are few and live long: slots made beforehand would only take address space.
+            // Capabilities are few and live long: slots made beforehand would only take address
+            // space.
             config.pooling = false;
             config.build().map_err(|error| error.to_string())
         });
@@ -239,7 +244,8 @@ mod tests {
         let path = folder.path().join("guest.wasm");
         fs::write(&path, module).unwrap();
         let mut reactor = Reactor::new().unwrap();
-        // Whatever blocks is stuck: a lookup is made on such a lane, and a configuration is read by such a call.
+        // Whatever blocks is stuck: a lookup is made on such a lane, and a configuration is read by
+        // such a call.
         let (over, never) = channel::<()>();
         let never = Arc::new(Mutex::new(never));
         let stuck = || {
@@ -269,9 +275,9 @@ mod tests {
         };
         let guest_compiler = GuestCompiler::new(&reactor);
         let handle = reactor.handle();
-        let patience = Duration::from_secs(60);
+        let timeout = Duration::from_secs(60);
         let cast = async {
-            handle.timeout(patience, guest_compiler.compiled(BlockingOwner::new(), &program, None)).await
+            handle.timeout(timeout, guest_compiler.compiled(BlockingOwner::new(), &program, None)).await
         };
         let compiled = reactor.block_on(cast).unwrap().expect("it is not held up");
         assert!(compiled.is_ok());

@@ -19,15 +19,18 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// Bytes that a guest may have said and nobody has read; then it waits. Likewise for what it has not read.
+/// Bytes that a guest may have said and nobody has read; then it waits. Likewise for what it has
+/// not read.
 const STREAM_BYTES: usize = PIPE_BYTES_DEFAULT;
-/// What is left of a message that did not fit is kept in a buffer that is given back beyond this size.
+/// What is left of a message that did not fit is kept in a buffer that is given back beyond this
+/// size.
 const REST_BYTES_KEPT: usize = 64 << 10;
 /// How much of where a guest trapped is logged: it chose the names of its functions itself.
 const TRACE_LINES_MAX: usize = 64;
 const TRACE_COLUMNS_MAX: usize = 400;
 
-/// One guest and both ends of its conversation. It is a task of the loop until the guest has ended.
+/// One guest and both ends of its conversation. It is a task of the reactor until the guest has
+/// ended.
 pub(super) struct GuestIncarnation {
     port: Port,
     reactor: Handle,
@@ -68,7 +71,8 @@ struct GuestOutput {
     attached: bool,
     listening: bool,
     ended: bool,
-    /// The turn of the kernel before which it was last read: the kernel has to see what was said before it hears more.
+    /// The turn of the kernel before which it was last read: the kernel has to see what was said
+    /// before it hears more.
     read_before_turn: u64,
 }
 
@@ -81,7 +85,7 @@ enum EndOfGuest {
 }
 
 impl GuestIncarnation {
-    /// Starts the guest. It runs from the loop's next turn on.
+    /// Starts the guest. It runs from the reactor's next turn on.
     pub(super) fn begin(
         guest_compiler: &GuestCompiler,
         compiled: &CompiledGuest,
@@ -141,7 +145,8 @@ impl GuestIncarnation {
         }
     }
 
-    /// Writes a message to the guest's input. Its task is woken by the first one of a turn, and finds all of them.
+    /// Writes a message to the guest's input. Its task is woken by the first one of a turn, and
+    /// finds all of them.
     pub(super) fn deliver(&self, message: &Envelope) {
         let mut state = self.state.borrow_mut();
         let input = &mut state.input;
@@ -209,7 +214,8 @@ impl GuestIncarnation {
             self.guest.kill();
         }
         match &state.exit {
-            // Whoever is not listened to yet has not been heard to the end, unless nobody will listen any more.
+            // Whoever is not listened to yet has not been heard to the end, unless nobody will
+            // listen any more.
             Some(exit)
                 if state.output.ended
                     || (!state.output.attached && !matches!(state.end, EndOfGuest::NotAsked)) =>

@@ -1,7 +1,9 @@
-//! Capabilities that are WebAssembly guests: lines in and out over pipes in memory, on the daemon's own reactor.
+//! Capabilities that are WebAssembly guests: lines in and out over pipes in memory, on the daemon's
+//! own reactor.
 //!
-//! A guest is held to its limits and its allow-list by the host. It is compiled off the daemon's thread. What it says waits in a
-//! bounded pipe until the kernel wants to hear it, and what it is told waits likewise; a guest that does not read is told nothing more.
+//! A guest is held to its limits and its allow-list by the host. It is compiled off the daemon's
+//! thread. What it says waits in a bounded pipe until the kernel wants to hear it, and what it is
+//! told waits likewise; a guest that does not read is told nothing more.
 
 mod exit_reason;
 mod guest_compiler;

@@ -22,9 +22,10 @@ use std::time::Duration;
 
 /// Bytes read at a time.
 const READ_BYTES: usize = 64 << 10;
-/// What is given to a child is written once per turn of the loop, or whenever it is this much.
+/// What is given to a child is written once per turn of the reactor, or whenever it is this much.
 const WRITE_BYTES: usize = 64 << 10;
-/// How long a child that closed one of its streams may take to end: mostly it is ending already, and how says more.
+/// How long a child that closed one of its streams may take to end: mostly it is ending already,
+/// and how says more.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What the daemon knows of one child.
@@ -79,7 +80,8 @@ fn inodes(pipes: &[&OwnedFd]) -> Vec<u64> {
 type SharedIncarnation = Rc<RefCell<ProcessIncarnation>>;
 
 impl ProcessIncarnation {
-    /// Takes a child that was started into care. It says that it is there, and is not listened to yet.
+    /// Takes a child that was started into care. It says that it is there, and is not listened to
+    /// yet.
     pub(super) fn begin(
         child: Child,
         port: Port,
@@ -196,7 +198,7 @@ impl ProcessIncarnation {
         false
     }
 
-    /// Tells the kernel whether the child takes more, and has the loop say when it does.
+    /// Tells the kernel whether the child takes more, and has the reactor say when it does.
     fn watch_for_room(this: &SharedIncarnation) {
         let mut incarnation = this.borrow_mut();
         let incarnation = &mut *incarnation;
@@ -343,7 +345,8 @@ impl ProcessIncarnation {
         }
     }
 
-    /// Ends the child and everything in its group. Whatever it still says is ignored; it is reaped when it is gone.
+    /// Ends the child and everything in its group. Whatever it still says is ignored; it is reaped
+    /// when it is gone.
     pub(super) fn terminate(&mut self) {
         if std::mem::replace(&mut self.given_up, true) {
             return;
@@ -355,7 +358,8 @@ impl ProcessIncarnation {
         }
     }
 
-    /// The child has ended. What it said before is read at the usual pace, and given nothing more; then the kernel is told.
+    /// The child has ended. What it said before is read at the usual pace, and given nothing more;
+    /// then the kernel is told.
     fn ended(this: &SharedIncarnation) {
         let mut incarnation = this.borrow_mut();
         let Some(status) = incarnation.child_processes.reap(incarnation.pid) else { return };
@@ -379,7 +383,8 @@ impl ProcessIncarnation {
         ProcessIncarnation::wait_for_the_last(this);
     }
 
-    /// Somebody else may hold the child's output open: that is not waited for, unless it is we who do not read.
+    /// Somebody else may hold the child's output open: that is not waited for, unless it is we who
+    /// do not read.
     fn wait_for_the_last(this: &SharedIncarnation) {
         let mut incarnation = this.borrow_mut();
         let late = Rc::clone(this);

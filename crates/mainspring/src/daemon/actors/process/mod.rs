@@ -1,6 +1,8 @@
-//! Capabilities that are child processes: lines on standard input, lines from standard output, standard error into the log.
+//! Capabilities that are child processes: lines on standard input, lines from standard output,
+//! standard error into the log.
 //!
-//! A child has a process group of its own, is killed with everything in it, and is always reaped. How it ended is known from its pidfd.
+//! A child has a process group of its own, is killed with everything in it, and is always reaped.
+//! How it ended is known from its pidfd.
 
 mod child_processes;
 mod incarnation;
@@ -36,7 +38,8 @@ impl Driver for ProcessDriver {
     }
 }
 
-/// One incarnation: the daemon's hold on it. The reactor's callbacks hold it as well, until the child is reaped.
+/// One incarnation: the daemon's hold on it. The reactor's callbacks hold it as well, until the
+/// child is reaped.
 struct ProcessActor {
     incarnation: Rc<RefCell<ProcessIncarnation>>,
 }
