@@ -1,11 +1,12 @@
-//! One client: its wire, the line it is in the middle of, what waits to be written to it, and how far it has come.
+//! One client: its wire, the line it is in the middle of, what waits to be written to it, and how
+//! far it has come.
 
 use crate::daemon::clients::gate::Gate;
 use crate::daemon::transport::outgoing::{Drained, Outgoing};
 use crate::daemon::transport::wire::Wire;
 use mainspring_kernel::ConnectionId;
 use mainspring_message::lines::LineSplitter;
-use mainspring_reactor::{Interest, Readiness};
+use mainspring_reactor::{Handle, Interest, Readiness};
 use rustix::io::Errno;
 use std::rc::Rc;
 
@@ -20,6 +21,14 @@ pub(super) struct Client {
     pub(super) lines: LineSplitter,
     pub(super) out: Outgoing,
     pub(super) dirty: Dirty,
+    /// The reactor tells of new input once ([`Wire::tells_edges`]), so what it told must be
+    /// remembered.
+    tells_edges: bool,
+    /// There may be something to read: it was told, and no read has found the end of it.
+    has_input: bool,
+    /// The reactor told that nothing more will come, or that the connection is broken: behind what
+    /// there is to read is an end, which it will not tell of again.
+    has_end: bool,
     /// It stands in the queue of those to be read.
     pub(super) is_queued: bool,
 }
@@ -72,9 +81,18 @@ pub(super) enum Dirty {
 
 impl Client {
     /// A client that has sent nothing yet.
-    pub(super) fn new(id: ConnectionId, wire: Wire, adapter: u32, gate: Option<Rc<Gate>>) -> Client {
+    pub(super) fn new(
+        id: ConnectionId,
+        wire: Wire,
+        adapter: u32,
+        gate: Option<Rc<Gate>>,
+        reactor: &Handle,
+    ) -> Client {
         Client {
             id,
+            tells_edges: wire.tells_edges(reactor),
+            has_input: false,
+            has_end: false,
             wire,
             adapter,
             stage: gate.map_or(ClientStage::Open, ClientStage::AtGate),
@@ -87,8 +105,8 @@ impl Client {
         }
     }
 
-    /// Whether it is the batch on the standard streams: its lines need no metadata, its end ends the daemon, and it cannot tell
-    /// that it is gone from that it will send no more.
+    /// Whether it is the batch on the standard streams: its lines need no metadata, its end ends
+    /// the daemon, and it cannot tell that it is gone from that it will send no more.
     pub(super) fn is_batch(&self) -> bool {
         self.wire.is_standard_streams()
     }
@@ -108,6 +126,28 @@ impl Client {
         self.input == ClientInput::Read && matches!(self.stage, ClientStage::AtGate(_) | ClientStage::Open)
     }
 
+    /// The reactor told of something: remembers what that says about the input.
+    pub(super) fn note(&mut self, readiness: Readiness) {
+        let end = Readiness::READ_CLOSED | Readiness::HANGUP | Readiness::ERROR;
+        self.has_end |= readiness.intersects(end);
+        self.has_input |= self.has_end || readiness.contains(Readiness::READ);
+    }
+
+    /// A read brought so many bytes, of at most `room`: remembers whether there may be more.
+    ///
+    /// A stream that gives less than there is room for has no more, unless its end is already
+    /// there: that was told with the bytes, and will not be told again. (A peer that passes
+    /// descriptors along can make a read shorter; it waits for itself.)
+    pub(super) fn note_read(&mut self, count: usize, room: usize) {
+        // Standard input may block: it is asked for every time.
+        self.has_input = !self.is_batch() && (count == room || self.has_end);
+    }
+
+    /// Whether it is to stand in the queue of those to be read, and does not yet.
+    pub(super) fn wants_to_queue(&self) -> bool {
+        self.has_input && !self.is_queued && self.is_read()
+    }
+
     /// It will send no more. Returns whether that is news.
     pub(super) fn end_input(&mut self) -> bool {
         let is_news = matches!(self.stage, ClientStage::AtGate(_) | ClientStage::Open);
@@ -121,7 +161,10 @@ impl Client {
     pub(super) fn interest(&self) -> Interest {
         let mut interest = Interest::empty();
         let is_full = self.output == ClientOutput::Full;
-        interest.set(Interest::READ, self.is_read());
+        // Where edges are told, a client that is not read for a while stays watched: what is told
+        // meanwhile is remembered.
+        let is_watched = self.tells_edges && matches!(self.stage, ClientStage::AtGate(_) | ClientStage::Open);
+        interest.set(Interest::READ, is_watched || self.is_read());
         interest.set(Interest::WRITE, is_full);
         // A client that will send no more and waits for answers may still go away.
         let waits = matches!(self.stage, ClientStage::HalfClosed);
@@ -129,13 +172,15 @@ impl Client {
         interest
     }
 
-    /// Whether a report of the reactor says that what waits can be written now, or that it never can.
+    /// Whether a report of the reactor says that what waits can be written now, or that it never
+    /// can.
     pub(super) fn can_go_on(&self, readiness: Readiness) -> bool {
         self.output == ClientOutput::Full
             && readiness.intersects(Readiness::WRITE | Readiness::ERROR | Readiness::HANGUP)
     }
 
-    /// Whether a report of the reactor says that a client who waits for answers is not there any more.
+    /// Whether a report of the reactor says that a client who waits for answers is not there any
+    /// more.
     pub(super) fn is_gone(&self, readiness: Readiness) -> bool {
         matches!(self.stage, ClientStage::HalfClosed)
             && readiness.intersects(Readiness::ERROR | Readiness::HANGUP)

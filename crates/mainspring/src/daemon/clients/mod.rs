@@ -1,8 +1,11 @@
-//! The clients: bytes in, lines to the kernel, lines back, one write per client and turn of the daemon.
+//! The clients: bytes in, lines to the kernel, lines back, one write per client and turn of the
+//! daemon.
 //!
-//! - `client`: one client, as a state machine; `table`: all of them, and who is to be read and written next.
+//! - `client`: one client, as a state machine; `table`: all of them, and who is to be read and
+//!   written next.
 //! - `gate`, `gates`: tokens, and clients that have not sent theirs yet.
-//! - `reading`, `writing`, `closing`: what is done with them; `refusal`: what those are told whom the kernel does not know.
+//! - `reading`, `writing`, `closing`: what is done with them; `refusal`: what those are told whom
+//!   the kernel does not know.
 //!
 //! The transport brings clients in, the pump has them read and written; nobody else touches them.
 
@@ -28,11 +31,11 @@ use std::rc::Rc;
 pub(crate) use table::ClientCounters;
 use table::{ClientTable, SLOTS_MAX, slot_of};
 
-/// Bytes that all clients together may have sent of lines without an end, or a quarter of `limits.memory_bytes_max` if that
-/// is less. Beyond: whoever has begun the longest line is closed.
+/// Bytes that all clients together may have sent of lines without an end, or a quarter of
+/// `limits.memory_bytes_max` if that is less. Beyond: whoever has begun the longest line is closed.
 const PARTIAL_BYTES_MAX: usize = 256 << 20;
-/// Warnings per second about clients at the gates, and about all others: nobody fills the log, and no stranger hides what is
-/// said about the others. Beyond: they are left out, and counted.
+/// Warnings per second about clients at the gates, and about all others: nobody fills the log, and
+/// no stranger hides what is said about the others. Beyond: they are left out, and counted.
 const WARNINGS_PER_SECOND_MAX: u32 = 10;
 
 /// Every client there is.
@@ -99,7 +102,7 @@ impl Clients {
             Identity::Known(_) => None,
             Identity::ByToken(gate) => Some(Rc::clone(gate)),
         };
-        let mut client = Client::new(id, wire, adapter, gate);
+        let mut client = Client::new(id, wire, adapter, gate, &self.reactor);
         if let Err(error) = self.watch(&mut client) {
             self.warn(format_args!("a client cannot be watched: {error}"));
             table.counters.refused += 1;
@@ -113,7 +116,8 @@ impl Clients {
         drop(table);
         tracing::debug!("{id} opened");
         match identity {
-            // Whoever needs no token is the user whose daemon this is, and may read its log as well.
+            // Whoever needs no token is the user whose daemon this is, and may read its log as
+            // well.
             Identity::Known(peer) => self.kernel_cell.feed(|kernel, now| {
                 kernel.connection_opened(id, peer, now);
                 kernel.connection_is_operators(id, now);
@@ -149,17 +153,17 @@ impl Clients {
             self.flush(table, slot_of(id));
         }
         let Some(client) = table.find(id) else { return };
-        if client.is_read() {
-            if !std::mem::replace(&mut client.is_queued, true) {
-                table.readable.push_back(id);
-            }
+        client.note(readiness);
+        if client.wants_to_queue() {
+            client.is_queued = true;
+            table.readable.push_back(id);
         } else if client.is_gone(readiness) {
             self.remove(table, slot_of(id));
         }
     }
 
-    /// Bytes that are held for clients and that the kernel does not count: begun lines, and what is left for those who are
-    /// being closed.
+    /// Bytes that are held for clients and that the kernel does not count: begun lines, and what is
+    /// left for those who are being closed.
     pub(crate) fn outside_bytes(&self) -> usize {
         let table = self.table.borrow();
         table.partial_bytes + table.closing_bytes

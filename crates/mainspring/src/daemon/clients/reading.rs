@@ -10,14 +10,17 @@ use mainspring_message::lines::{Line, LineSplitter};
 use rustix::io::Errno;
 use std::rc::Rc;
 
-/// Bytes read at a time. Few enough that a client with many requests in progress reads the first answers, and sends more,
-/// while the rest is being worked on: with all of them in one go, client and daemon would take turns.
+/// Bytes read at a time. Few enough that a client with many requests in progress reads the first
+/// answers, and sends more, while the rest is being worked on: with all of them in one go, client
+/// and daemon would take turns.
 const READ_BYTES: usize = 5 << 10;
-/// The same while others wait to be read: then there is always somebody who works, and fewer reads and writes are better.
+/// The same while others wait to be read: then there is always somebody who works, and fewer reads
+/// and writes are better.
 const READ_IN_TURN_BYTES: usize = 10 << 10;
 /// The same for a client in the middle of a long line.
 const READ_LONG_BYTES: usize = 64 << 10;
-/// Bytes read from all clients together before the kernel has worked on them: what it works on should stay in the cache.
+/// Bytes read from all clients together before the kernel has worked on them: what it works on
+/// should stay in the cache.
 const READ_TOGETHER_BYTES: usize = 32 << 10;
 /// No message is shorter than this, so a read brings at most as many as a sender may have waiting.
 const MESSAGE_BYTES_MIN: usize = 64;
@@ -69,6 +72,10 @@ impl Clients {
             return;
         };
         client.input = if paused { ClientInput::Paused } else { ClientInput::Read };
+        if client.wants_to_queue() && !client.is_batch() {
+            client.is_queued = true;
+            table.readable.push_back(id);
+        }
         self.update_interest(&mut table, slot_of(id));
     }
 
@@ -87,16 +94,21 @@ impl Clients {
                 return self.input_ended(table, slot);
             }
             Ok(count) => &buffer[..count],
-            Err(Errno::AGAIN | Errno::INTR) => return,
+            Err(Errno::AGAIN) => return client.note_read(0, room),
+            Err(Errno::INTR) => {
+                client.is_queued = true;
+                return readable.push_back(client.id);
+            }
             Err(error) => {
                 if client.is_batch() {
                     self.batch_failed.set(true);
-                    tracing::error!("standard input cannot be read: {error}");
+                    tracing::error!("cannot read standard input: {error}");
                 }
                 return self.remove(table, slot);
             }
         };
-        if bytes.len() == room {
+        client.note_read(bytes.len(), room);
+        if client.wants_to_queue() {
             // There is more, most likely: no need to ask the reactor.
             client.is_queued = true;
             readable.push_back(client.id);
@@ -124,7 +136,8 @@ impl Clients {
         }
     }
 
-    /// All clients together have begun too much: whoever has begun the longest line is told and closed, and no other.
+    /// All clients together have begun too much: whoever has begun the longest line is told and
+    /// closed, and no other.
     #[cold]
     fn close_the_longest_line(self: &Rc<Clients>, table: &mut ClientTable) {
         let longest = table.slots.iter().max_by_key(|(_, client)| client.lines.held_bytes());
@@ -149,7 +162,8 @@ impl Clients {
         });
     }
 
-    /// The first line of a client that has to say who it is; what follows it is ingested as usual. Blank lines before it are none.
+    /// The first line of a client that has to say who it is; what follows it is ingested as usual.
+    /// Blank lines before it are none.
     fn read_token(&self, client: &mut Client, mut bytes: &[u8]) -> TokenOutcome {
         let ClientStage::AtGate(gate) = &client.stage else { return TokenOutcome::Passed };
         let peer = loop {
