@@ -60,7 +60,7 @@ pub(crate) struct Teller {
     report: Report,
     reactor: Handle,
     output: Rc<RefCell<ReportStream>>,
-    complaints: Rc<RefCell<ReportStream>>,
+    errors: Rc<RefCell<ReportStream>>,
 }
 
 /// What is yet to be written to one stream.
@@ -80,7 +80,7 @@ impl Teller {
             report,
             reactor: reactor.clone(),
             output: Rc::new(RefCell::new(output)),
-            complaints: Rc::default(),
+            errors: Rc::default(),
         }
     }
 
@@ -105,7 +105,7 @@ impl Teller {
         let text = failure
             .data_as()
             .map_or_else(|_| failure.data().to_owned(), |data: BootFailureData| data.message);
-        self.write(&self.complaints, std::io::stderr().as_fd(), &format!("{}\n", failed_words(&text)));
+        self.write(&self.errors, std::io::stderr().as_fd(), &format!("{}\n", failure_text(&text)));
     }
 
     fn print(&self, text: &str) {
@@ -137,7 +137,7 @@ impl Teller {
 
     /// Writes the rest, and gives whoever reads it a little time for that.
     pub(crate) fn end(&self) {
-        for lane in [&self.output, &self.complaints] {
+        for lane in [&self.output, &self.errors] {
             let mut lane = lane.borrow_mut();
             if let Some(watcher) = lane.watcher.take() {
                 self.reactor.unwatch(watcher);
@@ -176,7 +176,7 @@ impl ReportStream {
 }
 
 /// Every line but the first is indented: none begins like one of the log.
-fn failed_words(text: &str) -> String {
+fn failure_text(text: &str) -> String {
     let lines: Vec<_> = text.lines().map(one_line).collect();
     format!("mainspring: the boot failed in {}", lines.join("\n  "))
 }
@@ -207,7 +207,7 @@ pub(crate) fn unreadable(report: Report, phase: BootPhase, problems: &str) {
     if report == Report::Json {
         print(&format!("{}\n", parts.compose(&mut String::new()).line()));
     }
-    complain(&format!("mainspring: the boot failed in {phase}:\n{problems}\n"));
+    print_error(&format!("mainspring: the boot failed in {phase}:\n{problems}\n"));
 }
 
 /// Writes a line of the kernel's to the log; whatever is about a capability has its id as a field,
@@ -221,7 +221,7 @@ pub(crate) fn log(level: Level, capability: Option<&str>, text: &str) {
 }
 
 /// Before there is a reactor: whoever does not read it can still end the program.
-fn complain(text: &str) {
+fn print_error(text: &str) {
     // Nobody may be there to read it.
     let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
 }
@@ -257,7 +257,7 @@ fn for_people(summary: &BootSummary, took: Duration) -> String {
     text
 }
 
-/// As [`complain`].
+/// As [`print_error`].
 fn print(text: &str) {
     use std::io::Write;
     let mut out = std::io::stdout().lock();

@@ -199,7 +199,7 @@ impl GuestIncarnation {
         let state = &mut *state;
         self.feed(state, context);
         self.listen(state, context);
-        self.hear_complaints(state, context);
+        self.read_stderr(state, context);
         self.urge(state, context);
         if state.exit.is_none()
             && let Poll::Ready(exit) = pin!(self.guest.exit()).poll(context)
@@ -207,7 +207,7 @@ impl GuestIncarnation {
             state.exit = Some(exit);
             // Whatever it said last is in the pipes now.
             self.listen(state, context);
-            self.hear_complaints(state, context);
+            self.read_stderr(state, context);
         }
         if state.output.ended && state.exit.is_none() && state.reason.is_none() {
             state.reason = Some("it closed its standard output".to_owned());
@@ -287,7 +287,7 @@ impl GuestIncarnation {
     }
 
     /// Logs what the guest writes to standard error.
-    fn hear_complaints(&self, state: &mut Conversation, context: &mut Context<'_>) {
+    fn read_stderr(&self, state: &mut Conversation, context: &mut Context<'_>) {
         let (now, mut buffer) = (self.reactor.now(), self.buffer.borrow_mut());
         while let Poll::Ready(count @ 1..) = state.stderr.poll_read(context, &mut buffer) {
             state.stderr_log.hear(&buffer[..count], now);

@@ -5,79 +5,64 @@ use crate::daemon::actors::process::child_processes::ChildProcesses;
 use crate::daemon::actors::process::launch::Child;
 use crate::daemon::actors::process::outcome::outcome;
 use crate::daemon::actors::process::stderr_budget::StderrBudget;
+use crate::daemon::actors::process::streams::ChildStream;
 use crate::daemon::actors::stderr_log::StderrLog;
-use crate::daemon::transport::outgoing::{Drained, Outgoing};
+use crate::daemon::transport::outgoing::Outgoing;
 use crate::settings::ProcessProgram;
 use mainspring_kernel::ActorExit;
-use mainspring_message::Envelope;
 use mainspring_message::lines::LineSplitter;
-use mainspring_reactor::{Handle, Interest, Readiness, Timer, Watcher};
-use rustix::io::Errno;
+use mainspring_reactor::{Handle, Interest, Timer, Watcher};
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 use std::cell::RefCell;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::Duration;
 
 /// Bytes read at a time.
 const READ_BYTES: usize = 64 << 10;
-/// What is given to a child is written once per turn of the reactor, or whenever it is this much.
-const WRITE_BYTES: usize = 64 << 10;
 /// How long a child that closed one of its streams may take to end: mostly it is ending already,
 /// and how says more.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What the daemon knows of one child.
 pub(super) struct ProcessIncarnation {
-    port: Port,
-    reactor: Handle,
+    pub(super) port: Port,
+    pub(super) reactor: Handle,
     program: Rc<ProcessProgram>,
     child_processes: Rc<ChildProcesses>,
     pid: Pid,
-    line_bytes_max: usize,
+    pub(super) line_bytes_max: usize,
     exit_watch: Option<Watcher>,
-    stdin: Option<ChildStream>,
-    stdout: Option<ChildStream>,
-    stderr: Option<ChildStream>,
+    pub(super) stdin: Option<ChildStream>,
+    pub(super) stdout: Option<ChildStream>,
+    pub(super) stderr: Option<ChildStream>,
     /// The inodes of its pipes, by which whoever else has them is known.
     pipes: Vec<u64>,
-    out: Outgoing,
+    pub(super) out: Outgoing,
     /// The pipe is full, and the kernel was told.
-    blocked: bool,
-    listening: bool,
+    pub(super) blocked: bool,
+    pub(super) listening: bool,
     /// Its input is to end when everything is written.
-    stopping: bool,
+    pub(super) stopping: bool,
     /// How it ended, while what it said before is still being read.
-    exit: Option<ActorExit>,
+    pub(super) exit: Option<ActorExit>,
     /// Nothing of it matters any more but that it is reaped.
     given_up: bool,
     timer: Option<Timer>,
-    lines: LineSplitter,
-    stderr_log: StderrLog,
-    stderr_budget: StderrBudget,
-    buffer: Box<[u8]>,
-    bytes_in: u64,
-    bytes_out: u64,
-}
-
-/// One end of a pipe, and who watches it.
-struct ChildStream {
-    pipe: OwnedFd,
-    watcher: Option<Watcher>,
-}
-
-impl ChildStream {
-    fn new(pipe: OwnedFd) -> Option<ChildStream> {
-        Some(ChildStream { pipe, watcher: None })
-    }
+    pub(super) lines: LineSplitter,
+    pub(super) stderr_log: StderrLog,
+    pub(super) stderr_budget: StderrBudget,
+    pub(super) buffer: Box<[u8]>,
+    pub(super) bytes_in: u64,
+    pub(super) bytes_out: u64,
 }
 
 fn inodes(pipes: &[&OwnedFd]) -> Vec<u64> {
     pipes.iter().filter_map(|pipe| Some(rustix::fs::fstat(pipe).ok()?.st_ino)).collect()
 }
 
-type SharedIncarnation = Rc<RefCell<ProcessIncarnation>>;
+pub(super) type SharedIncarnation = Rc<RefCell<ProcessIncarnation>>;
 
 impl ProcessIncarnation {
     /// Takes a child that was started into care. It says that it is there, and is not listened to
@@ -133,167 +118,6 @@ impl ProcessIncarnation {
         Ok(incarnation)
     }
 
-    /// Starts listening to both outputs, and to whether the child still takes input.
-    pub(super) fn attach(this: &SharedIncarnation) -> Result<(), String> {
-        let mut incarnation = this.borrow_mut();
-        let incarnation = &mut *incarnation;
-        let (stdin, stdout, stderr) = (Rc::clone(this), Rc::clone(this), Rc::clone(this));
-        if let Some(stream) = &mut incarnation.stdin {
-            let watch = incarnation.reactor.watch_raw(stream.pipe.as_raw_fd(), ()).label("child stdin");
-            let watcher = watch.start_with(Interest::ERROR, move |(), event| {
-                ProcessIncarnation::input_changed(&stdin, event.readiness())
-            });
-            stream.watcher = Some(watcher.map_err(|error| error.to_string())?);
-        }
-        if let Some(stream) = &mut incarnation.stdout {
-            let watch = incarnation.reactor.watch_raw(stream.pipe.as_raw_fd(), ()).label("child stdout");
-            let interest = if incarnation.listening { Interest::READ } else { Interest::empty() };
-            let watcher = watch.start_with(interest, move |(), _| ProcessIncarnation::read_output(&stdout));
-            stream.watcher = Some(watcher.map_err(|error| error.to_string())?);
-        }
-        if let Some(stream) = &mut incarnation.stderr {
-            let watch = incarnation.reactor.watch_raw(stream.pipe.as_raw_fd(), ()).label("child stderr");
-            let watcher =
-                watch.start_with(Interest::READ, move |(), _| ProcessIncarnation::read_complaints(&stderr));
-            stream.watcher = Some(watcher.map_err(|error| error.to_string())?);
-        }
-        Ok(())
-    }
-
-    /// Buffers a message for the child.
-    pub(super) fn deliver(&mut self, message: &Envelope) {
-        if self.stdin.is_none() {
-            return;
-        }
-        self.out.push(message);
-    }
-
-    /// Writes what was delivered, as far as the pipe takes it.
-    pub(super) fn flush(this: &SharedIncarnation) {
-        let broken = this.borrow_mut().write();
-        if broken {
-            ProcessIncarnation::expect_exit(this, "it closed its standard input");
-        } else {
-            ProcessIncarnation::watch_for_room(this);
-        }
-    }
-
-    /// Returns whether the child does not take anything any more.
-    fn write(&mut self) -> bool {
-        let Some(stdin) = &self.stdin else { return false };
-        let before = self.out.len();
-        let drained = self.out.drain(|bytes| {
-            let count = bytes.len().min(WRITE_BYTES);
-            rustix::io::write(&stdin.pipe, &bytes[..count])
-        });
-        self.bytes_out += (before - self.out.len()) as u64;
-        match drained {
-            Err(_) => {
-                self.close_input();
-                return !self.stopping;
-            }
-            Ok(Drained::Everything) if self.stopping => self.close_input(),
-            Ok(_) => self.out.trim(WRITE_BYTES),
-        }
-        false
-    }
-
-    /// Tells the kernel whether the child takes more, and has the reactor say when it does.
-    fn watch_for_room(this: &SharedIncarnation) {
-        let mut incarnation = this.borrow_mut();
-        let incarnation = &mut *incarnation;
-        let full = !incarnation.out.is_empty();
-        if full == incarnation.blocked {
-            return;
-        }
-        let Some(stdin) = &incarnation.stdin else { return };
-        incarnation.blocked = full;
-        if full {
-            incarnation.port.blocked();
-        } else {
-            incarnation.port.ready();
-        }
-        let interest = if full { Interest::WRITE | Interest::ERROR } else { Interest::ERROR };
-        let Some(watcher) = stdin.watcher else { return };
-        if let Err(error) = incarnation.reactor.modify(watcher, interest) {
-            incarnation.fail(&format!("its standard input cannot be watched: {error}"));
-        }
-    }
-
-    /// The child takes more, or nothing any more.
-    fn input_changed(this: &SharedIncarnation, readiness: Readiness) {
-        if readiness.contains(Readiness::ERROR) {
-            this.borrow_mut().close_input();
-            ProcessIncarnation::expect_exit(this, "it closed its standard input");
-        } else {
-            ProcessIncarnation::flush(this);
-        }
-    }
-
-    fn read_output(this: &SharedIncarnation) {
-        let mut incarnation = this.borrow_mut();
-        match incarnation.read_lines() {
-            Ok(true) => {}
-            Ok(false) if incarnation.exit.is_some() => incarnation.say_goodbye(),
-            Ok(false) => {
-                incarnation.close_output();
-                drop(incarnation);
-                ProcessIncarnation::expect_exit(this, "it closed its standard output");
-            }
-            Err(error) => incarnation.fail(&format!("its standard output cannot be read: {error}")),
-        }
-    }
-
-    /// Reads once and hands on the lines. Returns whether there may be more.
-    fn read_lines(&mut self) -> Result<bool, Errno> {
-        let Some(stdout) = &self.stdout else { return Ok(false) };
-        let count = match rustix::io::read(&stdout.pipe, &mut self.buffer[..]) {
-            Ok(0) => return Ok(false),
-            Ok(count) => count,
-            Err(Errno::AGAIN | Errno::INTR) => return Ok(true),
-            Err(error) => return Err(error),
-        };
-        self.bytes_in += count as u64;
-        self.port.said(&self.buffer[..count], &mut self.lines, self.line_bytes_max);
-        Ok(true)
-    }
-
-    fn read_complaints(this: &SharedIncarnation) {
-        let mut incarnation = this.borrow_mut();
-        let incarnation = &mut *incarnation;
-        let Some(stderr) = &incarnation.stderr else { return };
-        match rustix::io::read(&stderr.pipe, &mut incarnation.buffer[..]) {
-            Ok(0) => incarnation.close_complaints(),
-            Ok(count) => {
-                let now = incarnation.reactor.now();
-                incarnation.stderr_log.hear(&incarnation.buffer[..count], now);
-                let (Some(pause), Some(watcher)) =
-                    (incarnation.stderr_budget.spend(count, now), stderr.watcher)
-                else {
-                    return;
-                };
-                let resumed = incarnation.reactor.after(pause, move |reactor| {
-                    let _ = reactor.modify(watcher, Interest::READ);
-                });
-                if resumed.is_ok() {
-                    let _ = incarnation.reactor.modify(watcher, Interest::empty());
-                }
-            }
-            Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(_) => incarnation.close_complaints(),
-        }
-    }
-
-    pub(super) fn set_listening(&mut self, listening: bool) {
-        self.listening = listening;
-        if let Some(watcher) = self.stdout.as_ref().and_then(|stdout| stdout.watcher) {
-            let interest = if listening { Interest::READ } else { Interest::empty() };
-            if let Err(error) = self.reactor.modify(watcher, interest) {
-                self.fail(&format!("its standard output cannot be watched: {error}"));
-            }
-        }
-    }
-
     /// Ends the child's input; then it is told (SIGTERM), then killed.
     pub(super) fn stop(this: &SharedIncarnation) {
         this.borrow_mut().stopping = true;
@@ -311,7 +135,7 @@ impl ProcessIncarnation {
     }
 
     /// A child that closed a stream has some time to end before it is made to.
-    fn expect_exit(this: &SharedIncarnation, what: &'static str) {
+    pub(super) fn expect_exit(this: &SharedIncarnation, what: &'static str) {
         let mut incarnation = this.borrow_mut();
         if incarnation.stopping
             || incarnation.given_up
@@ -338,7 +162,7 @@ impl ProcessIncarnation {
     }
 
     /// Gives the child up, and says why.
-    fn fail(&mut self, reason: &str) {
+    pub(super) fn fail(&mut self, reason: &str) {
         if !self.given_up {
             self.port.exited(ActorExit::Failed(reason.to_owned()));
             self.terminate();
@@ -377,81 +201,43 @@ impl ProcessIncarnation {
         }
         incarnation.close_input();
         if incarnation.stdout.as_ref().is_none_or(|stdout| stdout.watcher.is_none()) {
-            return incarnation.say_goodbye();
+            return incarnation.report_exit();
         }
         drop(incarnation);
-        ProcessIncarnation::wait_for_the_last(this);
+        ProcessIncarnation::wait_for_last_output(this);
     }
 
     /// Somebody else may hold the child's output open: that is not waited for, unless it is we who
     /// do not read.
-    fn wait_for_the_last(this: &SharedIncarnation) {
+    fn wait_for_last_output(this: &SharedIncarnation) {
         let mut incarnation = this.borrow_mut();
         let late = Rc::clone(this);
         let timer = incarnation.reactor.clone().after(EXIT_TIMEOUT, move |_| {
             if late.borrow().listening {
-                late.borrow_mut().say_goodbye();
+                late.borrow_mut().report_exit();
             } else {
-                ProcessIncarnation::wait_for_the_last(&late);
+                ProcessIncarnation::wait_for_last_output(&late);
             }
         });
         incarnation.set_timer(timer.ok());
     }
 
     /// Everything that the child said has been heard: the kernel is told how it ended.
-    fn say_goodbye(&mut self) {
+    pub(super) fn report_exit(&mut self) {
         let Some(exit) = self.exit.take() else { return };
         self.port.said_the_last(&mut self.lines);
-        self.hear_last_complaints();
+        self.read_rest_of_stderr();
         self.given_up = true;
         self.port.exited(exit);
         self.close_all();
     }
 
-    fn hear_last_complaints(&mut self) {
-        let Some(stderr) = &self.stderr else { return };
-        let now = self.reactor.now();
-        while let Ok(count @ 1..) = rustix::io::read(&stderr.pipe, &mut self.buffer[..]) {
-            self.stderr_log.hear(&self.buffer[..count], now);
-            if self.stderr_budget.spend(count, now).is_some() {
-                break;
-            }
-        }
-        // The last line needs no end.
-        self.stderr_log.finish(now);
-    }
-
     fn close_all(&mut self) {
         self.close_input();
         self.close_output();
-        self.close_complaints();
+        self.close_stderr();
         self.set_timer(None);
         self.buffer = Box::default();
-    }
-
-    fn close_input(&mut self) {
-        let stdin = self.stdin.take();
-        self.close(stdin);
-        self.out.clear();
-    }
-
-    fn close_output(&mut self) {
-        let stdout = self.stdout.take();
-        self.close(stdout);
-    }
-
-    fn close_complaints(&mut self) {
-        let stderr = self.stderr.take();
-        if stderr.is_some() {
-            self.stderr_log.finish(self.reactor.now());
-        }
-        self.close(stderr);
-    }
-
-    fn close(&self, stream: Option<ChildStream>) {
-        if let Some(watcher) = stream.and_then(|stream| stream.watcher) {
-            self.reactor.unwatch(watcher);
-        }
     }
 
     pub(super) fn stats(&self) -> Value {

@@ -9,6 +9,7 @@ mod incarnation;
 mod launch;
 mod outcome;
 mod stderr_budget;
+mod streams;
 mod sweep;
 
 pub(crate) use child_processes::ChildProcesses;
