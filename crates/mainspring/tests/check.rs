@@ -396,7 +396,7 @@ fn manifests_that_are_missing_or_broken_are_named() {
             "mainspring.toml:1:14: no file matches no/*.toml",
             "mainspring.toml:1:27: none.toml: there is no such file",
             "a.toml:1:1: the key `description` is missing",
-            "b.json:1:14: expected a key in quotes",
+            "b.json:1:14: key must be a string",
         ]
     );
 }

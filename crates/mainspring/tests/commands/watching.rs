@@ -32,7 +32,7 @@ fn events_are_shown_one_a_line_until_there_were_enough() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(
         stdout(&output),
-        "00:00:01.000  Order.Placed  {\"item\":7}\n00:00:01.000  Order.Shipped  {\"item\":7}\n"
+        "1970-01-01 00:00:01  Order.Placed  {\"item\":7}\n1970-01-01 00:00:01  Order.Shipped  {\"item\":7}\n"
     );
 }
 
@@ -59,7 +59,7 @@ fn only_events_of_a_workflow_are_shown_if_one_is_named() {
         assert!(connection.read().is_none());
     });
     let output = fake.run(&["watch", "--correlation", "w", "--count", "1"]);
-    assert_eq!(stdout(&output), "00:00:01.000  A.B  \"mine\"  [w]\n");
+    assert_eq!(stdout(&output), "1970-01-01 00:00:01  A.B  \"mine\"  [w]\n");
 }
 
 #[test]

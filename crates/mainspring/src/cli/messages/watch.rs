@@ -289,11 +289,14 @@ mod tests {
     fn events_are_coloured_on_a_terminal_only_and_cannot_command_it() {
         let line = "{\"kind\":\"event\",\"type\":\"Order.Shipped\",\"data\":\"a\u{9b}b\",\"metadata\":{\"id\":\"e\",\"timestamp\":1000,\"correlation\":\"w\"}}";
         let plain = View { json: false, colour: false, is_terminal: false, correlation: None };
-        assert_eq!(shown(&plain, line), "00:00:01.000  Order.Shipped  \"a\u{9b}b\"  [w]\n");
+        let time = text::clock(1000);
+        assert_eq!(shown(&plain, line), format!("{time}  Order.Shipped  \"a\u{9b}b\"  [w]\n"));
         let terminal = View { json: false, colour: true, is_terminal: true, correlation: None };
         assert_eq!(
             shown(&terminal, line),
-            "\x1b[2m00:00:01.000\x1b[0m  \x1b[36mOrder.Shipped\x1b[0m  \"a\\u{9b}b\"  \x1b[2m[w]\x1b[0m\n"
+            format!(
+                "\x1b[2m{time}\x1b[0m  \x1b[36mOrder.Shipped\x1b[0m  \"a\\u{{9b}}b\"  \x1b[2m[w]\x1b[0m\n"
+            )
         );
         let json = View { json: true, ..plain };
         assert_eq!(shown(&json, line), format!("{line}\n"));

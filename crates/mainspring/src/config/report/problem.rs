@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn the_caret_is_under_what_is_meant_whatever_comes_before_it() {
         let shown = problem("x = 1\n\té = \"ü\" # b\n", 12..16).to_string();
-        assert_eq!(shown, "error: no\n --> a.toml:2:6\n  |\n2 |  é = \"ü\" # b\n  |      ^^^");
+        assert_eq!(shown, "error: no\n --> a.toml:2:6\n  |\n2 |     é = \"ü\" # b\n  |         ^^^");
     }
 
     #[test]

@@ -29,10 +29,13 @@ pub(in crate::config) fn read(text: &str) -> Result<Node, JsonFault> {
 /// What serde_json says, without the place in words.
 fn fault(text: &str, error: &serde_json::Error) -> JsonFault {
     let message = error.to_string();
-    let message = message.split(" at line ").next().unwrap_or_default().to_owned();
+    let message = message.split(" at line ").next().unwrap_or_default();
+    let message = message.replace("EOF while parsing", "the text ends within");
     let line_start: usize =
         text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
-    let at = (line_start + error.column().saturating_sub(1)).min(text.len());
+    // The column is that of the byte at fault, or of the last one there is.
+    let before = if error.is_eof() { error.column() } else { error.column().saturating_sub(1) };
+    let at = (line_start + before).min(text.len());
     let start = text.floor_char_boundary(at);
     let end = start + text[start..].chars().next().map_or(0, char::len_utf8);
     (start..end, message)
@@ -101,13 +104,13 @@ mod tests {
             ("{\"a\":1,}", 7),
             ("[1 2]", 3),
             ("[1,]", 3),
-            ("tru", 0),
+            ("tru", 3),
             ("1 2", 2),
-            ("\"\\x\"", 0),
-            ("\"open", 0),
-            ("\"\\", 0),
+            ("\"\\x\"", 2),
+            ("\"open", 5),
+            ("\"\\", 2),
             ("{\"a\":1,\"a\":2}", 7),
-            ("01", 0),
+            ("01", 1),
             ("{\"é\":é}", 6),
         ] {
             let (span, what) = read(text).unwrap_err();

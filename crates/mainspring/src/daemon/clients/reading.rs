@@ -199,12 +199,12 @@ impl Clients {
         client.end_input();
         table.partial_bytes -= client.lines.held_bytes();
         let (id, adapter, is_batch) = (client.id, client.adapter, client.is_batch());
-        if let Some(Line::Whole(line)) = client.lines.finish().filter(|line| !line.is_blank()) {
-            self.kernel_cell.feed(|kernel, now| match is_batch {
-                true => ingest_completed(kernel, id, line, now),
-                false => kernel.ingest(id, line, now),
-            });
-        }
+        // The kernel is run though no line is left: what is owed to this client is settled then.
+        self.kernel_cell.feed(|kernel, now| match client.lines.finish().filter(|line| !line.is_blank()) {
+            Some(Line::Whole(line)) if is_batch => ingest_completed(kernel, id, line, now),
+            Some(Line::Whole(line)) => kernel.ingest(id, line, now),
+            Some(Line::TooLong) | None => {}
+        });
         if is_batch {
             self.kernel_cell.feed(|kernel, now| kernel.adapter_ended(adapter, now));
         } else {
