@@ -102,8 +102,8 @@ process = ['cat']
     assert_eq!(
         warnings(folder.path()),
         [
-            "a.toml:8:1: `propertys` is no keyword of JSON Schema and checks nothing; did you mean `properties`?",
-            "out.json:1:30: `zzz` is no keyword of JSON Schema and checks nothing; if it is a note of yours, write \
+            "a.toml:8:1: `propertys` is not a keyword of JSON Schema and checks nothing; did you mean `properties`?",
+            "out.json:1:30: `zzz` is not a keyword of JSON Schema and checks nothing; if it is a note of yours, write \
              `x-zzz`",
         ]
     );
@@ -346,7 +346,7 @@ fn listeners_are_checked() {
             "[[listen]]\nunix = 'a.sock'\n[[listen]]\nunix = './a.sock'\n[[listen]]\nunix = ''\n[[listen]]\nunix = 'b/..'\n"
         ),
         [
-            "mainspring.toml:3:1: this socket is there twice",
+            "mainspring.toml:3:1: this socket is listed twice",
             "mainspring.toml:6:8: the path of a socket ends with its name",
             "mainspring.toml:8:8: the path of a socket ends with its name",
         ]
@@ -374,8 +374,8 @@ fn tokens_are_long_secret_and_told_apart() {
             "mainspring.toml:5:28: open.token may be read by others; `chmod 600 open.token`",
             "mainspring.toml:6:28: none: there is no such file",
             "mainspring.toml:7:1: write either `token` or `token_file`",
-            "mainspring.toml:9:10: the same token is there twice; nobody could be told apart",
-            "mainspring.toml:10:10: the name \"e\" is there twice",
+            "mainspring.toml:9:10: this token has two names; every client needs a token of its own",
+            "mainspring.toml:10:10: the name \"e\" is listed twice",
         ]
     );
 }
@@ -396,7 +396,7 @@ fn manifests_that_are_missing_or_broken_are_named() {
             "mainspring.toml:1:14: no file matches no/*.toml",
             "mainspring.toml:1:27: none.toml: there is no such file",
             "a.toml:1:1: the key `description` is missing",
-            "b.json:1:14: expected a key in quotes",
+            "b.json:1:14: key must be a string",
         ]
     );
 }

@@ -2,8 +2,8 @@
 
 /// Declares a table of settings: one entry for each key, and nowhere else.
 ///
-/// An entry is `name: Type`, then `as Unit` if people write it otherwise than the program holds it, `= default` unless the key is
-/// needed, and `, in bounds` if not every value makes sense.
+/// An entry is `name: Type`, then `as Unit` if people write it otherwise than the program holds it,
+/// `= default` unless the key is needed, and `, in bounds` if not every value makes sense.
 ///
 /// ```
 /// use mainspring_kernel::keys::{Bytes, Keys, KeyType};

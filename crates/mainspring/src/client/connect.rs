@@ -19,38 +19,44 @@ impl Client {
     ///
     /// # Errors
     /// Nobody listens there, or lets us in.
-    pub fn connect(address: &Address, patience: ReplyTimeout) -> Result<Client, ClientError> {
+    pub fn connect(address: &Address, reply_timeout: ReplyTimeout) -> Result<Client, ClientError> {
         match address {
             Address::Unix(path) => {
-                let stream = connect_unix(path, address, patience)?;
-                Ok(Client::new(Stream::Unix(stream), patience))
+                let stream = connect_unix(path, address, reply_timeout)?;
+                Ok(Client::new(Stream::Unix(stream), reply_timeout))
             }
             Address::Tcp { place, token } => {
-                let admission = patience.at_most(ADMISSION_MAX);
+                let admission = reply_timeout.at_most(ADMISSION_MAX);
                 let stream = connect_tcp(place, address, admission.longest())?;
                 let mut client = Client::new(Stream::Tcp(stream), admission);
                 client.show(token).map_err(|error| not_let_in(error, place))?;
-                client.patience = patience;
+                client.reply_timeout = reply_timeout;
                 Ok(client)
             }
         }
     }
 
-    pub(super) fn new(stream: Stream, patience: ReplyTimeout) -> Client {
-        Client { stream, lines: Lines::default(), scratch: String::new(), patience }
+    pub(super) fn new(stream: Stream, reply_timeout: ReplyTimeout) -> Client {
+        Client { stream, lines: Lines::default(), scratch: String::new(), reply_timeout }
     }
 
-    /// Shows the token. A right one is not answered, so something is asked that every daemon answers.
+    /// Shows the token. A right one is not answered, so something is asked that every daemon
+    /// answers.
     fn show(&mut self, token: &str) -> Result<(), ClientError> {
         self.send_lines(format!("{}\n", serde_json::json!({ "token": token })).as_bytes())?;
         self.request(&ping()).map(drop)
     }
 }
 
-/// Connects; a daemon that does not come to its door is not waited for longer than one that does not read.
-fn connect_unix(path: &Path, address: &Address, patience: ReplyTimeout) -> Result<UnixStream, ClientError> {
+/// Connects; a daemon that does not come to its door is not waited for longer than one that does
+/// not read.
+fn connect_unix(
+    path: &Path,
+    address: &Address,
+    reply_timeout: ReplyTimeout,
+) -> Result<UnixStream, ClientError> {
     let failed = |errno: Errno| match errno {
-        Errno::AGAIN => patience.gave_up(),
+        Errno::AGAIN => reply_timeout.gave_up(),
         Errno::ACCESS => denied(path, address),
         other => no_daemon(address, other.into()),
     };
@@ -58,7 +64,7 @@ fn connect_unix(path: &Path, address: &Address, patience: ReplyTimeout) -> Resul
     let socket =
         rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
             .map_err(io::Error::from)?;
-    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(patience.longest()))
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(reply_timeout.longest()))
         .map_err(io::Error::from)?;
     rustix::io::retry_on_intr(|| rustix::net::connect(&socket, &place)).map_err(failed)?;
     let stream = UnixStream::from(socket);
@@ -66,8 +72,9 @@ fn connect_unix(path: &Path, address: &Address, patience: ReplyTimeout) -> Resul
     Ok(stream)
 }
 
-/// Makes sure before anything is said that a process of this user listens, and that nobody else led us there. A daemon serves nobody but
-/// its user, so whoever else listens could only want to hear what we say, or to make up an answer.
+/// Makes sure before anything is said that a process of this user listens, and that nobody else led
+/// us there. A daemon serves nobody but its user, so whoever else listens could only want to hear
+/// what we say, or to make up an answer.
 fn check_listener(stream: &UnixStream, path: &Path) -> Result<(), ClientError> {
     let user = rustix::process::geteuid().as_raw();
     let owner = sockopt::socket_peercred(stream).map_err(io::Error::from)?.uid.as_raw();

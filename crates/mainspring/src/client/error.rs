@@ -91,7 +91,8 @@ pub enum ClientError {
         /// Who we are.
         user: u32,
     },
-    /// Another user decides where the path of the socket leads. Nothing was said to whoever listens.
+    /// Another user decides where the path of the socket leads. Nothing was said to whoever
+    /// listens.
     #[error("{place} belongs to user {owner}, who may have led it anywhere; you are user {user}")]
     ForeignPlace {
         /// The folder of the socket, or a link in its place.
@@ -101,7 +102,8 @@ pub enum ClientError {
         /// Who we are.
         user: u32,
     },
-    /// The daemon ended the connection when it had nothing more to answer: it has ended itself, for one.
+    /// The daemon ended the connection when it had nothing more to answer: it has ended itself, for
+    /// one.
     #[error("the daemon ended the connection")]
     Ended,
     /// The daemon has not answered in time.
@@ -154,7 +156,8 @@ impl ClientError {
         }
     }
 
-    /// What an error says that is about the connection as a whole, and so the last thing that comes.
+    /// What an error says that is about the connection as a whole, and so the last thing that
+    /// comes.
     #[must_use]
     pub fn turned_away(message: &Envelope) -> Option<ClientError> {
         if message.kind() != Kind::Error || message.causation() != Some(CONNECTION) {

@@ -9,7 +9,8 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The variable that names the TCP listener of the daemon. `--socket` and `--tcp` come before it, `MAINSPRING_SOCKET` after it.
+/// The variable that names the TCP listener of the daemon. `--socket` and `--tcp` come before it,
+/// `MAINSPRING_SOCKET` after it.
 pub const TCP_VARIABLE: &str = "MAINSPRING_TCP";
 /// The variable that holds the token for a TCP listener. A flag comes before it.
 pub const TOKEN_VARIABLE: &str = "MAINSPRING_TOKEN";
@@ -42,10 +43,12 @@ pub struct Flags<'a> {
 }
 
 impl Address {
-    /// Where the daemon listens: by flag, by `MAINSPRING_TCP` or `MAINSPRING_SOCKET`, by `mainspring.toml` in this folder, or where it is by default.
+    /// Where the daemon listens: by flag, by `MAINSPRING_TCP` or `MAINSPRING_SOCKET`, by
+    /// `mainspring.toml` in this folder, or where it is by default.
     ///
     /// # Errors
-    /// There is no token for a TCP listener, or it cannot be read; `mainspring.toml` in this folder would have to say, and has a fault.
+    /// There is no token for a TCP listener, or it cannot be read; `mainspring.toml` in this folder
+    /// would have to say, and has a fault.
     pub fn find(flags: Flags<'_>) -> Result<Address, ClientError> {
         if let Some(path) = flags.socket {
             return Ok(Address::Unix(path.to_path_buf()));
@@ -81,7 +84,8 @@ impl Address {
     }
 }
 
-/// The listener that `mainspring.toml` in this folder names. A file that names none because it is wrong must not lead to the daemon of another.
+/// The listener that `mainspring.toml` in this folder names. A file that names none because it is
+/// wrong must not lead to the daemon of another.
 fn listener_of_folder() -> Result<Option<Listener>, ClientError> {
     let file = Path::new(CONFIG_FILE);
     if config::file_to_load(None).is_none() {

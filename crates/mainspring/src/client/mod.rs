@@ -1,11 +1,12 @@
-//! A small client: it finds the daemon, sends messages and waits for what comes back. It blocks; the commands use it.
+//! A small client: it finds the daemon, sends messages and waits for what comes back. It blocks;
+//! the commands use it.
 //!
 //! - `find`: where the daemon is.
 //! - `connect`: how a connection begins.
 //! - `error`: why there is no answer.
 //! - `stream`: the connection itself.
 //! - `lines`: cutting lines out of a stream.
-//! - `patience`: how long the daemon is waited for.
+//! - `reply_timeout`: how long the daemon is waited for.
 
 mod connect;
 mod error;
@@ -25,10 +26,10 @@ use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
 
 /// How long the last words of a daemon that has hung up may take to come.
-const LAST_WORDS_PATIENCE: Duration = Duration::from_secs(1);
+const LAST_WORDS_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Whether an error is the loop's own and about a message that it could not name: a line beyond the limit, or one that is no message. Where one
-/// request is under way, it is about that one.
+/// Whether an error is the daemon's own and about a message that it could not name: a line beyond
+/// the limit, or one that is no message. Where one request is under way, it is about that one.
 #[must_use]
 pub fn names_no_message(message: &Envelope) -> bool {
     if message.kind() != Kind::Error || Failure::from_type_name(message.type_name()).is_none() {
@@ -58,7 +59,7 @@ pub struct Client {
     stream: Stream,
     lines: Lines,
     scratch: String,
-    patience: ReplyTimeout,
+    reply_timeout: ReplyTimeout,
 }
 
 impl Client {
@@ -81,21 +82,21 @@ impl Client {
     /// # Errors
     /// The connection failed, or the daemon does not read.
     pub fn send_lines(&mut self, lines: &[u8]) -> Result<(), ClientError> {
-        self.stream.set_write_timeout(Some(self.patience.longest()))?;
+        self.stream.set_write_timeout(Some(self.reply_timeout.longest()))?;
         match self.stream.write_all(lines) {
             Err(error)
                 if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) =>
             {
                 Err(self.last_words())
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(self.patience.gave_up()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(self.reply_timeout.gave_up()),
             written => Ok(written?),
         }
     }
 
     /// Why a daemon that does not read any more is gone: it may have said so before.
     fn last_words(&mut self) -> ClientError {
-        let deadline = Deadline::after(LAST_WORDS_PATIENCE);
+        let deadline = Deadline::after(LAST_WORDS_TIMEOUT);
         loop {
             match self.receive(Some(deadline)) {
                 Ok(Some(_)) => {}
@@ -108,7 +109,8 @@ impl Client {
     /// The next message. `None`: the daemon closed the connection.
     ///
     /// # Errors
-    /// The deadline came first, the connection failed or was refused, or what came is not a message.
+    /// The deadline came first, the connection failed or was refused, or what came is not a
+    /// message.
     pub fn receive(&mut self, deadline: Option<Deadline>) -> Result<Option<Envelope>, ClientError> {
         loop {
             if let Some(line) = self.lines.next_line() {
@@ -121,7 +123,7 @@ impl Client {
                 Ok(0) => return Ok(None),
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // A read that timed out: the loop finds the deadline passed.
+                // A read that timed out: the caller finds the deadline passed.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && deadline.is_some() => {}
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
                 Err(error) => return Err(error.into()),
@@ -129,9 +131,10 @@ impl Client {
         }
     }
 
-    /// The next message that is wanted; whatever else comes is left out. Waits as the patience says.
+    /// The next message that is wanted; whatever else comes is left out. Waits for as long as the
+    /// timeout says.
     fn wait_for(&mut self, mut is_wanted: impl FnMut(&Envelope) -> bool) -> Result<Envelope, ClientError> {
-        let mut deadline = self.patience.deadline();
+        let mut deadline = self.reply_timeout.deadline();
         let mut probe: Option<Envelope> = None;
         loop {
             match self.receive(Some(deadline)) {
@@ -141,10 +144,10 @@ impl Client {
                     if probe.as_ref().is_some_and(|ping| message.causation() == Some(ping.id())) {
                         // It is there, and sees to it itself that every request has an end.
                         probe = None;
-                        deadline = self.patience.deadline();
+                        deadline = self.reply_timeout.deadline();
                     }
                 }
-                Err(error @ ClientError::Silent { .. }) => match self.patience.ping_deadline() {
+                Err(error @ ClientError::Silent { .. }) => match self.reply_timeout.ping_deadline() {
                     Some(later) if probe.is_none() => {
                         probe = Some(self.send(&ping())?);
                         deadline = later;
@@ -156,9 +159,11 @@ impl Client {
         }
     }
 
-    /// Sends a request and waits for its outcome: a reply or an error. Whatever else comes meanwhile is left out.
+    /// Sends a request and waits for its outcome: a reply or an error. Whatever else comes
+    /// meanwhile is left out.
     ///
-    /// One request is under way at a time, so an error about a message that the daemon could not name is this one's.
+    /// One request is under way at a time, so an error about a message that the daemon could not
+    /// name is this one's.
     ///
     /// # Errors
     /// There is no outcome.
@@ -172,7 +177,8 @@ impl Client {
 
     /// Sends an event and makes sure that the daemon took it.
     ///
-    /// An event has no outcome, but a refusal is written at once: so whatever is answered after it shows that it was taken.
+    /// An event has no outcome, but a refusal is written at once: so whatever is answered after it
+    /// shows that it was taken.
     ///
     /// # Errors
     /// The connection failed before that was known.
@@ -203,7 +209,8 @@ pub fn fresh_id() -> String {
     let mut bytes = [0_u8; 16];
     let filled = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
     if filled != Ok(bytes.len()) {
-        // Only ancient kernels, right after their start: time and process tell two ids apart as well.
+        // Only ancient kernels, right after their start: time and process tell two ids apart as
+        // well.
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         return format!("{:x}-{:x}", now.as_nanos(), std::process::id());
     }

@@ -3,7 +3,8 @@
 use crate::client::ClientError;
 use std::time::{Duration, Instant};
 
-/// How long a daemon may be silent before it is asked whether it is still there: its own timeout, as it is shipped.
+/// How long a daemon may be silent before it is asked whether it is still there: its own timeout,
+/// as it is shipped.
 pub const SILENCE_MAX: Duration = Duration::from_secs(30);
 
 /// How much longer than the daemon a client waits: the daemon's own word about a timeout says more.
@@ -18,8 +19,9 @@ pub struct ReplyTimeout {
 }
 
 impl ReplyTimeout {
-    /// So long, and [`GRACE`] more. Without a time the daemon decides, for as long as it is there: after each [`SILENCE_MAX`] it is sent a ping, and given up
-    /// if that is not answered within [`GRACE`].
+    /// So long, and [`GRACE`] more. Without a time the daemon decides, for as long as it is there:
+    /// after each [`SILENCE_MAX`] it is sent a ping, and given up if that is not answered within
+    /// [`GRACE`].
     #[must_use]
     pub fn new(asked: Option<Duration>) -> ReplyTimeout {
         ReplyTimeout { asked, silence_max: SILENCE_MAX, grace: GRACE }

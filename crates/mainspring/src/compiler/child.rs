@@ -1,4 +1,5 @@
-//! The process that compiles: a guest on standard input, its code on standard output, and nothing else.
+//! The process that compiles: a guest on standard input, its code on standard output, and nothing
+//! else.
 
 use crate::compiler::{COMPILE, word};
 use mainspring_host::{CompileLimits, Error, Host, HostConfig};

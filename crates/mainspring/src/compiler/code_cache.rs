@@ -1,7 +1,7 @@
 //! Compiled guests, kept between runs.
 //!
-//! What is kept is machine code, and loading it means trusting it. So the folder must belong to this user and nobody else may write to it; otherwise
-//! nothing is kept and every run compiles.
+//! What is kept is machine code, and loading it means trusting it. So the folder must belong to
+//! this user and nobody else may write to it; otherwise nothing is kept and every run compiles.
 
 use crate::compiler;
 use mainspring_host::wasmtime::Engine;
@@ -17,7 +17,8 @@ use std::time::SystemTime;
 /// How many compiled guests are kept; beyond that, those unused for the longest time go.
 pub const CACHED_PROGRAMS_MAX: usize = 256;
 
-/// A folder of compiled guests. The name of each is a hash of the guest's bytes, of the engine's settings and of this program's version.
+/// A folder of compiled guests. The name of each is a hash of the guest's bytes, of the engine's
+/// settings and of this program's version.
 ///
 /// # Examples
 /// ```
@@ -45,7 +46,8 @@ impl CodeCache {
         CodeCache { folder: None }
     }
 
-    /// The user's own: `$XDG_CACHE_HOME/mainspring/code`, or `~/.cache/mainspring/code`. Keeps nothing where there is no such folder.
+    /// The user's own: `$XDG_CACHE_HOME/mainspring/code`, or `~/.cache/mainspring/code`. Keeps
+    /// nothing where there is no such folder.
     #[must_use]
     pub fn of_user() -> CodeCache {
         let absolute =
@@ -75,8 +77,8 @@ impl CodeCache {
     pub(crate) fn kept(&self, host: &Host, bytes: &[u8]) -> Option<Code> {
         let code = |kind| kept(self.path(host.engine_for(bytes).ok()?, bytes, kind).as_deref());
         if Component::is_component(bytes) {
-            // SAFETY: only this user writes to the folder, and only what a compiler of this program returned; the name covers engine
-            // and content.
+            // SAFETY: only this user writes to the folder, and only what a compiler of this program
+            // returned; the name covers engine and content.
             unsafe { host.load_component(&code("component")?) }.ok().map(Code::Component)
         } else {
             // SAFETY: as above.
@@ -95,8 +97,9 @@ impl CodeCache {
     /// A module, compiled now, within limits, or earlier.
     ///
     /// # Errors
-    /// As [`Host::compile_within`]; in the program `mainspring`, which compiles in processes of their own,
-    /// [`CompileTime`](mainspring_host::Error::CompileTime) and [`CompileMemory`](mainspring_host::Error::CompileMemory) too.
+    /// As [`Host::compile_within`]; in the program `mainspring`, which compiles in processes of
+    /// their own, [`CompileTime`](mainspring_host::Error::CompileTime) and
+    /// [`CompileMemory`](mainspring_host::Error::CompileMemory) too.
     pub fn program_within(
         &self,
         host: &Host,
@@ -104,8 +107,9 @@ impl CodeCache {
         limits: &CompileLimits,
     ) -> mainspring_host::Result<Program> {
         let path = self.path(host.engine(), bytes, "module");
-        // SAFETY: only this user writes to the folder, and only what a compiler of this program returned; the name covers engine and
-        // content. Or a compiler of this program has just returned it.
+        // SAFETY: only this user writes to the folder, and only what a compiler of this program
+        // returned; the name covers engine and content. Or a compiler of this program has just
+        // returned it.
         let load = |code: &[u8]| unsafe { host.load(code) };
         if let Some(program) = kept(path.as_deref()).and_then(|code| load(&code).ok()) {
             return Ok(program);

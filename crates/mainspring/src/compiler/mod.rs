@@ -1,8 +1,9 @@
 //! Compiling guests in a process of their own.
 //!
-//! A compiler cannot be interrupted, and what it needs grows faster than what it is given. So the program starts itself once more for each
-//! guest that is not in the cache, with limits that the system holds, and a guest that asks for too much costs that process alone.
-//! Whoever embeds this library has no such program and compiles in its own process, within limits of size.
+//! A compiler cannot be interrupted, and what it needs grows faster than what it is given. So the
+//! program starts itself once more for each guest that is not in the cache, with limits that the
+//! system holds, and a guest that asks for too much costs that process alone. Whoever embeds this
+//! library has no such program and compiles in its own process, within limits of size.
 
 mod child;
 pub(crate) mod code_cache;
@@ -26,8 +27,8 @@ const COMPLAINT_BYTES_MAX: u64 = 4 << 10;
 /// Guests are compiled by this program, started once more.
 static OUTSIDE: OnceLock<()> = OnceLock::new();
 
-/// From now on guests are compiled in processes of their own. For `main` alone: any other program does not know what to do when it is
-/// started as a compiler.
+/// From now on guests are compiled in processes of their own. For `main` alone: any other program
+/// does not know what to do when it is started as a compiler.
 pub(crate) fn compile_outside() {
     OUTSIDE.get_or_init(|| ());
 }
@@ -65,7 +66,8 @@ fn run(bytes: &[u8], limits: &CompileLimits) -> io::Result<(Vec<u8>, String)> {
     let mut compiler = start(bytes, limits, &complaints)?;
     let mut said = Vec::new();
     let heard = compiler.stdout.take().map_or(Ok(0), |mut stdout| stdout.read_to_end(&mut said));
-    // It has said all. Somebody else may have reaped it: the daemon does that with all of its children.
+    // It has said all. Somebody else may have reaped it: the daemon does that with all of its
+    // children.
     let _ = compiler.wait();
     heard?;
     let mut complaint = Vec::new();

@@ -1,4 +1,5 @@
-//! From one file to settings: every part is read, whatever is wrong with the others, so that one look finds everything.
+//! From one file to settings: every part is read, whatever is wrong with the others, so that one
+//! look finds everything.
 
 use crate::config::capabilities::Loader;
 use crate::config::checks::{self, GuestCheck};
@@ -42,16 +43,16 @@ pub(super) fn settings(
 
 /// The file without its sections, and without keys that nobody knows, which are told of.
 fn own_keys(node: &Node, source: &Rc<Source>, sources: &mut Sources) -> Node {
-    struct Names(Vec<&'static str>);
+    struct KnownKeys(Vec<&'static str>);
 
-    impl EachSection for Names {
+    impl EachSection for KnownKeys {
         fn section<S: Section>(&mut self) {
             self.0.push(S::NAME);
         }
     }
 
     let own: Vec<&str> = ConfigFile::keys().iter().map(|key| key.name).collect();
-    let mut known = Names(own.clone());
+    let mut known = KnownKeys(own.clone());
     each_section(&mut known);
     for entry in node.entries().iter().filter(|entry| !known.0.contains(&entry.key.as_str())) {
         let message = format!("there is no key `{}` here; {}", entry.key, suggest(&entry.key, &known.0));

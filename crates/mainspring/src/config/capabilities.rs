@@ -1,4 +1,5 @@
-//! The capabilities that a file names: native ones, those written in it, and those in files of their own.
+//! The capabilities that a file names: native ones, those written in it, and those in files of
+//! their own.
 
 use crate::config::checks::keywords;
 use crate::config::keys::capability::ManifestFile;
@@ -15,7 +16,7 @@ use std::rc::Rc;
 
 /// A capability, and where everything about it stands.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct FoundCapability {
     pub(super) capability: Capability,
     /// Its manifest, or what names it.
     pub(super) place: Place,
@@ -31,7 +32,7 @@ pub(super) struct Loader<'a> {
     sources: &'a mut Sources,
     /// `restart` of the configuration, if it is sound.
     restart: Node,
-    found: Vec<Found>,
+    found: Vec<FoundCapability>,
     /// Manifests that were read, so that two patterns may name the same one.
     seen: Vec<PathBuf>,
 }
@@ -44,7 +45,7 @@ impl<'a> Loader<'a> {
         Loader { source: source.clone(), sources, restart, found: Vec::new(), seen: Vec::new() }
     }
 
-    pub(super) fn finish(self) -> Vec<Found> {
+    pub(super) fn finish(self) -> Vec<FoundCapability> {
         self.found
     }
 
@@ -68,7 +69,13 @@ impl<'a> Loader<'a> {
     fn add_native(&mut self, name: &str, place: &Place) {
         let Some(capability) = crate::config::native(name) else { return };
         let place = place.clone();
-        self.found.push(Found { capability, place, node: Node::empty(), inbound: None, outbound: None });
+        self.found.push(FoundCapability {
+            capability,
+            place,
+            node: Node::empty(),
+            inbound: None,
+            outbound: None,
+        });
     }
 
     /// `[[capability]]`: manifests in the configuration itself.
@@ -88,7 +95,13 @@ impl<'a> Loader<'a> {
         for node in patterns.map_or(&[][..], Node::elements) {
             let Value::Text(pattern) = &node.value else { continue };
             let place = Place { source: self.source.clone(), span: node.span.clone() };
-            let files = patterns::files(self.source.folder(), pattern);
+            let files = match patterns::files(self.source.folder(), pattern) {
+                Ok(files) => files,
+                Err(error) => {
+                    self.sources.problem(&place, format!("this is not a pattern: {}", error.msg));
+                    continue;
+                }
+            };
             if files.is_empty() {
                 let message = format!("no file matches {}", self.source.beside(pattern).display());
                 self.sources.problem(&place, message);
@@ -137,7 +150,7 @@ impl<'a> Loader<'a> {
             retry: file.retry,
             limits: file.limits,
         };
-        self.found.push(Found {
+        self.found.push(FoundCapability {
             capability: Capability { manifest, program, file: path },
             place: Place { source: source.clone(), span: node.span.clone() },
             node: node.clone(),

@@ -39,7 +39,8 @@ pub const CONFIG_FILE: &str = "mainspring.toml";
 pub struct Overrides {
     /// Leave `mainspring.toml` in this folder alone; a file that is named is read all the same.
     pub no_config: bool,
-    /// One Unix socket at this path instead of those of the file; TCP sockets stay. Absent: `MAINSPRING_SOCKET`, if that is set.
+    /// One Unix socket at this path instead of those of the file; TCP sockets stay. Absent:
+    /// `MAINSPRING_SOCKET`, if that is set.
     pub socket: Option<PathBuf>,
     /// Standard input and output instead of any socket, and an end when nothing is left to do.
     pub batch: bool,
@@ -49,7 +50,8 @@ pub struct Overrides {
     pub log_format: Option<LogFormat>,
 }
 
-/// The file that [`load`] reads: the one that is named, or else `mainspring.toml` in this folder if it is there.
+/// The file that [`load`] reads: the one that is named, or else `mainspring.toml` in this folder if
+/// it is there.
 #[must_use]
 pub fn file_to_load(path: Option<&Path>) -> Option<PathBuf> {
     match path {
@@ -58,10 +60,12 @@ pub fn file_to_load(path: Option<&Path>) -> Option<PathBuf> {
     }
 }
 
-/// The settings of a file (see [`file_to_load`]) and of flags; without a file, [`defaults`] and flags.
+/// The settings of a file (see [`file_to_load`]) and of flags; without a file, [`defaults`] and
+/// flags.
 ///
 /// # Errors
-/// Everything that is wrong with the file, the manifests that it names and the programs that these name.
+/// Everything that is wrong with the file, the manifests that it names and the programs that these
+/// name.
 pub fn load(path: Option<&Path>, overrides: &Overrides) -> Result<Settings, ConfigError> {
     load_with(path, overrides, None).map(|checked| checked.settings)
 }
@@ -75,7 +79,8 @@ pub struct Checked {
     pub warnings: Vec<Problem>,
 }
 
-/// As [`load`], and asks about each guest whether it can be started; and says what is most likely not meant.
+/// As [`load`], and asks about each guest whether it can be started; and says what is most likely
+/// not meant.
 ///
 /// # Errors
 /// As [`load`], and whatever `guests` says about a guest.
@@ -101,15 +106,16 @@ fn load_with(
     Ok(checked)
 }
 
-/// What is run without any file: the Unix socket that the commands look for, and all native capabilities.
+/// What is run without any file: the Unix socket that the commands look for, and all native
+/// capabilities.
 #[must_use]
 pub fn defaults() -> Settings {
     let capabilities = native_names().filter_map(native).collect();
     Settings::new(vec![Listener::Unix { path: default_socket_path() }], capabilities)
 }
 
-/// The listener of a file that the commands use: its first Unix socket, or else its first TCP socket, if the file says so without
-/// fault in that part.
+/// The listener of a file that the commands use: its first Unix socket, or else its first TCP
+/// socket, if the file says so without fault in that part.
 #[must_use]
 pub fn first_listener_of_file(path: &Path) -> Option<Listener> {
     let mut sources = Sources::default();

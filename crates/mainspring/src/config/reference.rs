@@ -15,7 +15,7 @@ const INTRODUCTION: &str = include_str!("reference.md");
 /// The text of `docs/configuration.md`.
 #[must_use]
 pub fn reference() -> String {
-    let mut page = Page { text: String::from(INTRODUCTION.trim_end()) };
+    let mut page = ReferencePage { text: String::from(INTRODUCTION.trim_end()) };
     page.text.push_str("\n\n## `mainspring.toml`\n");
     page.table(ConfigFile::ABOUT, top_level(), "Top level");
     page.keys::<ListenFile>("`[[listen]]`");
@@ -37,9 +37,9 @@ pub fn reference() -> String {
 
 /// The keys of `mainspring.toml`, sections among them.
 fn top_level() -> Vec<Key> {
-    struct Names(Vec<Key>);
+    struct TopLevelKeys(Vec<Key>);
 
-    impl EachSection for Names {
+    impl EachSection for TopLevelKeys {
         fn section<S: Section>(&mut self) {
             self.0.push(Key {
                 name: S::NAME,
@@ -51,22 +51,22 @@ fn top_level() -> Vec<Key> {
         }
     }
 
-    let mut names = Names(ConfigFile::keys());
+    let mut names = TopLevelKeys(ConfigFile::keys());
     each_section(&mut names);
     names.0
 }
 
-struct Page {
+struct ReferencePage {
     text: String,
 }
 
-impl EachSection for Page {
+impl EachSection for ReferencePage {
     fn section<S: Section>(&mut self) {
         self.keys::<S>(&format!("`[{}]`", S::NAME));
     }
 }
 
-impl Page {
+impl ReferencePage {
     fn keys<T: Keys>(&mut self, heading: &str) {
         self.table(T::ABOUT, T::keys(), heading);
     }

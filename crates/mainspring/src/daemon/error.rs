@@ -1,6 +1,7 @@
 //! What can keep a daemon from running.
 
-/// Why the daemon could not run at all. A boot that failed is no such error: it is told, and ends with exit code 1.
+/// Why the daemon could not run at all. A boot that failed is no such error: it is told, and ends
+/// with exit code 1.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -8,9 +9,9 @@ pub enum Error {
     #[error("the event loop failed: {0}")]
     Reactor(#[from] mainspring_reactor::Error),
     /// There is no randomness for the ids of this run.
-    #[error("the system gives no random numbers: {0}")]
+    #[error("cannot get random numbers from the system: {0}")]
     Random(std::io::Error),
     /// The log cannot be set up.
-    #[error("the log cannot be set up: {0}")]
+    #[error("cannot set up the log: {0}")]
     Log(String),
 }

@@ -7,11 +7,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The kernel and its clock.
 ///
-/// The kernel never calls out, so it is borrowed for the length of one input and never while a callback, an actor or a door runs.
+/// The kernel never calls out, so it is borrowed for the length of one input and never while a
+/// callback, an actor or a listener runs.
 pub(crate) struct KernelCell {
     kernel: RefCell<Kernel>,
     reactor: Handle,
-    /// The time of this turn of the loop, once somebody has asked for it.
+    /// The time of this turn of the reactor, once somebody has asked for it.
     now: Cell<Option<Now>>,
     /// Whether there was an input since the last turn of the kernel.
     stirred: Cell<bool>,
@@ -58,7 +59,7 @@ impl KernelCell {
         self.turns.get()
     }
 
-    /// The time, read once per turn of the loop.
+    /// The time, read once per turn of the reactor.
     pub(crate) fn now(&self) -> Now {
         if let Some(now) = self.now.get() {
             return now;

@@ -1,10 +1,13 @@
 //! The daemon: the kernel on the reactor, with real clients and real actors, on one thread.
 //!
 //! - [`run`] boots a daemon from [`Settings`] and runs it to its end.
-//! - [`Actor`], [`Driver`] and [`Port`] are how a kind of actor is joined to the kernel; [`Native`] is a capability in Rust.
+//! - [`Actor`], [`Driver`] and [`Port`] are how a kind of actor is joined to the kernel; [`Native`]
+//!   is a capability in Rust.
 //!
-//! Callbacks of the reactor say which clients are to be read. Once per turn of the loop the pump reads from some of them, cuts lines and feeds them
-//! to the kernel, runs the kernel, carries its effects out, and writes to each client once. `docs/contracts/daemon.md` is the contract, clause by clause.
+//! Callbacks of the reactor say which clients are to be read. Once per turn of the reactor the pump
+//! reads from some of them, cuts lines and feeds them to the kernel, runs the kernel, carries its
+//! effects out, and writes to each client once. `docs/contracts/daemon.md` is the contract, clause
+//! by clause.
 
 mod actors;
 mod clients;
@@ -19,7 +22,7 @@ pub use actors::{Actor, Driver, Native, Natives, Port};
 pub(crate) use clients::refusal::CONNECTION;
 pub use error::Error;
 pub use operator::log::install as install_log;
-pub use operator::reload::Reader;
+pub use operator::reload::SettingsReader;
 pub use operator::report::Report;
 pub(crate) use operator::report::unreadable as tell_unreadable;
 pub use operator::watch::{SourceFinder, Sources};
@@ -39,7 +42,7 @@ pub struct Options {
     /// The native capabilities that settings may name.
     pub natives: Natives,
     /// How the settings are read again (SIGHUP); absent, they are not.
-    pub reader: Option<Reader>,
+    pub reader: Option<SettingsReader>,
     /// Where the settings come from, if they are to be read again whenever that or a program changes.
     pub watch: Option<SourceFinder>,
     /// The file that the settings came from, for `Sys.Stats`.
@@ -72,7 +75,8 @@ impl Default for Options {
 
 /// Boots a daemon and runs it until it ends; returns its exit code.
 ///
-/// It takes SIGTERM, SIGINT and SIGHUP for itself while it runs, so call it before other threads are started.
+/// It takes SIGTERM, SIGINT and SIGHUP for itself while it runs, so call it before other threads
+/// are started.
 ///
 /// # Errors
 /// When there can be no loop at all. A boot that fails is told, and ends with exit code 1.

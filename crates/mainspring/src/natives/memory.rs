@@ -15,8 +15,8 @@ use std::rc::Rc;
 pub(crate) const NAME: &str = "Memory";
 /// Keys that there may be. Beyond: a new one is refused (507).
 pub(crate) const KEYS_MAX: usize = 1 << 20;
-/// Bytes of all keys and values, or a quarter of `limits.memory_bytes_max` if that is less. Beyond: a value that would grow
-/// it is refused (507).
+/// Bytes of all keys and values, or a quarter of `limits.memory_bytes_max` if that is less. Beyond:
+/// a value that would grow it is refused (507).
 pub(crate) const BYTES_MAX: usize = 256 << 20;
 /// Keys that one `Memory.List` tells, and their bytes.
 pub(crate) const LIST_KEYS_MAX: usize = 1000;
@@ -83,7 +83,7 @@ fn list_keys_max() -> f64 {
 }
 
 #[derive(Serialize)]
-struct Found<'a> {
+struct MemoryHit<'a> {
     value: &'a RawValue,
 }
 
@@ -94,7 +94,7 @@ struct Listed<'a> {
 }
 
 /// What a request comes to: the data of its reply, or a code and a reason.
-type Outcome = Result<Json, (u16, String)>;
+type MemoryOutcome = Result<Json, (u16, String)>;
 
 impl Native for Memory {
     fn handle(&mut self, message: &Envelope, port: &Port) {
@@ -127,7 +127,7 @@ impl Memory {
         (507, format!("keys and values would take more than {bytes_max} bytes; delete some first"))
     }
 
-    fn set(&mut self, message: &Envelope, port: &Port) -> Outcome {
+    fn set(&mut self, message: &Envelope, port: &Port) -> MemoryOutcome {
         let data: SetData<'_> = read(message)?;
         let (key, text) = (&*data.key, data.value.get());
         let before = match self.values.get_mut(key) {
@@ -163,7 +163,7 @@ impl Memory {
         Ok(self.answers().created[usize::from(before.is_none())].clone())
     }
 
-    fn delete(&mut self, message: &Envelope, port: &Port) -> Outcome {
+    fn delete(&mut self, message: &Envelope, port: &Port) -> MemoryOutcome {
         let data: KeyData<'_> = read(message)?;
         let gone = self.values.remove(&*data.key);
         if let Some(value) = &gone {
@@ -175,15 +175,15 @@ impl Memory {
         Ok(self.answers().deleted[usize::from(gone.is_some())].clone())
     }
 
-    fn get(&self, message: &Envelope) -> Outcome {
+    fn get(&self, message: &Envelope) -> MemoryOutcome {
         let data: KeyData<'_> = read(message)?;
         match self.values.get(&*data.key) {
-            Some(value) => write(&Found { value }),
+            Some(value) => write(&MemoryHit { value }),
             None => Err((404, format!("there is no key {:?}", data.key))),
         }
     }
 
-    fn list(&self, message: &Envelope) -> Outcome {
+    fn list(&self, message: &Envelope) -> MemoryOutcome {
         let data: ListData<'_> = read(message)?;
         let (prefix, after, limit) = (&*data.prefix, &*data.after, data.limit as usize);
         let start = if after >= prefix && !after.is_empty() {
@@ -226,6 +226,6 @@ fn read<'a, T: Deserialize<'a>>(message: &'a Envelope) -> Result<T, (u16, String
     message.data_as().map_err(|error| (422, format!("data: {error}")))
 }
 
-fn write(data: &impl Serialize) -> Outcome {
+fn write(data: &impl Serialize) -> MemoryOutcome {
     Json::from_value(data).map_err(|error| (500, error.to_string()))
 }

@@ -1,4 +1,4 @@
-//! What the loop serves itself, as the loop describes it.
+//! What the daemon serves itself, as it describes it.
 
 use mainspring_kernel::{BootPlan, Config, ConnectionId, Effect, Kernel, Now, Turn};
 use serde_json::Value;

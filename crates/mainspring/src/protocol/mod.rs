@@ -1,4 +1,5 @@
-//! The documentation of the protocol: prose, and what is made from the code itself (the registry of errors, the built-ins and their schemas).
+//! The documentation of the protocol: prose, and what is made from the code itself (the registry of
+//! errors, the built-ins and their schemas).
 
 mod builtins;
 
@@ -15,7 +16,7 @@ pub fn message_schema() -> Value {
     serde_json::from_str(MESSAGE_SCHEMA).unwrap_or_default()
 }
 
-/// JSON Schema of the data of an error that the loop itself writes.
+/// JSON Schema of the data of an error that the daemon itself writes.
 #[must_use]
 pub fn error_schema() -> Value {
     serde_json::from_str(ERROR_SCHEMA).unwrap_or_default()

@@ -13,7 +13,8 @@ pub enum Listener {
         /// The path of the socket.
         path: PathBuf,
     },
-    /// A TCP socket on loopback. The first line of a client must be the token; a peer is the token's name.
+    /// A TCP socket on loopback. The first line of a client must be the token; a peer is the
+    /// token's name.
     Tcp {
         /// Where it listens; the address must be loopback.
         address: SocketAddr,
@@ -49,8 +50,9 @@ pub struct Token {
     pub rights: Rights,
 }
 
-/// Whether a name is that of a peer who is known without a token: a user by the Unix socket (`user:1000`), or the standard
-/// streams (`stdio`). A token cannot have it, or two peers would be one.
+/// Whether a name is that of a peer who is known without a token: a user by the Unix socket
+/// (`user:1000`), or the standard streams (`stdio`). A token cannot have it, or two peers would be
+/// one.
 #[must_use]
 pub fn is_reserved_peer(name: &str) -> bool {
     name == "stdio" || name.starts_with("user:")

@@ -30,7 +30,8 @@ pub enum Program {
 /// A child process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessProgram {
-    /// The program and its arguments. A path with a `/` is relative to `folder`; a bare name is looked up in `PATH`.
+    /// The program and its arguments. A path with a `/` is relative to `folder`; a bare name is
+    /// looked up in `PATH`.
     pub command: Vec<String>,
     /// The folder it runs in.
     pub folder: PathBuf,
@@ -38,7 +39,8 @@ pub struct ProcessProgram {
     pub environment: Vec<(String, String)>,
     /// What the operating system lets it use.
     pub limits: ProcessLimits,
-    /// How long it may take to end once its input has ended; then it is told (SIGTERM), and as long again later killed.
+    /// How long it may take to end once its input has ended; then it is told (SIGTERM), and as long
+    /// again later killed.
     pub grace: Duration,
 }
 
@@ -76,6 +78,7 @@ pub struct GuestProgram {
     pub limits: GuestLimits,
     /// What compiling it may cost.
     pub compile: CompileLimits,
-    /// How long it may take to end once its input has ended: after half of it it is interrupted, after all of it killed.
+    /// How long it may take to end once its input has ended: after half of it it is interrupted,
+    /// after all of it killed.
     pub grace: Duration,
 }

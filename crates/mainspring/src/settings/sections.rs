@@ -1,4 +1,5 @@
-//! The tables of `mainspring.toml` that are settings as they stand: what reads, documents and compares them goes by this list.
+//! The tables of `mainspring.toml` that are settings as they stand: what reads, documents and
+//! compares them goes by this list.
 
 use crate::settings::{LogSettings, Settings, Timeouts};
 use mainspring_kernel::Limits;

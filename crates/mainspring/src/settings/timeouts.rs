@@ -17,7 +17,8 @@ keys! {
         max: Duration as Time = ms(shipped().timeout_ms_max), in LEAST..;
         /// The boot, until every capability is ready.
         boot: Duration as Time = ms(shipped().boot_timeout_ms), in LEAST..;
-        /// A shutdown, until requests in progress are given up; and then again for bytes that were not read yet.
+        /// A shutdown, until requests in progress are given up; and then again for bytes that were
+        /// not read yet.
         drain: Duration as Time = ms(shipped().drain_ms);
         /// A request that an actor keeps beyond its deadline, until the actor is restarted as hung.
         hang: Duration as Time = ms(shipped().hang_ms), in LEAST..;

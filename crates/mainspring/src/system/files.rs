@@ -4,16 +4,18 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// The longest secret that is read, with the end of its line. No token is longer than the first line of a client.
+/// The longest secret that is read, with the end of its line. No token is longer than the first
+/// line of a client.
 const SECRET_BYTES_MAX: u64 = 4096;
 
-/// The secret that a file holds, without the end of its line. Others may not be able to read the file; `Err` says what is wrong.
+/// The secret that a file holds, without the end of its line. Others may not be able to read the
+/// file; `Err` says what is wrong.
 pub(crate) fn read_secret(path: &Path) -> Result<String, String> {
     let shown = path.display();
     let cannot = |error: std::io::Error| format!("{shown}: {}", reason(&error));
     // Whatever is no file may have no end, or wait for a writer.
     if !std::fs::metadata(path).map_err(cannot)?.is_file() {
-        return Err(format!("{shown}: it is no regular file"));
+        return Err(format!("{shown}: it is not a regular file"));
     }
     let file = std::fs::File::open(path).map_err(cannot)?;
     // Of what was opened, whatever is there by now.

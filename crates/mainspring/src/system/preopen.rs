@@ -3,7 +3,8 @@
 use mainspring_host::Folder;
 use std::path::PathBuf;
 
-/// Reads a folder. Without a name for the guest it has its own; `:ro` at the end makes it read-only.
+/// Reads a folder. Without a name for the guest it has its own; `:ro` at the end makes it
+/// read-only.
 pub(crate) fn folder(text: &str) -> Result<Folder, String> {
     let (text, writable) = text.strip_suffix(":ro").map_or((text, true), |text| (text, false));
     let (path, guest_path) = text.split_once("::").unwrap_or((text, text));

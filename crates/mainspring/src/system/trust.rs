@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 /// Why others have a say in what a folder holds.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Distrust {
-    /// It, a folder above it or a link on the way belongs to another user, who is not the system's either.
+    /// It, a folder above it or a link on the way belongs to another user, who is not the system's
+    /// either.
     #[error("{} belongs to user {owner}", .place.display())]
     Owner {
         /// What belongs to him.
@@ -32,7 +33,8 @@ pub(crate) enum Distrust {
     },
 }
 
-/// Makes sure that nobody but this user (and the system's owner) can write to a folder, or put another in its place.
+/// Makes sure that nobody but this user (and the system's owner) can write to a folder, or put
+/// another in its place.
 pub(crate) fn check_folder(folder: &Path) -> Result<(), Distrust> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let cannot = |reason| Distrust::Unknown { place: folder.to_owned(), reason };
@@ -57,7 +59,8 @@ pub(crate) fn check_folder(folder: &Path) -> Result<(), Distrust> {
     }
 }
 
-/// Makes sure that nobody else decides what a path leads to: neither its folder nor, if it is a link, the link is another's.
+/// Makes sure that nobody else decides what a path leads to: neither its folder nor, if it is a
+/// link, the link is another's.
 pub(crate) fn check_path(path: &Path) -> Result<(), Distrust> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -77,8 +80,8 @@ fn look_at_link(place: &Path) -> Result<Metadata, Distrust> {
     fs::symlink_metadata(place).map_err(|reason| Distrust::Unknown { place: place.to_owned(), reason })
 }
 
-/// It is this user's, or the system's: root's, or that of whoever owns `/`, who can do anything here (in a container, for one, where root
-/// outside has no name).
+/// It is this user's, or the system's: root's, or that of whoever owns `/`, who can do anything
+/// here (in a container, for one, where root outside has no name).
 fn check_owner(place: &Path, about: &Metadata) -> Result<(), Distrust> {
     let owner = about.uid();
     let is_systems = || owner == 0 || fs::metadata("/").is_ok_and(|root| root.uid() == owner);
@@ -97,7 +100,8 @@ fn check_parent(place: &Path, about: &Metadata) -> Result<(), Distrust> {
     }
 }
 
-/// Whether everybody may write there, or a group that is not this user's own: the one that has the user's number, as it is usual.
+/// Whether everybody may write there, or a group that is not this user's own: the one that has the
+/// user's number, as it is usual.
 fn is_writable_by_others(about: &Metadata) -> bool {
     let user = rustix::process::geteuid().as_raw();
     let is_own_group = about.gid() == rustix::process::getegid().as_raw() && about.gid() == user;

@@ -1,11 +1,12 @@
-//! Text of others in one line: whoever chose it can neither begin a line of his own nor command a terminal.
+//! Text of others in one line: whoever chose it can neither begin a line of his own nor command a
+//! terminal.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
 /// Whether a character would end the line, or be obeyed by a terminal.
-fn is_obeyed(it: char) -> bool {
-    (it.is_control() && it != '\t') || matches!(it, '\u{2028}' | '\u{2029}')
+fn is_obeyed(character: char) -> bool {
+    (character.is_control() && character != '\t') || matches!(character, '\u{2028}' | '\u{2029}')
 }
 
 /// The text with such characters escaped (`\n`, `\u{1b}`).
@@ -28,8 +29,8 @@ impl<W: Write> Write for OneLine<'_, W> {
             let (plain, rest) = text.split_at(at);
             self.0.write_str(plain)?;
             let mut characters = rest.chars();
-            if let Some(it) = characters.next() {
-                write!(self.0, "{}", it.escape_default())?;
+            if let Some(obeyed) = characters.next() {
+                write!(self.0, "{}", obeyed.escape_default())?;
             }
             text = characters.as_str();
         }

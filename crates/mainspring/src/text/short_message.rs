@@ -1,4 +1,5 @@
-//! Messages without metadata, as people write them by hand: `pipe` and `up --batch` take them alike.
+//! Messages without metadata, as people write them by hand: `pipe` and `up --batch` take them
+//! alike.
 
 use crate::client::fresh_id;
 use mainspring_message::{Draft, Json, Kind};
@@ -17,8 +18,8 @@ struct ShortMessage<'a> {
     data: Option<&'a RawValue>,
 }
 
-/// The message of a line that has no metadata: with a fresh id, a timestamp, and the timeout if it is a request. Any other line is
-/// `None`, and stays as it is.
+/// The message of a line that has no metadata: with a fresh id, a timestamp, and the timeout if it
+/// is a request. Any other line is `None`, and stays as it is.
 pub(crate) fn completed(line: &[u8], timeout_ms: Option<u64>, unix_ms: u64) -> Option<String> {
     // Mostly there is metadata, and then nothing need be parsed to know it.
     if memmem::find(line, b"\"metadata\"").is_some() {

@@ -99,6 +99,8 @@ pub(crate) fn event(type_name: &str, data: &Value) -> String {
 /// A command in a folder, without any daemon of the machine's own.
 pub(crate) fn command(arguments: &[&str], folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mainspring"));
+    // Times are told in the zone of whoever reads them.
+    command.env("TZ", "UTC");
     command
         .args(arguments)
         .current_dir(folder)

@@ -1,8 +1,8 @@
 //! Batches: messages on standard input, answers on standard output, an end when nothing is left to do.
 
-use crate::support::{line, mainspring};
+use crate::support::{PATIENCE, line, mainspring};
 use serde_json::{Value, json};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Output, Stdio};
 
 fn batch(input: &[u8]) -> Output {
@@ -106,6 +106,40 @@ restart = { backoff_ms = 1 }
 }
 
 #[test]
+fn a_batch_whose_input_stays_open_is_served_when_a_read_took_exactly_what_there_was() {
+    let message = json!({ "kind": "command", "type": "Memory.Set", "data": { "key": "a", "value": 1 } });
+    let schedule = line("command", "Timer.Schedule", "s-1", &json!({ "delay": 100, "message": message }));
+    // One read of the daemon, to the byte: a second one would wait for more, and everything with it.
+    let input = format!("{:<5119}\n", schedule.trim_end());
+    let mut child = mainspring()
+        .args(["up", "--batch", "--no-config"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(input.as_bytes()).unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let (tell, told) = std::sync::mpsc::channel();
+    let reading = std::thread::spawn(move || {
+        while let Some(Ok(line)) = lines.next() {
+            let _ = tell.send(line);
+        }
+    });
+    let scheduled = told.recv_timeout(PATIENCE).expect("the answer");
+    assert!(scheduled.contains("s-1"), "{scheduled}");
+    let outcome = told.recv_timeout(PATIENCE);
+    drop(stdin);
+    let _ = child.wait();
+    reading.join().unwrap();
+    assert!(
+        outcome.is_ok_and(|line| line.contains("Memory.Set")),
+        "the timer did not fire while the input was open"
+    );
+}
+
+#[test]
 fn a_batch_waits_for_its_timers() {
     let message = json!({ "kind": "command", "type": "Memory.Set", "data": { "key": "a", "value": 1 } });
     let text = line("command", "Timer.Schedule", "t-1", &json!({ "delay": 50, "message": message }));
@@ -169,7 +203,7 @@ fn a_batch_whose_answers_cannot_be_written_fails() {
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
     let log = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(log.contains("standard output cannot be written to: No space left on device"), "{log}");
+    assert!(log.contains("cannot write to standard output: No space left on device"), "{log}");
 }
 
 #[test]

@@ -104,7 +104,7 @@ fn a_socket_of_another_program_and_a_file_are_left_alone() {
     let (taken, file) = (folder.path().join("taken"), folder.path().join("file"));
     let _listener = UnixListener::bind(&taken).unwrap();
     std::fs::write(&file, "precious").unwrap();
-    for (path, expected) in [(&taken, "another program listens"), (&file, "is no socket")] {
+    for (path, expected) in [(&taken, "another program listens"), (&file, "is not a socket")] {
         let output = mainspring().args(["up", "--no-config", "--socket"]).arg(path).output().unwrap();
         assert_eq!(output.status.code(), Some(1));
         let text = String::from_utf8(output.stderr).unwrap();

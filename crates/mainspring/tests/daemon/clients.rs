@@ -121,6 +121,47 @@ fn a_client_that_sends_no_more_gets_its_answers_and_then_the_end() {
 }
 
 #[test]
+fn a_request_and_the_end_of_the_input_that_come_together_are_both_heard() {
+    let daemon = Daemon::start();
+    let mut client = daemon.connect();
+    client.send(ping("first"));
+    client.receive();
+    // The daemon finds both at once, and is told of them once.
+    daemon.signal("STOP");
+    client.send(ping("last"));
+    client.end_input();
+    daemon.signal("CONT");
+    let answers = client.rest();
+    assert_eq!(answers.len(), 1);
+    assert_eq!(answers[0]["data"], json!("last"));
+    daemon.end();
+}
+
+#[test]
+fn what_a_client_sent_while_its_lane_was_full_is_served_though_nothing_more_comes() {
+    // Reads are small, and the lane is full after each: the client is paused again and again.
+    let daemon = Daemon::with_config("[limits]\nlane_messages_max = 2\n");
+    for ends in [false, true] {
+        let mut client = daemon.connect();
+        client.send(ping("first"));
+        client.receive();
+        daemon.signal("STOP");
+        client.send((0..200).map(|n| ping(&format!("p-{n}"))).collect::<String>());
+        if ends {
+            client.end_input();
+        }
+        daemon.signal("CONT");
+        for n in 0..200 {
+            assert_eq!(client.receive()["data"], json!(format!("p-{n}")), "ends: {ends}");
+        }
+        if ends {
+            assert_eq!(client.rest(), Vec::<Value>::new());
+        }
+    }
+    daemon.end();
+}
+
+#[test]
 fn a_subscriber_that_sends_no_more_still_gets_events_and_is_forgotten_when_it_leaves() {
     let daemon = Daemon::start();
     let mut subscriber = daemon.connect();

@@ -118,7 +118,7 @@ fn what_needs_a_new_start_is_named_key_by_key_and_the_rest_is_applied() {
     reloaded(&mut client, &daemon);
     assert_eq!(client.query("First.Ask", json!(1))[0], json!("two"));
     let log = daemon.log();
-    let told: Vec<&str> = log.lines().filter(|line| line.contains("started anew")).collect();
+    let told: Vec<&str> = log.lines().filter(|line| line.contains("when the daemon is restarted")).collect();
     let [line] = &told[..] else { panic!("{log}") };
     assert!(
         line.contains("WARN")
@@ -146,7 +146,7 @@ fn a_configuration_that_was_found_and_is_gone_changes_nothing() {
     std::fs::rename(&file, folder.path().join("away.toml")).unwrap();
     signal_process(child.id(), "HUP");
     let text = || std::fs::read_to_string(&log).unwrap();
-    eventually("that is told", || text().contains("nothing was reloaded"));
+    eventually("that is told", || text().contains("the configuration was not reloaded"));
     assert!(text().contains("mainspring.toml: there is no such file"), "{}", text());
     signal_process(child.id(), "TERM");
     assert!(child.wait().unwrap().success());
@@ -161,7 +161,7 @@ fn a_configuration_with_a_fault_changes_nothing() {
     let good = std::fs::read_to_string(daemon.path("mainspring.toml")).unwrap();
     std::fs::write(daemon.path("mainspring.toml"), format!("{good}\nnonsense = 1\n")).unwrap();
     daemon.signal("HUP");
-    eventually("that is told", || daemon.log().contains("nothing was reloaded"));
+    eventually("that is told", || daemon.log().contains("the configuration was not reloaded"));
     assert!(daemon.log().contains("nonsense"), "{}", daemon.log());
     assert_eq!(client.query("First.Ask", json!(1)), before);
     // And when it is mended, it is as if nothing had been.

@@ -24,7 +24,7 @@ fn a_token_is_neither_in_the_report_of_a_boot_that_fails_nor_in_the_log_of_a_rel
     let daemon = Daemon::with_config(&listen(""));
     std::fs::write(daemon.path("mainspring.toml"), listen(", nmae = 1")).unwrap();
     daemon.signal("HUP");
-    eventually("that is told", || daemon.log().contains("nothing was reloaded"));
+    eventually("that is told", || daemon.log().contains("the configuration was not reloaded"));
     let log = daemon.log();
     assert!(log.contains("nmae") && log.contains("mainspring.toml:3:"), "{log}");
     assert!(!log.contains("secret"), "{log}");

@@ -94,7 +94,8 @@ pub(in crate::cli) fn up(arguments: &Arguments) -> Result<ExitCode, daemon::Erro
         let file = file.clone();
         Arc::new(move || sources(file.as_deref())) as daemon::SourceFinder
     });
-    let reader: daemon::Reader = Arc::new(move || load(file.as_deref()).map_err(|error| error.in_one_line()));
+    let reader: daemon::SettingsReader =
+        Arc::new(move || load(file.as_deref()).map_err(|error| error.in_one_line()));
     let code = daemon::run(
         settings,
         Options { report, reader: Some(reader), watch, configuration, ..Options::default() },

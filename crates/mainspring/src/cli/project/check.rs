@@ -62,7 +62,7 @@ pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
     match config::check(arguments.file.as_deref(), &Overrides::default(), &mut refusal) {
         Ok(Checked { settings, warnings }) => {
             for warning in &warnings {
-                eprintln!("{warning}\n");
+                eprintln!("{}\n", warning.render(text::may_colour_errors()));
             }
             if arguments.quiet {
                 return ExitCode::SUCCESS;
@@ -71,7 +71,7 @@ pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
             crate::cli::support::output::print(&summary(&name, &settings, warnings.len()))
         }
         Err(error) => {
-            eprintln!("{error}");
+            eprintln!("{}", error.render(text::may_colour_errors()));
             exit_code(&error)
         }
     }

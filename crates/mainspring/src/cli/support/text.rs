@@ -1,13 +1,18 @@
 //! Messages as people read them.
 
+use crate::text::columns;
 use mainspring_message::{Envelope, Failure};
 use std::borrow::Cow;
 use std::io::IsTerminal;
-use unicode_width::UnicodeWidthStr;
 
 /// Whether standard output is a terminal, and may be coloured.
 pub(in crate::cli) fn may_colour() -> bool {
     is_screen() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// Whether standard error is a terminal, and may be coloured.
+pub(in crate::cli) fn may_colour_errors() -> bool {
+    std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 /// Whether standard output is a terminal that can do more than print one line after the other.
@@ -127,21 +132,23 @@ pub(in crate::cli) fn span(ms: u64) -> String {
 
 /// Rows in columns, the first row being the heading; numbers to the right.
 pub(in crate::cli) fn table(rows: &[Vec<String>]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let column_count = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).max().unwrap_or(0)
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| columns::width(cell)).max().unwrap_or(0)
     };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let widths: Vec<usize> = (0..column_count).map(width).collect();
     let is_number = |text: &String| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let numbers: Vec<bool> = (0..columns)
+    let numbers: Vec<bool> = (0..column_count)
         .map(|column| rows.len() > 1 && rows[1..].iter().filter_map(|row| row.get(column)).all(is_number))
         .collect();
     let mut text = String::new();
     for row in rows {
         let cells = row.iter().enumerate().map(|(column, cell)| {
-            // Some characters take two columns, some none: they are not counted, they are measured.
-            let room = " ".repeat(widths[column].saturating_sub(cell.width()));
-            if numbers[column] { format!("{room}{cell}") } else { format!("{cell}{room}") }
+            if numbers[column] {
+                columns::padded_left(cell, widths[column])
+            } else {
+                columns::padded(cell, widths[column])
+            }
         });
         text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
         text.push('\n');

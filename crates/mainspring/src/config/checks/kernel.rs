@@ -1,6 +1,6 @@
 //! Whether the kernel will take the capabilities: each by itself, and all of them together.
 
-use crate::config::capabilities::Found;
+use crate::config::capabilities::FoundCapability;
 use crate::config::report::{Problem, Sources};
 use crate::config::text::{Node, Place, Source};
 use crate::settings::BootPhase;
@@ -11,9 +11,9 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 /// Adds what the kernel would refuse to the problems.
-pub(in crate::config) fn verify(found: &[Found], sources: &mut Sources) {
-    let mut ids: HashMap<&str, &Found> = HashMap::new();
-    let mut handlers: HashMap<(Kind, String), &Found> = HashMap::new();
+pub(in crate::config) fn verify(found: &[FoundCapability], sources: &mut Sources) {
+    let mut ids: HashMap<&str, &FoundCapability> = HashMap::new();
+    let mut handlers: HashMap<(Kind, String), &FoundCapability> = HashMap::new();
     let before = sources.problems.len();
     for one in found {
         let id = one.capability.manifest.id.as_str();
@@ -48,7 +48,7 @@ pub(in crate::config) fn verify(found: &[Found], sources: &mut Sources) {
 }
 
 /// The kinds and types of one capability, if the kernel would take it alone.
-fn verify_one(one: &Found, sources: &mut Sources) -> Option<Vec<(Kind, String)>> {
+fn verify_one(one: &FoundCapability, sources: &mut Sources) -> Option<Vec<(Kind, String)>> {
     let manifest = &one.capability.manifest;
     let pairs = match discover(&manifest.inbound) {
         Ok(pairs) => pairs.into_iter().map(|pair| (pair.kind, pair.type_name)).collect(),
@@ -71,7 +71,8 @@ fn verify_one(one: &Found, sources: &mut Sources) -> Option<Vec<(Kind, String)>>
     Some(pairs)
 }
 
-/// Boots a kernel up to where programs would be started; the phase and the complaint if it gets no further.
+/// Boots a kernel up to where programs would be started; the phase and the complaint if it gets no
+/// further.
 fn boots(capabilities: Vec<Manifest>) -> Result<(), (BootPhase, String)> {
     let mut kernel = Kernel::new(Config::default(), 1);
     kernel.boot(BootPlan { capabilities, adapters: Vec::new() }, Now { mono_ns: 0, unix_ms: 0 });
@@ -90,7 +91,8 @@ fn boots(capabilities: Vec<Manifest>) -> Result<(), (BootPhase, String)> {
     Err((phase, text.to_owned()))
 }
 
-/// The key of the manifest that a complaint is about (`limits.concurrency`, `outbound`), and the complaint in fewer words.
+/// The key of the manifest that a complaint is about (`limits.concurrency`, `outbound`), and the
+/// complaint in fewer words.
 fn key_of(message: &str, manifest: &Manifest) -> (String, String) {
     if let Some(text) = message.strip_prefix(&format!("the manifest of {:?}: ", manifest.id)) {
         let end = text.find([' ', ':']).unwrap_or(text.len());
@@ -106,7 +108,7 @@ fn pointer_in(text: &str) -> &str {
     text[start..].split([':', ' ']).next().unwrap_or_default()
 }
 
-fn origin(found: &Found) -> String {
+fn origin(found: &FoundCapability) -> String {
     let id = &found.capability.manifest.id;
     match &found.capability.file {
         Some(path) => format!("{id} in {}", path.display()),
@@ -118,7 +120,7 @@ fn origin(found: &Found) -> String {
     }
 }
 
-impl Found {
+impl FoundCapability {
     /// Where the value of a dotted key of the manifest is, as far as the key is there.
     pub(in crate::config) fn place_of(&self, key: &str) -> Place {
         let node = self.node.at_key(key);

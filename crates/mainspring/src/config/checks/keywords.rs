@@ -1,4 +1,5 @@
-//! Words in a schema that JSON Schema does not know: they check nothing, and most of them are misspelt.
+//! Words in a schema that JSON Schema does not know: they check nothing, and most of them are
+//! misspelt.
 
 use crate::config::report::{Sources, nearest};
 use crate::config::text::{Node, Place, Source, Value};
@@ -76,7 +77,8 @@ const OTHERS: &[&str] = &[
     "writeOnly",
 ];
 
-/// Warns of the words of a schema that are no keywords. What begins with `x-` is a note of its author's.
+/// Warns of the words of a schema that are no keywords. What begins with `x-` is a note of its
+/// author's.
 pub(in crate::config) fn verify(source: &Rc<Source>, schema: &Node, sources: &mut Sources) {
     walk(source, schema, sources, 0);
 }
@@ -113,5 +115,5 @@ fn unknown(key: &str) -> String {
         Some(name) => format!("did you mean `{name}`?"),
         None => format!("if it is a note of yours, write `x-{key}`"),
     };
-    format!("`{key}` is no keyword of JSON Schema and checks nothing; {remedy}")
+    format!("`{key}` is not a keyword of JSON Schema and checks nothing; {remedy}")
 }

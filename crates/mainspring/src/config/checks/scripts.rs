@@ -1,9 +1,11 @@
-//! The file that an interpreter is to run, and whether it is there: `python3 mian.py` starts, and fails at once.
+//! The file that an interpreter is to run, and whether it is there: `python3 mian.py` starts, and
+//! fails at once.
 
 use crate::config::report::nearest;
 use std::path::Path;
 
-/// Interpreters that run the file which is their first argument, and those of their flags that take no value.
+/// Interpreters that run the file which is their first argument, and those of their flags that take
+/// no value.
 const INTERPRETERS: &[(&str, &str)] = &[
     ("python", "BEIOSbdqsuvx"),
     ("pypy", "BEIOSbdqsuvx"),
@@ -26,11 +28,11 @@ const INTERPRETERS: &[(&str, &str)] = &[
 /// Files of a folder that are looked at to find the one that was meant.
 const FILES_MAX: usize = 1000;
 
-/// The argument that names a script which is not there, and what to say about it. Where it is not certain which argument is the
-/// script, none is.
+/// The argument that names a script which is not there, and what to say about it. Where it is not
+/// certain which argument is the script, none is.
 pub(in crate::config) fn missing(command: &[String], folder: &Path) -> Option<(usize, String)> {
     let (program, arguments) = command.split_first()?;
-    let name = program.rsplit('/').next()?.trim_end_matches(|it: char| it.is_ascii_digit() || it == '.');
+    let name = program.rsplit('/').next()?.trim_end_matches(|end: char| end.is_ascii_digit() || end == '.');
     let (_, flags) = INTERPRETERS.iter().find(|(known, _)| *known == name)?;
     let is_plain_flag = |argument: &&String| {
         argument.strip_prefix('-').is_some_and(|letters| {

@@ -1,16 +1,18 @@
 //! `[[capability]]`, or a file of its own: a manifest.
 
-use crate::config::keys::{SchemaOrPath, Table};
+use crate::config::keys::{AnyTable, SchemaOrPath};
 use mainspring_kernel::{ActorLimits, RetryPolicy, keys};
 
 keys! {
-    /// A manifest: a capability, what it takes, what it says, how it is kept alive, and the program behind it.
+    /// A manifest: a capability, what it takes, what it says, how it is kept alive, and the program
+    /// behind it.
     pub(in crate::config) struct ManifestFile {
         /// The name, unique in the daemon.
         id: String;
         /// What it does, for people and language models.
         description: String;
-        /// JSON Schema of the messages that it takes, or the path of a file with it (JSON or TOML). `kind` and `type` must be finite.
+        /// JSON Schema of the messages that it takes, or the path of a file with it (JSON or TOML).
+        /// `kind` and `type` must be finite.
         inbound: SchemaOrPath;
         /// The same for the messages that it says. Absent: it may say anything.
         outbound: SchemaOrPath = SchemaOrPath;
@@ -19,7 +21,7 @@ keys! {
         /// What is said about each of its types besides their schemas: tables by type with `title`,
         /// `description`, `examples`, `deprecated`, `read_only`, `destructive`, `idempotent` and
         /// `open_world`.
-        types: Table = Table;
+        types: AnyTable = AnyTable;
         /// Whether it is told when a request that it works on is cancelled, by the event
         /// `Sys.RequestCancelled`.
         cancel: bool = false;
@@ -28,12 +30,12 @@ keys! {
         /// Whether it may send events and requests that no message caused.
         uncaused: bool = false;
         /// How it is restarted. Keys that are absent are taken from `restart` of `mainspring.toml`.
-        restart: Table = Table;
+        restart: AnyTable = AnyTable;
         /// How often a request is tried.
         retry: RetryPolicy = RetryPolicy::default();
         /// Its bounds.
         limits: ActorLimits = ActorLimits::default();
         /// The program: a table with `process`, `wasm` or `native`.
-        program: Table;
+        program: AnyTable;
     }
 }

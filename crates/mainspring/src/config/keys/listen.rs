@@ -4,7 +4,7 @@ use crate::config::report::{Sources, TableReport};
 use crate::config::text::{Node, Source, Value};
 use crate::settings::{Listener, Token, is_reserved_peer};
 use crate::system::files::read_secret;
-use crate::system::socket_path::SOCKET_PATH_BYTES_MAX;
+use crate::system::socket_path::{SOCKET_PATH_BYTES_MAX, is_same_socket};
 use mainspring_kernel::keys::KeyType;
 use mainspring_kernel::{Rights, check_pattern, keys};
 use serde::Deserialize;
@@ -16,9 +16,11 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 keys! {
-    /// A place where clients connect: a Unix socket (`unix`), or a TCP socket on loopback (`tcp`) with its `tokens`.
+    /// A place where clients connect: a Unix socket (`unix`), or a TCP socket on loopback (`tcp`)
+    /// with its `tokens`.
     pub(in crate::config) struct ListenFile {
-        /// The path of a Unix socket. Its owner alone may use it, and a client is known by its user.
+        /// The path of a Unix socket. Its owner alone may use it, and a client is known by its
+        /// user.
         unix: Option<PathBuf> = None;
         /// An address of loopback with a port, such as `127.0.0.1:7700`.
         tcp: Option<String> = None;
@@ -84,7 +86,7 @@ pub(in crate::config) fn read(
         nodes.iter().map(|node| listener(&mut TableReport::new(source, node, sources))).collect();
     for (at, listener) in listeners.iter().enumerate() {
         if listeners[..at].iter().any(|other| is_same(listener.as_ref(), other.as_ref())) {
-            sources.problem_at(source, &nodes[at].span, "this socket is there twice");
+            sources.problem_at(source, &nodes[at].span, "this socket is listed twice");
         }
     }
     if listeners.is_empty() {
@@ -120,20 +122,12 @@ fn listener(table: &mut TableReport<'_>) -> Option<Listener> {
 /// Whether two listeners would be the same socket.
 fn is_same(one: Option<&Listener>, other: Option<&Listener>) -> bool {
     match (one, other) {
-        (Some(Listener::Unix { path }), Some(Listener::Unix { path: other })) => same_place(path, other),
+        (Some(Listener::Unix { path }), Some(Listener::Unix { path: other })) => is_same_socket(path, other),
         (Some(Listener::Tcp { address, .. }), Some(Listener::Tcp { address: other, .. })) => {
             address == other && address.port() != 0
         }
         _ => false,
     }
-}
-
-/// Whether two paths lead to the same place, however they are written.
-fn same_place(one: &Path, other: &Path) -> bool {
-    // A bare name has an empty parent, which nothing can be found by.
-    let folder = |path: &Path| Path::new(".").join(path.parent()?).canonicalize().ok();
-    one.components().eq(other.components())
-        || (one.file_name() == other.file_name() && folder(one).is_some() && folder(one) == folder(other))
 }
 
 fn unix(path: &Path, table: &mut TableReport<'_>) -> Option<Listener> {
@@ -191,9 +185,9 @@ fn named_token(token: &TokenFile, others: &[Token], table: &mut TableReport<'_>)
         table.sources.warn_hiding(&secret, &place, readable_token(source));
     }
     if others.iter().any(|other| other.name == token.name) {
-        table.problem("name", format!("the name {:?} is there twice", token.name));
+        table.problem("name", format!("the name {:?} is listed twice", token.name));
     } else if others.iter().any(|other| other.secret == secret) {
-        table.problem("name", "the same token is there twice; nobody could be told apart");
+        table.problem("name", "this token has two names; every client needs a token of its own");
     }
     for pattern in &token.allow {
         if let Err(reason) = check_pattern(pattern) {

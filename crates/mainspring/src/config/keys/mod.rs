@@ -1,5 +1,6 @@
-//! The keys of `mainspring.toml` and of manifests that are more than plain settings: a file for each table, with how it becomes
-//! settings and what is checked on the way. (Tables that are settings as they stand are in `settings/`.)
+//! The keys of `mainspring.toml` and of manifests that are more than plain settings: a file for
+//! each table, with how it becomes settings and what is checked on the way. (Tables that are
+//! settings as they stand are in `settings/`.)
 //!
 //! `docs/configuration.md` is made from these declarations.
 
@@ -19,18 +20,21 @@ use std::time::Duration;
 const GRACE_DEFAULT: Duration = Duration::from_secs(5);
 
 keys! {
-    /// `mainspring.toml`: what a daemon is to run. Every key may be left out. Relative paths begin at the folder of the file.
+    /// `mainspring.toml`: what a daemon is to run. Every key may be left out. Relative paths begin
+    /// at the folder of the file.
     pub(super) struct ConfigFile {
-        /// Where clients connect, one table for each place. Absent: the Unix socket that the commands look for by themselves.
-        listen: Tables = Tables;
+        /// Where clients connect, one table for each place. Absent: the Unix socket that the
+        /// commands look for by themselves.
+        listen: AnyTables = AnyTables;
         /// Capabilities that are code of the daemon. Absent: all of them.
         native: Option<Vec<String>> = None;
-        /// Files with the manifests of capabilities, in TOML or JSON. `*` and `?` in a file or folder name stand for any characters.
+        /// Files with the manifests of capabilities, in TOML or JSON. `*`, `?` and `[abc]` in a
+        /// name stand for other characters, `**` for any folders.
         manifests: Vec<String> = Vec::new();
         /// Capabilities whose manifests are written right here.
-        capability: Tables = Tables;
+        capability: AnyTables = AnyTables;
         /// How capabilities are restarted whose own manifest does not say otherwise, key by key.
-        restart: Table = Table;
+        restart: AnyTable = AnyTable;
     }
 }
 
@@ -63,9 +67,9 @@ macro_rules! read_elsewhere {
 
 read_elsewhere! {
     /// A table.
-    Table = "table";
+    AnyTable = "table";
     /// Any number of tables.
-    Tables = "tables";
+    AnyTables = "tables";
     /// A JSON Schema, or the path of a file that holds one.
     SchemaOrPath = "schema or path";
 }

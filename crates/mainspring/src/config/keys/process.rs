@@ -12,15 +12,18 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 keys! {
-    /// A child process that reads messages on its standard input and writes messages on its standard output, one JSON object a line.
+    /// A child process that reads messages on its standard input and writes messages on its
+    /// standard output, one JSON object a line.
     pub(in crate::config) struct ProcessFile {
-        /// The program and its arguments, as a list. A name without `/` is looked up in `PATH`; a relative path begins at `folder`.
+        /// The program and its arguments, as a list. A name without `/` is looked up in `PATH`; a
+        /// relative path begins at `folder`.
         process: Vec<String>;
         /// The folder that it runs in. Absent: that of the manifest.
         folder: Option<PathBuf> = None;
         /// Variables of its environment besides those of the daemon.
         env: BTreeMap<String, String> = BTreeMap::new();
-        /// How long it may take to end once its input has ended; then it is told (SIGTERM), and as long again later killed.
+        /// How long it may take to end once its input has ended; then it is told (SIGTERM), and as
+        /// long again later killed.
         grace: Duration as Time = GRACE_DEFAULT;
         /// What the operating system lets it use.
         limits: ProcessLimitsFile = ProcessLimitsFile::default();
@@ -28,7 +31,8 @@ keys! {
 }
 
 keys! {
-    /// What the operating system lets a child process use. What is absent is as for the daemon itself.
+    /// What the operating system lets a child process use. What is absent is as for the daemon
+    /// itself.
     pub(in crate::config) struct ProcessLimitsFile {
         /// Address space.
         memory: Option<u64> as Option<Bytes> = None;

@@ -14,8 +14,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 keys! {
-    /// A WebAssembly module or component that speaks lines on its standard streams, in a sandbox: it reaches nothing that is not
-    /// listed here.
+    /// A WebAssembly module or component that speaks lines on its standard streams, in a sandbox:
+    /// it reaches nothing that is not listed here.
     pub(in crate::config) struct WasmFile {
         /// The path of the module or component.
         wasm: PathBuf;
@@ -23,7 +23,8 @@ keys! {
         arguments: Vec<String> = Vec::new();
         /// Its environment.
         env: BTreeMap<String, String> = BTreeMap::new();
-        /// Where it may connect: rules such as `db.example.com:5432`, `10.0.0.0/8:*` or `loopback:80`.
+        /// Where it may connect: rules such as `db.example.com:5432`, `10.0.0.0/8:*` or
+        /// `loopback:80`.
         allow_connect: Vec<String> = Vec::new();
         /// Where it may listen: rules for addresses.
         allow_listen: Vec<String> = Vec::new();
@@ -31,7 +32,8 @@ keys! {
         wasi_sockets: bool = false;
         /// Folders that are opened to it, as `HOST`, `HOST::GUEST` or `HOST::GUEST:ro`.
         folders: Vec<String> = Vec::new();
-        /// How long it may take to end once its input has ended: after half of it it is interrupted, after all of it killed.
+        /// How long it may take to end once its input has ended: after half of it it is
+        /// interrupted, after all of it killed.
         grace: Duration as Time = GRACE_DEFAULT;
         /// What it may use.
         limits: WasmLimitsFile = WasmLimitsFile::default();

@@ -1,5 +1,6 @@
-//! What is wrong with a configuration: problems and how they are shown (`problem`), the files that were read with everything that
-//! was found so far (`sources`), complaints about one table (`table`), and what somebody may have meant (`suggest`).
+//! What is wrong with a configuration: problems and how they are shown (`problem`), the files that
+//! were read with everything that was found so far (`sources`), complaints about one table
+//! (`table`), and what somebody may have meant (`suggest`).
 
 mod problem;
 mod sources;

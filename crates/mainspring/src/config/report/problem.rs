@@ -1,9 +1,12 @@
-//! What is wrong with a configuration, and how that is shown: the file, the line, the column, the line itself and a caret.
+//! What is wrong with a configuration, and how that is shown: the file, the line, the column, the
+//! line itself and a caret.
 
 use crate::config::text::{Place, secrets};
 use crate::settings::BootPhase;
 use crate::text::printable::one_line;
+use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet};
 use std::fmt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// One thing that is wrong, and where.
@@ -26,9 +29,6 @@ pub struct Problem {
     /// Whether it can be lived with: most likely it is not meant, but it can be.
     pub is_warning: bool,
 }
-
-/// Columns of a line that are shown.
-const SHOWN_COLUMNS_MAX: usize = 160;
 
 impl Problem {
     pub(in crate::config) fn at(place: &Place, message: impl Into<String>) -> Problem {
@@ -79,38 +79,43 @@ impl Problem {
     }
 }
 
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let severity = if self.is_warning { "warning" } else { "error" };
-        if self.line == 0 {
-            return write!(f, "{severity}: {}\n --> {}", self.message, self.path.display());
-        }
-        let number = self.line.to_string();
-        let margin = " ".repeat(number.len());
-        // A tab is one column in the count and must be one on the screen. Of a very long line, what is around the place is shown.
-        let skipped = (self.column - 1).saturating_sub(SHOWN_COLUMNS_MAX / 2);
-        let shown: String = self
-            .line_text
-            .chars()
-            .skip(skipped)
-            .take(SHOWN_COLUMNS_MAX)
-            .map(|c| match c {
-                '\t' => ' ',
-                c if c.is_control() => char::REPLACEMENT_CHARACTER,
-                c => c,
-            })
-            .collect();
-        let before = self.column - 1 - skipped;
-        let width = self.width.min(SHOWN_COLUMNS_MAX - before.min(SHOWN_COLUMNS_MAX - 1));
-        writeln!(f, "{severity}: {}", self.message)?;
-        writeln!(f, "{margin}--> {}:{}:{}", self.path.display(), self.line, self.column)?;
-        writeln!(f, "{margin} |")?;
-        writeln!(f, "{number} | {shown}")?;
-        write!(f, "{margin} | {}{}", " ".repeat(before), "^".repeat(width))
+impl Problem {
+    /// The problem as people read it: what is wrong, where, and the line with a mark; in colours
+    /// for a terminal.
+    #[must_use]
+    pub fn render(&self, in_colours: bool) -> String {
+        let level = if self.is_warning { Level::WARNING } else { Level::ERROR };
+        let title = level.primary_title(self.message.as_str());
+        let path = self.path.display().to_string();
+        let group = match self.line {
+            0 => title.element(Origin::path(path)),
+            line => {
+                let mark = AnnotationKind::Primary.span(self.marked());
+                title.element(Snippet::source(&self.line_text).line_start(line).path(path).annotation(mark))
+            }
+        };
+        let renderer = if in_colours { Renderer::styled() } else { Renderer::plain() };
+        renderer.render(&[group])
+    }
+
+    /// The bytes of the line that are meant.
+    fn marked(&self) -> Range<usize> {
+        let at = |characters: usize| {
+            self.line_text.char_indices().nth(characters).map_or(self.line_text.len(), |(at, _)| at)
+        };
+        let start = self.column.saturating_sub(1);
+        at(start)..at(start + self.width)
     }
 }
 
-/// Why a configuration cannot be used: everything that is wrong with it, as far as one look can tell.
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render(false))
+    }
+}
+
+/// Why a configuration cannot be used: everything that is wrong with it, as far as one look can
+/// tell.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct ConfigError {
     /// The problems, in the order of the files; warnings are among them.
@@ -142,15 +147,26 @@ impl ConfigError {
     }
 }
 
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl ConfigError {
+    /// All problems as people read them, in colours for a terminal, and how many there are.
+    #[must_use]
+    pub fn render(&self, in_colours: bool) -> String {
+        let mut page = String::new();
         for problem in &self.problems {
-            writeln!(f, "{problem}\n")?;
+            page.push_str(&problem.render(in_colours));
+            page.push_str("\n\n");
         }
         match self.problems.iter().filter(|problem| !problem.is_warning).count() {
-            1 => write!(f, "the configuration has an error"),
-            count => write!(f, "the configuration has {count} errors"),
+            1 => page.push_str("the configuration has an error"),
+            count => page.push_str(&format!("the configuration has {count} errors")),
         }
+        page
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render(false))
     }
 }
 
@@ -158,7 +174,6 @@ impl fmt::Display for ConfigError {
 mod tests {
     use super::*;
     use crate::config::text::Source;
-    use std::ops::Range;
     use std::rc::Rc;
 
     fn problem(text: &str, span: Range<usize>) -> Problem {
@@ -169,7 +184,7 @@ mod tests {
     #[test]
     fn the_caret_is_under_what_is_meant_whatever_comes_before_it() {
         let shown = problem("x = 1\n\té = \"ü\" # b\n", 12..16).to_string();
-        assert_eq!(shown, "error: no\n --> a.toml:2:6\n  |\n2 |  é = \"ü\" # b\n  |      ^^^");
+        assert_eq!(shown, "error: no\n --> a.toml:2:6\n  |\n2 |     é = \"ü\" # b\n  |         ^^^");
     }
 
     #[test]

@@ -42,7 +42,7 @@ impl Sources {
         // Whatever else a pattern finds may have no end, or wait for a writer.
         let regular = |about: std::fs::Metadata| match about.is_file() || about.is_dir() {
             true => Ok(()),
-            false => Err("it is no regular file".to_owned()),
+            false => Err("it is not a regular file".to_owned()),
         };
         let about = std::fs::metadata(path).map_err(|error| reason(&error));
         match about.and_then(regular).and_then(|()| read_text(path)) {
@@ -69,7 +69,8 @@ impl Sources {
         for (span, message) in faults {
             self.problem(&Place { source: source.clone(), span }, message);
         }
-        // What the text says is not known while it cannot be read, and guesses would only add to the noise.
+        // What the text says is not known while it cannot be read, and guesses would only add to
+        // the noise.
         is_sound.then_some((source, node))
     }
 
@@ -96,7 +97,8 @@ impl Sources {
         self.problem(&Place { source: source.clone(), span: span.clone() }, message);
     }
 
-    /// The value of a node; what is wrong with it, or outside its bounds, is added to the problems, and then there is none.
+    /// The value of a node; what is wrong with it, or outside its bounds, is added to the problems,
+    /// and then there is none.
     pub(in crate::config) fn read<T: KeyType>(&mut self, node: &Node, source: &Rc<Source>) -> Option<T> {
         let value: T = decode::read(node, source, &mut self.problems)?;
         self.check_bounds(&value, node, source).then_some(value)

@@ -1,7 +1,7 @@
 //! From trees to types, by serde, with every fault at its place.
 //!
-//! serde gives up at the first fault. So the entry at fault is left out and the rest is read again, until nothing more is wrong: that way one look
-//! finds (nearly) everything.
+//! serde gives up at the first fault. So the entry at fault is left out and the rest is read again,
+//! until nothing more is wrong: that way one look finds (nearly) everything.
 
 use crate::config::report::{Problem, suggest};
 use crate::config::text::tree::{Node, TreeEntry, Value};
@@ -24,7 +24,7 @@ pub(in crate::config) fn read<T: DeserializeOwned>(
     let mut skipped = Vec::new();
     let mut sound = true;
     for _ in 0..FAULTS_MAX {
-        let fault = match T::deserialize(Reader { node, skipped: &skipped }) {
+        let fault = match T::deserialize(NodeReader { node, skipped: &skipped }) {
             Ok(value) => return sound.then_some(value),
             Err(fault) => fault,
         };
@@ -58,7 +58,7 @@ struct Skipped {
 
 /// Why a node is not what it should be.
 #[derive(Debug)]
-pub(in crate::config) struct Fault {
+pub(in crate::config) struct DecodeFault {
     message: String,
     span: Option<Range<usize>>,
     /// The smallest entry or element around the fault.
@@ -67,22 +67,22 @@ pub(in crate::config) struct Fault {
     missing: Option<(&'static str, usize)>,
 }
 
-impl Fault {
-    fn new(message: String) -> Fault {
-        Fault { message, span: None, entry: None, missing: None }
+impl DecodeFault {
+    fn new(message: String) -> DecodeFault {
+        DecodeFault { message, span: None, entry: None, missing: None }
     }
 
-    fn at(mut self, span: &Range<usize>) -> Fault {
+    fn at(mut self, span: &Range<usize>) -> DecodeFault {
         self.span.get_or_insert_with(|| span.clone());
         self
     }
 
-    fn within(mut self, at: usize, key: &str, table: &Node) -> Fault {
+    fn within(mut self, at: usize, key: &str, table: &Node) -> DecodeFault {
         self.entry.get_or_insert_with(|| Skipped { at, key: key.to_owned(), table: table.span.start });
         self
     }
 
-    fn missing_in(mut self, table: &Node) -> Fault {
+    fn missing_in(mut self, table: &Node) -> DecodeFault {
         if let Some((_, at @ NO_TABLE)) = &mut self.missing {
             *at = table.span.start;
         }
@@ -90,13 +90,13 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for DecodeFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for DecodeFault {}
 
 /// serde's words in words of this document's writer.
 fn plain(expected: &dyn de::Expected) -> String {
@@ -127,44 +127,47 @@ fn found(unexpected: &Unexpected<'_>) -> String {
     }
 }
 
-impl de::Error for Fault {
-    fn custom<T: fmt::Display>(message: T) -> Fault {
-        Fault::new(message.to_string())
+impl de::Error for DecodeFault {
+    fn custom<T: fmt::Display>(message: T) -> DecodeFault {
+        DecodeFault::new(message.to_string())
     }
 
-    fn invalid_type(unexpected: Unexpected<'_>, expected: &dyn de::Expected) -> Fault {
-        Fault::new(format!("expected {}, found {}", plain(expected), found(&unexpected)))
+    fn invalid_type(unexpected: Unexpected<'_>, expected: &dyn de::Expected) -> DecodeFault {
+        DecodeFault::new(format!("expected {}, found {}", plain(expected), found(&unexpected)))
     }
 
-    fn invalid_value(unexpected: Unexpected<'_>, expected: &dyn de::Expected) -> Fault {
-        Fault::invalid_type(unexpected, expected)
+    fn invalid_value(unexpected: Unexpected<'_>, expected: &dyn de::Expected) -> DecodeFault {
+        DecodeFault::invalid_type(unexpected, expected)
     }
 
-    fn unknown_field(field: &str, expected: &'static [&'static str]) -> Fault {
-        Fault::new(format!("there is no key `{field}` here; {}", suggest(field, expected)))
+    fn unknown_field(field: &str, expected: &'static [&'static str]) -> DecodeFault {
+        DecodeFault::new(format!("there is no key `{field}` here; {}", suggest(field, expected)))
     }
 
-    fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Fault {
-        Fault::new(format!("`{variant}` is not one of them; {}", suggest(variant, expected)))
+    fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> DecodeFault {
+        DecodeFault::new(format!("`{variant}` is not one of them; {}", suggest(variant, expected)))
     }
 
-    fn missing_field(field: &'static str) -> Fault {
-        Fault { missing: Some((field, NO_TABLE)), ..Fault::new(format!("the key `{field}` is missing")) }
+    fn missing_field(field: &'static str) -> DecodeFault {
+        DecodeFault {
+            missing: Some((field, NO_TABLE)),
+            ..DecodeFault::new(format!("the key `{field}` is missing"))
+        }
     }
 }
 
 #[derive(Clone, Copy)]
-struct Reader<'a> {
+struct NodeReader<'a> {
     node: &'a Node,
     skipped: &'a [Skipped],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> NodeReader<'a> {
     fn is_skipped(&self, at: usize) -> bool {
         self.skipped.iter().any(|skipped| skipped.at == at)
     }
 
-    fn any<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn any<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeFault> {
         let span = &self.node.span;
         let result = match &self.node.value {
             Value::Null => visitor.visit_unit(),
@@ -175,23 +178,25 @@ impl<'a> Reader<'a> {
             },
             Value::Float(value) => visitor.visit_f64(*value),
             Value::Text(value) => visitor.visit_str(value),
-            Value::List(elements) => visitor.visit_seq(List { reader: self, elements: elements.iter() }),
+            Value::List(elements) => {
+                visitor.visit_seq(ListAccess { reader: self, elements: elements.iter() })
+            }
             Value::Table(entries) => {
-                visitor.visit_map(Table { reader: self, entries: entries.iter(), current: None })
+                visitor.visit_map(TableAccess { reader: self, entries: entries.iter(), current: None })
             }
         };
         result.map_err(|fault| fault.missing_in(self.node).at(span))
     }
 }
 
-impl<'de> de::Deserializer<'de> for Reader<'_> {
-    type Error = Fault;
+impl<'de> de::Deserializer<'de> for NodeReader<'_> {
+    type Error = DecodeFault;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeFault> {
         self.any(visitor)
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeFault> {
         if self.node.value == Value::Null { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
@@ -199,7 +204,7 @@ impl<'de> de::Deserializer<'de> for Reader<'_> {
         self,
         _: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, DecodeFault> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -209,21 +214,24 @@ impl<'de> de::Deserializer<'de> for Reader<'_> {
     }
 }
 
-struct List<'a> {
-    reader: Reader<'a>,
+struct ListAccess<'a> {
+    reader: NodeReader<'a>,
     elements: std::slice::Iter<'a, Node>,
 }
 
-impl<'de> de::SeqAccess<'de> for List<'_> {
-    type Error = Fault;
+impl<'de> de::SeqAccess<'de> for ListAccess<'_> {
+    type Error = DecodeFault;
 
-    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Fault> {
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, DecodeFault> {
         loop {
             let Some(node) = self.elements.next() else { return Ok(None) };
             if self.reader.is_skipped(node.span.start) {
                 continue;
             }
-            let result = seed.deserialize(Reader { node, ..self.reader });
+            let result = seed.deserialize(NodeReader { node, ..self.reader });
             return result
                 .map(Some)
                 .map_err(|fault| fault.at(&node.span).within(node.span.start, "", self.reader.node));
@@ -231,28 +239,30 @@ impl<'de> de::SeqAccess<'de> for List<'_> {
     }
 }
 
-struct Table<'a> {
-    reader: Reader<'a>,
+struct TableAccess<'a> {
+    reader: NodeReader<'a>,
     entries: std::slice::Iter<'a, TreeEntry>,
     current: Option<&'a TreeEntry>,
 }
 
-impl<'de> de::MapAccess<'de> for Table<'_> {
-    type Error = Fault;
+impl<'de> de::MapAccess<'de> for TableAccess<'_> {
+    type Error = DecodeFault;
 
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, DecodeFault> {
         let is_skipped = |entry: &&TreeEntry| self.reader.is_skipped(entry.key_span.start);
         let Some(entry) = self.entries.find(|entry| !is_skipped(entry)) else { return Ok(None) };
         self.current = Some(entry);
-        let key: de::value::StrDeserializer<'_, Fault> = entry.key.as_str().into_deserializer();
+        let key: de::value::StrDeserializer<'_, DecodeFault> = entry.key.as_str().into_deserializer();
         seed.deserialize(key).map(Some).map_err(|fault| {
             fault.at(&entry.key_span).within(entry.key_span.start, &entry.key, self.reader.node)
         })
     }
 
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
-        let Some(entry) = self.current.take() else { return Err(Fault::new("a value without a key".into())) };
-        let reader = Reader { node: &entry.node, ..self.reader };
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, DecodeFault> {
+        let Some(entry) = self.current.take() else {
+            return Err(DecodeFault::new("a value without a key".into()));
+        };
+        let reader = NodeReader { node: &entry.node, ..self.reader };
         seed.deserialize(reader).map_err(|fault| {
             fault.at(&entry.node.span).within(entry.key_span.start, &entry.key, self.reader.node)
         })

@@ -1,159 +1,78 @@
 //! JSON as a tree.
 //!
-//! serde_json knows where text stops being JSON, but not where a value of good JSON stands; errors about what a file says need that.
+//! serde_json knows where text stops being JSON, but not where a value of good JSON stands; errors
+//! about what a file says need that.
 
 use crate::config::text::tree::{Node, TreeEntry, Value};
+use jsonc_parser::ast::{Object, Value as JsonValue};
+use jsonc_parser::common::Ranged;
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use serde::de::IgnoredAny;
+use std::collections::HashSet;
 use std::ops::Range;
 
-/// How deep a document may nest.
-const DEPTH_MAX: usize = 128;
-
 /// Why the text is not JSON, and where.
-pub(in crate::config) type Fault = (Range<usize>, String);
+pub(in crate::config) type JsonFault = (Range<usize>, String);
 
-/// Reads a document.
-pub(in crate::config) fn read(text: &str) -> Result<Node, Fault> {
-    let mut reader = Reader { text, at: 0 };
-    let node = reader.node(0)?;
-    reader.skip_space();
-    if reader.at < text.len() { Err(reader.fault("expected nothing more")) } else { Ok(node) }
+/// Reads a document: whether it is JSON is serde_json's word, where everything stands is
+/// jsonc-parser's, which is less strict and says less about what is wrong.
+pub(in crate::config) fn read(text: &str) -> Result<Node, JsonFault> {
+    serde_json::from_str::<IgnoredAny>(text).map_err(|error| fault(text, &error))?;
+    let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default())
+        .map_err(|error| (error.range().start..error.range().end, error.kind().to_string()))?;
+    match parsed.value {
+        Some(value) => node(&value),
+        None => Err((0..0, "expected a value".into())),
+    }
 }
 
-struct Reader<'a> {
-    text: &'a str,
-    at: usize,
+/// What serde_json says, without the place in words.
+fn fault(text: &str, error: &serde_json::Error) -> JsonFault {
+    let message = error.to_string();
+    let message = message.split(" at line ").next().unwrap_or_default();
+    let message = message.replace("EOF while parsing", "the text ends within");
+    let line_start: usize =
+        text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+    // The column is that of the byte at fault, or of the last one there is.
+    let before = if error.is_eof() { error.column() } else { error.column().saturating_sub(1) };
+    let at = (line_start + before).min(text.len());
+    let start = text.floor_char_boundary(at);
+    let end = start + text[start..].chars().next().map_or(0, char::len_utf8);
+    (start..end, message)
 }
 
-impl Reader<'_> {
-    fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
-    }
+fn node(value: &JsonValue<'_>) -> Result<Node, JsonFault> {
+    let span = value.start()..value.end();
+    let value = match value {
+        JsonValue::NullKeyword(_) => Value::Null,
+        JsonValue::BooleanLit(literal) => Value::Bool(literal.value),
+        JsonValue::StringLit(literal) => Value::Text(literal.value.clone().into_owned()),
+        JsonValue::NumberLit(literal) => number(literal.value).map_err(|text| (span.clone(), text))?,
+        JsonValue::Array(array) => Value::List(array.elements.iter().map(node).collect::<Result<_, _>>()?),
+        JsonValue::Object(object) => table(object)?,
+    };
+    Ok(Node { span, value })
+}
 
-    fn skip_space(&mut self) {
-        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
-            self.at += 1;
+fn table(object: &Object<'_>) -> Result<Value, JsonFault> {
+    let mut entries: Vec<TreeEntry> = Vec::with_capacity(object.properties.len());
+    let mut keys = HashSet::new();
+    for property in &object.properties {
+        let (key, key_span) = (property.name.as_str(), property.name.start()..property.name.end());
+        if !keys.insert(key) {
+            return Err((key_span, format!("the key `{key}` is there twice")));
         }
+        entries.push(TreeEntry { key: key.to_owned(), key_span, node: node(&property.value)? });
     }
+    Ok(Value::Table(entries))
+}
 
-    fn fault(&self, what: &str) -> Fault {
-        let found = self.text[self.at..].chars().next();
-        (self.at..self.at + found.map_or(0, char::len_utf8), what.to_owned())
-    }
-
-    /// Takes one of two characters, after space; true for the first.
-    fn either(&mut self, first: u8, second: u8, what: &str) -> Result<bool, Fault> {
-        self.skip_space();
-        match self.peek() {
-            Some(byte) if byte == first || byte == second => {
-                self.at += 1;
-                Ok(byte == first)
-            }
-            _ => Err(self.fault(what)),
-        }
-    }
-
-    fn node(&mut self, depth: usize) -> Result<Node, Fault> {
-        self.skip_space();
-        if depth > DEPTH_MAX {
-            return Err(self.fault("nested too deeply"));
-        }
-        let start = self.at;
-        let value = match self.peek() {
-            Some(b'{') => self.table(depth)?,
-            Some(b'[') => self.list(depth)?,
-            Some(b'"') => Value::Text(self.string()?),
-            Some(b'-' | b'0'..=b'9') => self.number()?,
-            Some(b'a'..=b'z') => self.word()?,
-            _ => return Err(self.fault("expected a value")),
-        };
-        Ok(Node { span: start..self.at, value })
-    }
-
-    fn table(&mut self, depth: usize) -> Result<Value, Fault> {
-        self.at += 1;
-        let mut entries: Vec<TreeEntry> = Vec::new();
-        self.skip_space();
-        if self.peek() == Some(b'}') {
-            self.at += 1;
-            return Ok(Value::Table(entries));
-        }
-        loop {
-            self.skip_space();
-            let start = self.at;
-            if self.peek() != Some(b'"') {
-                return Err(self.fault("expected a key in quotes"));
-            }
-            let key = self.string()?;
-            let key_span = start..self.at;
-            if entries.iter().any(|entry| entry.key == key) {
-                return Err((key_span, format!("the key `{key}` is there twice")));
-            }
-            self.either(b':', b':', "expected `:`")?;
-            entries.push(TreeEntry { key, key_span, node: self.node(depth + 1)? });
-            if !self.either(b',', b'}', "expected `,` or `}`")? {
-                return Ok(Value::Table(entries));
-            }
-        }
-    }
-
-    fn list(&mut self, depth: usize) -> Result<Value, Fault> {
-        self.at += 1;
-        let mut elements = Vec::new();
-        self.skip_space();
-        if self.peek() == Some(b']') {
-            self.at += 1;
-            return Ok(Value::List(elements));
-        }
-        loop {
-            elements.push(self.node(depth + 1)?);
-            if !self.either(b',', b']', "expected `,` or `]`")? {
-                return Ok(Value::List(elements));
-            }
-        }
-    }
-
-    /// Finds the end of a string and lets serde_json undo its escapes.
-    fn string(&mut self) -> Result<String, Fault> {
-        let start = self.at;
-        self.at += 1;
-        loop {
-            match self.peek() {
-                Some(b'"') => break,
-                Some(b'\\') => self.at += 2,
-                Some(b'\n') | None => return Err((start..start + 1, "the string does not end".into())),
-                Some(_) => self.at += 1,
-            }
-        }
-        self.at += 1;
-        let text = self.text.get(start..self.at).unwrap_or_default();
-        serde_json::from_str(text)
-            .map_err(|_| (start..self.at, "the string holds a character or escape that JSON forbids".into()))
-    }
-
-    fn number(&mut self) -> Result<Value, Fault> {
-        let start = self.at;
-        while matches!(self.peek(), Some(b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9')) {
-            self.at += 1;
-        }
-        let text = &self.text[start..self.at];
-        let fault = || (start..self.at, format!("`{text}` is not a number"));
-        match serde_json::from_str::<serde_json::Number>(text).map_err(|_| fault())? {
-            number if number.is_i64() => Ok(Value::Integer(number.as_i64().unwrap_or_default())),
-            number => Ok(Value::Float(number.as_f64().unwrap_or(f64::NAN))),
-        }
-    }
-
-    fn word(&mut self) -> Result<Value, Fault> {
-        let start = self.at;
-        while matches!(self.peek(), Some(b'a'..=b'z')) {
-            self.at += 1;
-        }
-        match &self.text[start..self.at] {
-            "null" => Ok(Value::Null),
-            "true" => Ok(Value::Bool(true)),
-            "false" => Ok(Value::Bool(false)),
-            word => Err((start..self.at, format!("`{word}` is not a value; text goes in quotes"))),
-        }
+/// Numbers beyond 64 signed bits become floating point.
+fn number(text: &str) -> Result<Value, String> {
+    match serde_json::from_str::<serde_json::Number>(text) {
+        Ok(number) if number.is_i64() => Ok(Value::Integer(number.as_i64().unwrap_or_default())),
+        Ok(number) => Ok(Value::Float(number.as_f64().unwrap_or(f64::NAN))),
+        Err(_) => Err(format!("`{text}` is not a number")),
     }
 }
 
@@ -185,13 +104,13 @@ mod tests {
             ("{\"a\":1,}", 7),
             ("[1 2]", 3),
             ("[1,]", 3),
-            ("tru", 0),
+            ("tru", 3),
             ("1 2", 2),
-            ("\"\\x\"", 0),
-            ("\"open", 0),
-            ("\"\\", 0),
+            ("\"\\x\"", 2),
+            ("\"open", 5),
+            ("\"\\", 2),
             ("{\"a\":1,\"a\":2}", 7),
-            ("01", 0),
+            ("01", 1),
             ("{\"é\":é}", 6),
         ] {
             let (span, what) = read(text).unwrap_err();

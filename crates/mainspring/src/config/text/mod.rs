@@ -1,5 +1,6 @@
-//! From the bytes of a file to typed values, with the place of everything: sources and places (`source`), where secrets stand
-//! (`secrets`), TOML and JSON as trees whose every node knows its place, and from trees to types (`decode`). This knows no key.
+//! From the bytes of a file to typed values, with the place of everything: sources and places
+//! (`source`), where secrets stand (`secrets`), TOML and JSON as trees whose every node knows its
+//! place, and from trees to types (`decode`). This knows no key.
 
 pub(super) mod decode;
 pub(super) mod json;

@@ -1,7 +1,9 @@
-//! Where secrets stand in the text of a file, sound or not: diagnostics quote that text, and end up in logs.
+//! Where secrets stand in the text of a file, sound or not: diagnostics quote that text, and end up
+//! in logs.
 //!
-//! This reads less than TOML and JSON do, so that it finds tokens in a file that neither of them can read: whatever follows the key `token`,
-//! and among `tokens` every text that is neither a name nor a path.
+//! This reads less than TOML and JSON do, so that it finds tokens in a file that neither of them
+//! can read: whatever follows the key `token`, and among `tokens` every text that is neither a name
+//! nor a path.
 
 use std::ops::Range;
 
@@ -70,7 +72,8 @@ fn keys<'a>(text: &'a str, key: &'a str) -> impl Iterator<Item = usize> + 'a {
     })
 }
 
-/// The value that begins here, without its quotes. One that has none, or no end, goes to the end of its line.
+/// The value that begins here, without its quotes. One that has none, or no end, goes to the end of
+/// its line.
 fn value(text: &str, at: usize) -> Option<Range<usize>> {
     let rest = &text[at..];
     if let Some(place) = quoted(text, at) {
@@ -107,7 +110,8 @@ fn quoted(text: &str, at: usize) -> Option<Range<usize>> {
     Some(at + 1..text.len())
 }
 
-/// The lists of tokens: `tokens = [...]`, and what follows `[[listen.tokens]]` up to the next table.
+/// The lists of tokens: `tokens = [...]`, and what follows `[[listen.tokens]]` up to the next
+/// table.
 fn lists(text: &str) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = keys(text, LIST_KEY)
         .filter(|at| text[*at..].starts_with('['))
@@ -162,7 +166,7 @@ fn texts(text: &str, region: Range<usize>) -> Vec<Range<usize>> {
         });
         at = place.end;
         // Over the quotes at its end, however many.
-        let quotes: usize = text[at..].chars().take_while(|it| *it == c).take(3).count();
+        let quotes: usize = text[at..].chars().take_while(|next| *next == c).take(3).count();
         let is_key = text[at + quotes..].trim_start().starts_with(['=', ':']);
         if !is_plain && !is_key {
             found.push(place);

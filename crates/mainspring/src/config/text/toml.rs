@@ -5,7 +5,8 @@ use ::toml::Spanned;
 use ::toml::de::{DeTable, DeValue};
 use std::ops::Range;
 
-/// Reads a document: the tree, as far as it could be made out, and everything that is wrong with the text.
+/// Reads a document: the tree, as far as it could be made out, and everything that is wrong with
+/// the text.
 pub(in crate::config) fn read(text: &str) -> (Node, Vec<(Range<usize>, String)>) {
     let (document, errors) = DeTable::parse_recoverable(text);
     let mut problems: Vec<(Range<usize>, String)> =
@@ -39,7 +40,7 @@ fn node(value: Spanned<DeValue<'_>>, problems: &mut Vec<(Range<usize>, String)>)
         DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
             Ok(number) => Value::Integer(number),
             Err(_) => {
-                problems.push((span.clone(), "the number is too large".into()));
+                problems.push((span.clone(), "this number is too large".into()));
                 Value::Integer(0)
             }
         },

@@ -61,7 +61,8 @@ impl Node {
         node
     }
 
-    /// Follows a JSON pointer in the form of a URI fragment (`#/oneOf/1/properties`) as far as it goes.
+    /// Follows a JSON pointer in the form of a URI fragment (`#/oneOf/1/properties`) as far as it
+    /// goes.
     pub(in crate::config) fn at_pointer(&self, pointer: &str) -> &Node {
         let mut node = self;
         for step in pointer.trim_start_matches('#').split('/').skip(1) {

@@ -1,7 +1,8 @@
 //! Actors: what carries capabilities out, whatever it is made of.
 //!
-//! A [`Driver`] knows how to begin a life of one capability; an [`Actor`] is one such life. An actor is given messages and
-//! answers through its [`Port`], at once or whenever the loop calls it back. Nothing here may block.
+//! A [`Driver`] knows how to start an incarnation of one capability; an [`Actor`] is one such
+//! incarnation. An actor is given messages and answers through its [`Port`], at once or whenever
+//! the reactor calls it back. Nothing here may block.
 
 mod guest;
 mod native;
@@ -27,14 +28,15 @@ use std::rc::Rc;
 
 /// Begins the lives of one capability.
 pub trait Driver {
-    /// Begins a life. The actor says through its port when it is there ([`Port::spawned`], once), before or after this returns.
+    /// Starts an incarnation. The actor says through its port when it is there ([`Port::spawned`],
+    /// once), before or after this returns.
     ///
     /// # Errors
     /// With a reason for a person, when there will be no actor; then the port is not used.
     fn spawn(&mut self, port: Port) -> Result<Box<dyn Actor>, String>;
 }
 
-/// One life of a capability. Dropping it ends it for good, whatever state it is in.
+/// One incarnation of a capability. Dropping it ends it for good, whatever state it is in.
 pub trait Actor {
     /// Starts listening: from here on, what the actor says goes to its port.
     ///
@@ -47,13 +49,14 @@ pub trait Actor {
     /// Takes a message. What cannot be passed on at once is kept, and [`Port::blocked`] says so.
     fn deliver(&mut self, message: &Envelope);
 
-    /// Passes on what was delivered in this turn of the loop.
+    /// Passes on what was delivered in this turn of the reactor.
     fn flush(&mut self) {}
 
     /// Stops or resumes listening, because what the actor said waits to be served.
     fn set_listening(&mut self, _listening: bool) {}
 
-    /// Ends the actor's input and lets it finish in its own time; [`Port::exited`] says when it has.
+    /// Ends the actor's input and lets it finish in its own time; [`Port::exited`] says when it
+    /// has.
     fn stop(&mut self);
 
     /// Ends the actor now. It is dropped next, and its port is not used any more.
@@ -92,27 +95,27 @@ impl ActorFactory {
 pub(crate) struct Actors {
     kernel_cell: Rc<KernelCell>,
     factory: ActorFactory,
-    places: Vec<Place>,
-    /// Those that were delivered to in this turn of the loop.
+    places: Vec<ActorPlace>,
+    /// Those that were delivered to in this turn of the reactor.
     dirty: Vec<CapabilityId>,
 }
 
-struct Place {
+struct ActorPlace {
     stamped: Stamped,
     /// Whether a reload has taken the capability away.
     removed: bool,
     name: Rc<str>,
     driver: Option<Box<dyn Driver>>,
-    life: Option<(u32, Box<dyn Actor>)>,
-    /// That of the life.
+    running: Option<(u32, Box<dyn Actor>)>,
+    /// That of the incarnation.
     port: Option<Port>,
     dirty: bool,
 }
 
-impl Place {
-    fn new(stamped: Stamped) -> Place {
+impl ActorPlace {
+    fn new(stamped: Stamped) -> ActorPlace {
         let name = Rc::from(stamped.0.manifest.id.as_str());
-        Place { stamped, removed: false, name, driver: None, life: None, port: None, dirty: false }
+        ActorPlace { stamped, removed: false, name, driver: None, running: None, port: None, dirty: false }
     }
 }
 
@@ -122,7 +125,7 @@ impl Actors {
         factory: ActorFactory,
         capabilities: Vec<Stamped>,
     ) -> Actors {
-        let places = capabilities.into_iter().map(Place::new).collect();
+        let places = capabilities.into_iter().map(ActorPlace::new).collect();
         Actors { kernel_cell, factory, places, dirty: Vec::new() }
     }
 
@@ -138,15 +141,15 @@ impl Actors {
                 (place.stamped, place.driver, place.removed) = (stamped, None, false);
             }
             (Some(place), None) => place.removed = true,
-            (None, Some(stamped)) => self.places.push(Place::new(stamped)),
+            (None, Some(stamped)) => self.places.push(ActorPlace::new(stamped)),
             (None, None) => {}
         }
     }
 
-    /// Begins a life.
+    /// Starts an incarnation.
     pub(crate) fn spawn(&mut self, actor: ActorRef) {
         let Some(place) = self.places.get_mut(actor.capability.index()) else { return };
-        place.life = None;
+        place.running = None;
         let port = Port::new(Rc::clone(&self.kernel_cell), actor, Rc::clone(&place.name));
         place.port = Some(port.clone());
         let driver = match &mut place.driver {
@@ -154,15 +157,15 @@ impl Actors {
             none => self.factory.driver(&place.stamped.0.program).map(|driver| none.insert(driver)),
         };
         match driver.and_then(|driver| driver.spawn(port)) {
-            Ok(life) => place.life = Some((actor.incarnation, life)),
+            Ok(running) => place.running = Some((actor.incarnation, running)),
             Err(reason) => self.kernel_cell.feed(|kernel, now| kernel.actor_spawned(actor, Err(reason), now)),
         }
     }
 
     /// Starts listening to an actor.
     pub(crate) fn attach(&mut self, actor: ActorRef) {
-        if let Some((_, life)) = self.find(actor) {
-            let attached = life.attach();
+        if let Some((_, running)) = self.find(actor) {
+            let attached = running.attach();
             self.kernel_cell.feed(|kernel, now| kernel.actor_attached(actor, attached, now));
             self.allow_farewell(actor);
         }
@@ -178,8 +181,8 @@ impl Actors {
 
     /// Gives an actor a message.
     pub(crate) fn deliver(&mut self, actor: ActorRef, message: &Envelope) {
-        if let Some((dirty, life)) = self.find(actor) {
-            life.deliver(message);
+        if let Some((dirty, running)) = self.find(actor) {
+            running.deliver(message);
             if !std::mem::replace(dirty, true) {
                 self.dirty.push(actor.capability);
             }
@@ -191,41 +194,41 @@ impl Actors {
         for capability in self.dirty.drain(..) {
             let place = &mut self.places[capability.index()];
             place.dirty = false;
-            if let Some((_, life)) = &mut place.life {
-                life.flush();
+            if let Some((_, running)) = &mut place.running {
+                running.flush();
             }
         }
     }
 
     pub(crate) fn set_listening(&mut self, actor: ActorRef, listening: bool) {
-        if let Some((_, life)) = self.find(actor) {
-            life.set_listening(listening);
+        if let Some((_, running)) = self.find(actor) {
+            running.set_listening(listening);
         }
     }
 
     pub(crate) fn stop(&mut self, actor: ActorRef) {
         self.allow_farewell(actor);
-        if let Some((_, life)) = self.find(actor) {
-            life.stop();
+        if let Some((_, running)) = self.find(actor) {
+            running.stop();
         }
     }
 
     pub(crate) fn terminate(&mut self, actor: ActorRef) {
-        if let Some((_, life)) = self.find(actor) {
-            life.terminate();
+        if let Some((_, running)) = self.find(actor) {
+            running.terminate();
         }
         if let Some(place) = self.places.get_mut(actor.capability.index())
-            && place.life.as_ref().is_some_and(|(incarnation, _)| *incarnation == actor.incarnation)
+            && place.running.as_ref().is_some_and(|(incarnation, _)| *incarnation == actor.incarnation)
         {
-            place.life = None;
+            place.running = None;
         }
     }
 
     /// The numbers of every actor that has some, by capability.
     pub(crate) fn stats(&self) -> Value {
         let numbers = self.places.iter().filter_map(|place| {
-            let (_, life) = place.life.as_ref()?;
-            let stats = life.stats();
+            let (_, running) = place.running.as_ref()?;
+            let stats = running.stats();
             (!stats.is_null()).then(|| (place.stamped.0.manifest.id.clone(), stats))
         });
         Value::Object(numbers.collect())
@@ -238,7 +241,7 @@ impl Actors {
 
     fn find(&mut self, actor: ActorRef) -> Option<(&mut bool, &mut Box<dyn Actor>)> {
         let place = self.places.get_mut(actor.capability.index())?;
-        let (incarnation, life) = place.life.as_mut()?;
-        (*incarnation == actor.incarnation).then_some((&mut place.dirty, life))
+        let (incarnation, running) = place.running.as_mut()?;
+        (*incarnation == actor.incarnation).then_some((&mut place.dirty, running))
     }
 }

@@ -1,8 +1,8 @@
 //! The port: how an actor answers.
 
 use crate::daemon::kernel_cell::KernelCell;
-use crate::daemon::transport::lines::Cut;
 use mainspring_kernel::{ActorExit, ActorRef};
+use mainspring_message::lines::{Line, LineSplitter};
 use mainspring_message::{Draft, Envelope, Json};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -12,8 +12,8 @@ const MESSAGE_BYTES_MIN: usize = 64;
 /// The most that is read at a time.
 const READ_BYTES_MAX: usize = 64 << 10;
 
-/// One actor's way to the kernel. Cheap to clone; it may be used from any callback on the loop's thread, and from inside every
-/// method of [`Actor`](crate::daemon::actors::Actor).
+/// One actor's way to the kernel. Cheap to clone; it may be used from any callback on the daemon's
+/// thread, and from inside every method of [`Actor`](crate::daemon::actors::Actor).
 ///
 /// What an actor says after it was given up is recognised by its incarnation, and ignored.
 #[derive(Clone)]
@@ -24,8 +24,9 @@ pub struct Port {
     farewell: Rc<Farewell>,
 }
 
-/// Whether the end of an actor may be told yet. The kernel takes the end of one that is not attached for a failure of the boot; but one
-/// that does not live long is a crash of that capability alone, however quick it is.
+/// Whether the end of an actor may be told yet. The kernel takes the end of one that is not
+/// attached for a failure of the boot; but one that does not live long is a crash of that
+/// capability alone, however quick it is.
 #[derive(Default)]
 struct Farewell {
     may_be_told: Cell<bool>,
@@ -37,7 +38,8 @@ impl Port {
         Port { kernel_cell, actor, name, farewell: Rc::default() }
     }
 
-    /// The actor is attached, or is to stop: from now on its end is told at once, and now if it has come already.
+    /// The actor is attached, or is to stop: from now on its end is told at once, and now if it has
+    /// come already.
     pub(super) fn allow_farewell(&self) {
         self.farewell.may_be_told.set(true);
         let early = self.farewell.early.take();
@@ -46,7 +48,7 @@ impl Port {
         }
     }
 
-    /// Which life of which capability this is.
+    /// Which incarnation of which capability this is.
     #[must_use]
     pub fn actor(&self) -> ActorRef {
         self.actor
@@ -64,8 +66,8 @@ impl Port {
         self.kernel_cell.with(|kernel, _| kernel.config().limits.line_bytes_max)
     }
 
-    /// The most to be read of what the actor says before the kernel has seen it: no message is shorter than 64 bytes, so that a sender
-    /// which is paused in time is never over its bound.
+    /// The most to be read of what the actor says before the kernel has seen it: no message is
+    /// shorter than 64 bytes, so that a sender which is paused in time is never over its bound.
     pub(crate) fn read_bytes_max(&self) -> usize {
         self.kernel_cell.with(|kernel, _| {
             let limits = &kernel.config().limits;
@@ -95,14 +97,21 @@ impl Port {
         self.kernel_cell.feed(|kernel, now| kernel.actor_line_too_long(self.actor, now));
     }
 
-    /// The actor said what `cut` finds, in one go.
-    pub(super) fn cut(&self, cut: impl FnOnce(&mut dyn FnMut(Cut<'_>))) {
+    /// The actor said these bytes: the lines that end in them, in one go.
+    pub(super) fn said(&self, bytes: &[u8], lines: &mut LineSplitter, line_bytes_max: usize) {
         self.kernel_cell.feed(|kernel, now| {
-            cut(&mut |found| match found {
-                Cut::Line(line) => kernel.actor_line(self.actor, line, now),
-                Cut::TooLong => kernel.actor_line_too_long(self.actor, now),
+            lines.split(bytes, line_bytes_max, |line| match line {
+                Line::Whole(line) => kernel.actor_line(self.actor, line, now),
+                Line::TooLong => kernel.actor_line_too_long(self.actor, now),
             });
         });
+    }
+
+    /// The actor will say no more: its last line needs no end.
+    pub(super) fn said_the_last(&self, lines: &mut LineSplitter) {
+        if let Some(Line::Whole(line)) = lines.finish().filter(|line| !line.is_blank()) {
+            self.line(line);
+        }
     }
 
     /// The actor, which is native, said a message.
@@ -110,13 +119,14 @@ impl Port {
         self.kernel_cell.feed(|kernel, now| kernel.actor_message(self.actor, draft, now));
     }
 
-    /// The actor, which is native, tells an event that `cause` made it tell. `data` is asked for it if somebody wants the event;
-    /// it must not use this port.
+    /// The actor, which is native, tells an event that `cause` made it tell. `data` is asked for it
+    /// if somebody wants the event; it must not use this port.
     pub fn event(&self, cause: &Envelope, type_name: &str, data: impl FnOnce() -> Json) {
         self.kernel_cell.feed(|kernel, now| kernel.actor_event(self.actor, cause, type_name, data, now));
     }
 
-    /// The actor wrote a line to its standard error, or to what stands for that. The kernel has nothing to do for it.
+    /// The actor wrote a line to its standard error, or to what stands for that. The kernel has
+    /// nothing to do for it.
     pub fn complained(&self, line: &[u8]) {
         let is_told = self.kernel_cell.with(|kernel, now| kernel.actor_complained(self.actor, line, now));
         if is_told {

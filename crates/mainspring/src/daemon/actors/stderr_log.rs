@@ -1,10 +1,11 @@
-//! What capabilities write to standard error: lines of the log, with their name, as many as a person can read. The kernel
-//! keeps the last of them, for the operator whose request a capability fails over.
+//! What capabilities write to standard error: lines of the log, with their name, as many as a
+//! person can read. The kernel keeps the last of them, for the operator whose request a capability
+//! fails over.
 
 use crate::daemon::actors::Port;
 use crate::daemon::operator::capability_lines;
 use crate::daemon::operator::throttle::Throttle;
-use crate::daemon::transport::lines::{Cut, LineCutter};
+use mainspring_message::lines::{Line, LineSplitter};
 use mainspring_reactor::{Handle, Instant};
 use std::rc::Rc;
 
@@ -16,10 +17,10 @@ const LINES_PER_SECOND_MAX: u32 = 100;
 /// Who keeps lines.
 type Keep = Box<dyn Fn(&[u8])>;
 
-/// Standard error of one life of a capability.
+/// Standard error of one incarnation of a capability.
 pub(super) struct StderrLog {
     name: Rc<str>,
-    lines: LineCutter,
+    lines: LineSplitter,
     throttle: Throttle,
     /// Takes every line, also those that are left out of the log.
     keep: Keep,
@@ -39,36 +40,38 @@ impl StderrLog {
             let lines = if count == 1 { "line" } else { "lines" };
             tracing::warn!(capability = &*capability, "({count} more {lines} on standard error)");
         });
-        StderrLog { name: Rc::clone(name), lines: LineCutter::default(), throttle, keep: Box::new(keep) }
+        StderrLog { name: Rc::clone(name), lines: LineSplitter::default(), throttle, keep: Box::new(keep) }
     }
 
     /// Logs the lines that end in these bytes.
     pub(super) fn hear(&mut self, bytes: &[u8], now: Instant) {
         let (name, throttle, keep) = (&self.name, &self.throttle, &self.keep);
-        self.lines.cut(bytes, LINE_BYTES_MAX, |cut| take(name, throttle, keep, now, &cut));
+        self.lines.split(bytes, LINE_BYTES_MAX, |line| take(name, throttle, keep, now, &line));
     }
 
     /// Logs what is left: nothing more will come.
     pub(super) fn finish(&mut self, now: Instant) {
         let (name, throttle, keep) = (&self.name, &self.throttle, &self.keep);
-        self.lines.finish(|cut| take(name, throttle, keep, now, &cut));
+        if let Some(line) = self.lines.finish().filter(|line| !line.is_blank()) {
+            take(name, throttle, keep, now, &line);
+        }
         self.throttle.finish();
     }
 }
 
-fn take(name: &str, throttle: &Throttle, keep: &dyn Fn(&[u8]), now: Instant, cut: &Cut<'_>) {
-    if let Cut::Line(line) = cut {
+fn take(name: &str, throttle: &Throttle, keep: &dyn Fn(&[u8]), now: Instant, line: &Line<'_>) {
+    if let Line::Whole(line) = line {
         keep(line);
     }
-    throttle.line(now, || log(name, cut));
+    throttle.line(now, || log(name, line));
 }
 
-fn log(capability: &str, cut: &Cut<'_>) {
-    match cut {
-        Cut::Line(line) => {
+fn log(capability: &str, line: &Line<'_>) {
+    match line {
+        Line::Whole(line) => {
             tracing::info!(target: capability_lines::TARGET, capability, "{}", printable(line))
         }
-        Cut::TooLong => {
+        Line::TooLong => {
             tracing::info!(target: capability_lines::TARGET, capability, "(a line longer than {LINE_BYTES_MAX} bytes)");
         }
     }
@@ -77,7 +80,7 @@ fn log(capability: &str, cut: &Cut<'_>) {
 /// A line that does to a terminal what a line should do.
 fn printable(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line);
-    text.trim_end().chars().map(|it| if it.is_control() && it != '\t' { '\u{fffd}' } else { it }).collect()
+    text.trim_end().chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
 }
 
 #[cfg(test)]

@@ -1,13 +1,15 @@
-//! Who may come in through a door that cannot tell who somebody is.
+//! Who may connect where a connection does not tell who somebody is.
 
 use crate::settings::Token;
 use serde::Deserialize;
+use sha2::{Digest, Sha256};
 use std::time::Duration;
+use subtle::ConstantTimeEq;
 
 /// The longest first line.
 const TOKEN_LINE_BYTES_MAX: usize = 4096;
 /// How long a client may take to send its token.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TOKEN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A gate that opens to tokens. The first line of a client must be `{"token": "..."}`.
 pub(crate) struct Gate {
@@ -26,7 +28,8 @@ impl Gate {
         Gate { tokens }
     }
 
-    /// The name that belongs to the token in this line. Every token is compared whole, so the time taken tells nothing.
+    /// The token in this line, if it is known. Every token is compared whole, so the time taken
+    /// tells nothing.
     pub(crate) fn admit(&self, line: &[u8]) -> Option<&Token> {
         let shown: TokenLine = serde_json::from_slice(line).ok()?;
         let mut found = None;
@@ -42,30 +45,31 @@ impl Gate {
         TOKEN_LINE_BYTES_MAX
     }
 
-    pub(crate) fn patience(&self) -> Duration {
-        PATIENCE
+    pub(crate) fn token_timeout(&self) -> Duration {
+        TOKEN_TIMEOUT
     }
 }
 
-/// Compares hashes, whose first difference says nothing about the texts.
+/// Compares hashes in constant time: `subtle` alone would tell how long a token is.
 fn is_same(one: &[u8], other: &[u8]) -> bool {
-    use sha2::{Digest, Sha256};
-    let (one, other) = (Sha256::digest(one), Sha256::digest(other));
-    let mut difference = 0;
-    for (a, b) in one.iter().zip(other.iter()) {
-        difference |= a ^ b;
-    }
-    std::hint::black_box(difference) == 0
+    Sha256::digest(one).ct_eq(&Sha256::digest(other)).into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mainspring_kernel::Rights;
 
     #[test]
     fn the_right_token_gives_the_name_and_everything_else_nothing() {
-        let gate = Gate::new(vec![("ann".into(), "secret-a".into()), ("bob".into(), "secret-b".into())]);
-        assert_eq!(gate.admit(br#"{"token":"secret-b"}"#), Some("bob"));
+        let token = |name: &str, secret: &str| Token {
+            name: name.to_owned(),
+            secret: secret.to_owned(),
+            rights: Rights::default(),
+        };
+        let gate = Gate::new(vec![token("ann", "secret-a"), token("bob", "secret-b")]);
+        let name = |line: &[u8]| gate.admit(line).map(|token| token.name.as_str());
+        assert_eq!(name(br#"{"token":"secret-b"}"#), Some("bob"));
         for wrong in [
             &br#"{"token":"secret-"}"#[..],
             br#"{"token":""}"#,
@@ -73,7 +77,7 @@ mod tests {
             b"secret-a",
             b"\xff",
         ] {
-            assert_eq!(gate.admit(wrong), None);
+            assert_eq!(name(wrong), None);
         }
     }
 }

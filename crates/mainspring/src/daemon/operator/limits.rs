@@ -7,7 +7,8 @@ use std::path::Path;
 /// What the memory is taken for where the system does not say.
 const MEMORY_UNKNOWN_BYTES: u64 = 4 << 30;
 
-/// Bytes of memory that this process may use: what the machine has, its control group allows, and its own limit is.
+/// Bytes of memory that this process may use: what the machine has, its control group allows, and
+/// its own limit is.
 pub(crate) fn memory_allowed() -> usize {
     let own = rustix::process::getrlimit(Resource::As).current;
     let known = [machine_bytes(), group_bytes(Path::new("/sys/fs/cgroup"), "/proc/self/cgroup"), own];
@@ -48,20 +49,22 @@ fn group_bytes(root: &Path, groups: &str) -> Option<u64> {
     least
 }
 
-/// Raises the number of descriptors to what the system allows. Returns what it was, which is what child processes should get.
+/// Raises the number of descriptors to what the system allows. Returns what it was, which is what
+/// child processes should get.
 pub(crate) fn raise_descriptors() -> Rlimit {
     let before = rustix::process::getrlimit(Resource::Nofile);
     let raised = Rlimit { current: before.maximum, maximum: before.maximum };
     if before.current != before.maximum
         && let Err(error) = rustix::process::setrlimit(Resource::Nofile, raised)
     {
-        tracing::warn!("the number of descriptors cannot be raised: {error}");
+        tracing::warn!("cannot raise the limit of open files: {error}");
     }
     before
 }
 
-/// Descriptors that clients leave to everybody else: a capability that starts anew needs 9 for a moment and keeps 4, and files are read,
-/// compiled and kept meanwhile. Beyond: a client is told (503) and closed.
+/// Descriptors that clients leave to everybody else: a capability that starts anew needs 9 for a
+/// moment and keeps 4, and files are read, compiled and kept meanwhile. Beyond: a client is told
+/// (503) and closed.
 const RESERVED: u64 = 64;
 /// The same for each capability, so that all of them may start anew at the same time.
 const RESERVED_PER_CAPABILITY: u64 = 8;
@@ -71,7 +74,8 @@ const RESERVED_PER_CAPABILITY: u64 = 8;
 pub(crate) struct Allowance {
     /// How many there may be at a time.
     clients_max: u64,
-    /// The first number that they may not have: the lowest is given out first, so by then few are left, whoever has them.
+    /// The first number that they may not have: the lowest is given out first, so by then few are
+    /// left, whoever has them.
     number_end: u64,
 }
 
@@ -92,7 +96,8 @@ impl Allowance {
 
     /// Whether one more may stay, who has got this descriptor.
     pub(crate) fn permits(&self, clients: usize, descriptor: i32) -> bool {
-        (clients as u64) < self.clients_max && u64::try_from(descriptor).is_ok_and(|it| it < self.number_end)
+        (clients as u64) < self.clients_max
+            && u64::try_from(descriptor).is_ok_and(|number| number < self.number_end)
     }
 }
 

@@ -1,8 +1,10 @@
-//! The log: lines on standard error, which never hold up the loop.
+//! The log: lines on standard error, which never hold up the daemon.
 
 use crate::daemon::operator::capability_lines::Human;
+use crate::daemon::transport::outgoing::Outgoing;
 use crate::daemon::transport::outlet::Outlet;
 use crate::settings::{LogFormat, LogLevel, LogSettings};
+use crate::text::local_time;
 use crate::text::printable::OneLine;
 use mainspring_reactor::Handle;
 use std::cell::Cell;
@@ -22,17 +24,20 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
 /// Bytes that wait when nobody reads the log. Beyond: lines are dropped, and counted.
 const WAITING_BYTES_MAX: usize = 256 << 10;
+/// Memory that is kept for lines that wait.
+const WAITING_BYTES_KEPT: usize = 4 << 10;
 /// How long lines wait that could not be written, before that is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 /// How long the last lines may take to be read when the daemon ends.
-const LAST_PATIENCE: Duration = Duration::from_millis(500);
+const LAST_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The log of this process.
 static LOG: OnceLock<Log> = OnceLock::new();
 /// Whether lines wait in it.
 static IS_WAITING: AtomicBool = AtomicBool::new(false);
 
-/// Has everything that is logged in this process written to standard error, panics included: nothing else writes there, and blocks.
+/// Has everything that is logged in this process written to standard error, panics included:
+/// nothing else writes there, and blocks.
 ///
 /// # Errors
 /// When there is a log already, or standard error cannot be used.
@@ -49,7 +54,8 @@ pub fn install(settings: &LogSettings) -> Result<(), crate::daemon::Error> {
         .with_writer(log.clone());
     let installed = match settings.format {
         LogFormat::Human => {
-            let others = tracing_subscriber::fmt::format().with_target(false).with_ansi(colours);
+            let others =
+                tracing_subscriber::fmt::format().with_target(false).with_ansi(colours).with_timer(LocalTime);
             let form = Human { others, colours };
             builder.fmt_fields(debug_fn(write_field).delimited(" ")).event_format(form).try_init()
         }
@@ -59,13 +65,22 @@ pub fn install(settings: &LogSettings) -> Result<(), crate::daemon::Error> {
     LOG.get_or_init(|| log);
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map_or_else(String::new, ToString::to_string);
-        tracing::error!("panicked at {place}: {}", panic.payload_as_str().unwrap_or("(no words)"));
+        tracing::error!("panic at {place}: {}", panic.payload_as_str().unwrap_or("(no message)"));
     }));
     Ok(())
 }
 
-/// Writes one field of a line for people. An event is one line, whatever it tells: no name or text of an actor, a client or a file begins
-/// another.
+/// The time of a line for people, in their own zone. Machines get UTC.
+struct LocalTime;
+
+impl FormatTime for LocalTime {
+    fn format_time(&self, writer: &mut Writer<'_>) -> fmt::Result {
+        writer.write_str(&local_time::log_time())
+    }
+}
+
+/// Writes one field of a line for people. An event is one line, whatever it tells: no name or text
+/// of an actor, a client or a file begins another.
 fn write_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
     let mut line = OneLine(writer);
     match field.name() {
@@ -74,7 +89,8 @@ fn write_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -
     }
 }
 
-/// Has lines that wait written by and by, also when nothing more is logged. While none wait it does nothing at all.
+/// Has lines that wait written by and by, also when nothing more is logged. While none wait it does
+/// nothing at all.
 pub(in crate::daemon) struct Keeper {
     reactor: Handle,
     armed: Rc<Cell<bool>>,
@@ -100,7 +116,7 @@ impl Keeper {
 
     /// Writes what waits at the end, and waits a little for whoever reads.
     pub(in crate::daemon) fn end(&self) {
-        with_sink(|sink| sink.finish(LAST_PATIENCE));
+        with_sink(|sink| sink.finish(LAST_TIMEOUT));
     }
 }
 
@@ -130,7 +146,7 @@ struct Sink {
     outlet: Outlet,
     format: LogFormat,
     /// Lines that could not be written yet; the first may have been written in part.
-    waiting: Vec<u8>,
+    waiting: Outgoing,
     dropped: u64,
 }
 
@@ -158,7 +174,7 @@ impl io::Write for Log {
 
 impl Sink {
     fn new(outlet: Outlet, format: LogFormat) -> Sink {
-        Sink { outlet, format, waiting: Vec::new(), dropped: 0 }
+        Sink { outlet, format, waiting: Outgoing::default(), dropped: 0 }
     }
 
     fn is_waiting(&self) -> bool {
@@ -171,7 +187,7 @@ impl Sink {
             self.dropped += 1;
             return;
         }
-        self.waiting.extend_from_slice(line);
+        self.waiting.push_lines(line);
         self.drain();
     }
 
@@ -180,14 +196,14 @@ impl Sink {
         self.drain();
         if self.dropped > 0 && self.waiting.is_empty() {
             let notice = notice(std::mem::take(&mut self.dropped), self.format);
-            self.waiting.extend_from_slice(notice.as_bytes());
+            self.waiting.push_lines(notice.as_bytes());
             self.drain();
         }
     }
 
     /// Writes what waits, and gives whoever reads it so much time for that.
-    fn finish(&mut self, patience: Duration) {
-        let deadline = std::time::Instant::now() + patience;
+    fn finish(&mut self, timeout: Duration) {
+        let deadline = std::time::Instant::now() + timeout;
         self.retry();
         while self.is_waiting() && self.outlet.wait_for_room(deadline) {
             self.retry();
@@ -196,27 +212,21 @@ impl Sink {
 
     /// Writes what can be written. If there is nobody to read it any more, it is forgotten.
     fn drain(&mut self) {
-        while !self.waiting.is_empty() {
-            match self.outlet.write(&self.waiting) {
-                Ok(written) => {
-                    self.waiting.drain(..written);
-                }
-                Err(rustix::io::Errno::AGAIN) => return,
-                Err(rustix::io::Errno::INTR) => {}
-                Err(_) => self.waiting.clear(),
-            }
+        match self.waiting.drain(|bytes| self.outlet.write(bytes)) {
+            Ok(_) => self.waiting.trim(WAITING_BYTES_KEPT),
+            Err(_) => self.waiting.clear(),
         }
     }
 }
 
 /// A line about lines that are missing, in the form of the others.
 fn notice(dropped: u64, format: LogFormat) -> String {
-    let mut time = String::new();
-    let _ = SystemTime.format_time(&mut Writer::new(&mut time));
     let text = format!("{dropped} lines of the log were dropped: nobody read them");
     match format {
-        LogFormat::Human => format!("{time}  WARN {text}\n"),
+        LogFormat::Human => format!("{}  WARN {text}\n", local_time::log_time()),
         LogFormat::Json => {
+            let mut time = String::new();
+            let _ = SystemTime.format_time(&mut Writer::new(&mut time));
             format!("{}\n", serde_json::json!({ "timestamp": time, "level": "WARN", "message": text }))
         }
     }

@@ -1,6 +1,6 @@
-//! What the daemon tells and is told by whoever operates it: the log, the summary of its start, the service
-//! manager, signals, a new reading of its configuration, the limits of the process. Messages of clients do not
-//! pass here.
+//! What the daemon tells and is told by whoever operates it: the log, the summary of its start, the
+//! service manager, signals, a new reading of its configuration, the limits of the process.
+//! Messages of clients do not pass here.
 
 pub(super) mod capability_lines;
 pub(super) mod limits;

@@ -1,16 +1,26 @@
 //! Telling the service manager (systemd, or whoever speaks its protocol) how the daemon is.
 
+use mainspring_reactor::Handle;
 use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
+use sd_notify::NotifyState;
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::rc::Rc;
+use std::time::Duration;
 
-/// The variable that names the socket to tell it on. Children do not get it: they are not the service.
+/// However short the service manager's watchdog is, it is not told more often than this.
+const WATCHDOG_INTERVAL_MIN: Duration = Duration::from_millis(10);
+
+/// The variable that names the socket to tell it on. Children do not get it: they are not the
+/// service.
 pub(crate) const NOTIFY_VARIABLE: &str = "NOTIFY_SOCKET";
 
-/// The way to the service manager, if there is one.
+/// The way to the service manager, if there is one. It is never waited for: what it does not take
+/// at once is not told, but logged.
+#[derive(Clone)]
 pub(crate) struct Notifier {
-    to: Option<(OwnedFd, SocketAddrUnix)>,
+    to: Option<Rc<(OwnedFd, SocketAddrUnix)>>,
 }
 
 impl Notifier {
@@ -28,38 +38,49 @@ impl Notifier {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None);
         match (socket, address) {
-            (Ok(socket), Ok(address)) => Notifier { to: Some((socket, address)) },
+            (Ok(socket), Ok(address)) => Notifier { to: Some(Rc::new((socket, address))) },
             (Err(error), _) | (_, Err(error)) => {
-                tracing::warn!("the service manager cannot be told: {error}");
+                tracing::warn!("cannot reach the service manager ($NOTIFY_SOCKET): {error}");
                 Notifier { to: None }
             }
         }
     }
 
+    /// Says that the daemon is alive as often as the service manager wants to hear it
+    /// (`WatchdogSec=`), if it does. That is said by a timer of the daemon's own reactor: a daemon
+    /// that is stuck does not say it.
+    pub(crate) fn start_watchdog(&self, reactor: &Handle) {
+        let Some(interval) = sd_notify::watchdog_enabled().filter(|_| self.to.is_some()) else { return };
+        let notifier = self.clone();
+        let every = (interval / 2).max(WATCHDOG_INTERVAL_MIN);
+        if let Err(error) = reactor.every(every, move |_| notifier.tell(&[NotifyState::Watchdog])) {
+            tracing::warn!("cannot set a timer for the service manager's watchdog: {error}");
+        }
+    }
+
     /// The daemon serves.
     pub(crate) fn ready(&self) {
-        self.tell("READY=1\nSTATUS=ready");
+        self.tell(&[NotifyState::Ready, NotifyState::Status("ready")]);
     }
 
     /// The daemon reads its configuration again.
     pub(crate) fn reloading(&self) {
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-        let now_us = now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1000;
-        self.tell(&format!("RELOADING=1\nMONOTONIC_USEC={now_us}\nSTATUS=reloading"));
+        let since = NotifyState::monotonic_usec_now().ok();
+        let states = [Some(NotifyState::Reloading), since, Some(NotifyState::Status("reloading"))];
+        self.tell(&states.into_iter().flatten().collect::<Vec<_>>());
     }
 
     /// The daemon ends.
     pub(crate) fn stopping(&self) {
-        self.tell("STOPPING=1\nSTATUS=shutting down");
+        self.tell(&[NotifyState::Stopping, NotifyState::Status("shutting down")]);
     }
 
-    fn tell(&self, text: &str) {
-        let Some((socket, address)) = &self.to else { return };
+    fn tell(&self, states: &[NotifyState<'_>]) {
+        let Some((socket, address)) = self.to.as_deref() else { return };
+        let text: String = states.iter().map(|state| format!("{state}\n")).collect();
         if let Err(error) = rustix::net::sendto(socket, text.as_bytes(), SendFlags::NOSIGNAL, address) {
-            tracing::warn!(
-                "the service manager was not told {:?}: {error}",
-                text.lines().next().unwrap_or("")
-            );
+            let state = text.lines().next().unwrap_or_default();
+            tracing::warn!("cannot tell the service manager {state:?}: {error}");
         }
     }
 }

@@ -1,59 +1,40 @@
-//! Reading the configuration again: which capabilities have changed, by what they say or by the files of their programs.
+//! Reading the configuration again: which capabilities have changed, by what they say or by the
+//! files of their programs.
 
 use crate::settings::{Capability, Program, Settings};
+use crate::system::file_stamp::FileStamp;
 use mainspring_kernel::Change;
 use std::collections::BTreeSet;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Reads the settings anew, off the loop's thread.
-pub type Reader = Arc<dyn Fn() -> Result<Settings, String> + Send + Sync>;
+/// Reads the settings anew, off the daemon's thread.
+pub type SettingsReader = Arc<dyn Fn() -> Result<Settings, String> + Send + Sync>;
 
-/// What there was of the files of a program when it was looked at: two looks differ when a file was changed or replaced.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Stamp(Vec<(PathBuf, [i64; 5])>);
-
-impl Stamp {
-    /// Looks at the files of a program: the program itself, and every argument that is a file.
-    pub(crate) fn of(program: &Program) -> Stamp {
-        match program {
-            Program::Native(_) => Stamp::default(),
-            Program::Guest(guest) => Stamp(look_at(&guest.module).into_iter().collect()),
-            Program::Process(process) => {
-                let words = process.command.iter().enumerate();
-                // A bare name is looked up in PATH, so a file of that name in the folder is not the program.
-                let files = words.filter(|(at, word)| *at > 0 || word.contains('/'));
-                Stamp(files.filter_map(|(_, word)| look_at(&process.folder.join(word))).collect())
-            }
+/// The files of a program as they were: the program itself, and every argument that is a file.
+fn stamps(program: &Program) -> Vec<FileStamp> {
+    match program {
+        Program::Native(_) => Vec::new(),
+        Program::Guest(guest) => FileStamp::of_regular(&guest.module).into_iter().collect(),
+        Program::Process(process) => {
+            let words = process.command.iter().enumerate();
+            // A bare name is looked up in PATH, so a file of that name in the folder is not the
+            // program.
+            let files = words.filter(|(at, word)| *at > 0 || word.contains('/'));
+            files.filter_map(|(_, word)| FileStamp::of_regular(&process.folder.join(word))).collect()
         }
     }
 }
 
-impl Stamp {
-    /// The files.
-    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
-        self.0.iter().map(|(path, _)| path.as_path())
-    }
-}
-
-fn look_at(path: &Path) -> Option<(PathBuf, [i64; 5])> {
-    let about = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
-    let identity =
-        [about.dev() as i64, about.ino() as i64, about.size() as i64, about.mtime(), about.mtime_nsec()];
-    Some((path.to_owned(), identity))
-}
-
 /// A capability and how its files were.
-pub(crate) type Stamped = (Capability, Stamp);
+pub(crate) type Stamped = (Capability, Vec<FileStamp>);
 
-/// Looks at the files of every program.
+/// Every capability with the stamps of its files.
 pub(crate) fn stamp(capabilities: Vec<Capability>) -> Vec<Stamped> {
     capabilities
         .into_iter()
         .map(|capability| {
-            let stamp = Stamp::of(&capability.program);
-            (capability, stamp)
+            let stamps = stamps(&capability.program);
+            (capability, stamps)
         })
         .collect()
 }
@@ -93,6 +74,7 @@ mod tests {
     use super::*;
     use crate::settings::{ProcessLimits, ProcessProgram};
     use serde_json::json;
+    use std::path::Path;
     use std::time::Duration;
 
     fn capability(id: &str, description: &str, folder: &Path) -> Capability {

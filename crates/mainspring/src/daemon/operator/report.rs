@@ -1,12 +1,14 @@
-//! How a daemon tells that it is up, or why it is not. Nobody may be there to read it, so nobody is waited for.
+//! How a daemon tells that it is up, or why it is not. Nobody may be there to read it, so nobody is
+//! waited for.
 
+use crate::daemon::transport::outgoing::Outgoing;
 use crate::daemon::transport::outlet::{Outlet, REPORT_WAITS};
 use crate::settings::BootPhase;
+use crate::text::columns;
 use crate::text::printable::one_line;
 use mainspring_kernel::Level;
 use mainspring_message::{Envelope, ErrorData, Failure, Kind, Parts, Started};
 use mainspring_reactor::{Handle, Interest, Watcher};
-use rustix::io::Errno;
 use serde::Deserialize;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How long whoever reads the report has for the rest of it when the daemon ends.
-const LAST_PATIENCE: Duration = Duration::from_millis(500);
+const LAST_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How the boot is told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,7 +27,8 @@ pub enum Report {
     /// A summary for people, on standard output; a failure on standard error.
     #[default]
     Human,
-    /// The message `Sys.BootComplete` or `Sys.BootFailed`, on standard output; a failure on standard error as well.
+    /// The message `Sys.BootComplete` or `Sys.BootFailed`, on standard output; a failure on
+    /// standard error as well.
     Json,
     /// Nothing but a failure, on standard error: standard output belongs to somebody else.
     Quiet,
@@ -35,20 +38,20 @@ pub enum Report {
 const COLUMN_MIN: usize = 12;
 
 #[derive(Deserialize)]
-struct Summary {
-    capabilities: Vec<Capability>,
+struct BootSummary {
+    capabilities: Vec<BootedCapability>,
     subscriptions: BTreeMap<String, Vec<String>>,
     adapters: Vec<String>,
 }
 
 #[derive(Deserialize)]
-struct Capability {
+struct BootedCapability {
     id: String,
     handles: Vec<String>,
 }
 
 #[derive(Deserialize)]
-struct Told {
+struct BootFailureData {
     message: String,
 }
 
@@ -56,29 +59,28 @@ struct Told {
 pub(crate) struct Teller {
     report: Report,
     reactor: Handle,
-    output: Rc<RefCell<Lane>>,
-    complaints: Rc<RefCell<Lane>>,
+    output: Rc<RefCell<ReportStream>>,
+    errors: Rc<RefCell<ReportStream>>,
 }
 
 /// What is yet to be written to one stream.
 #[derive(Default)]
-struct Lane {
+struct ReportStream {
     /// Says whether there is something, for those who come behind it.
     waits: Option<&'static AtomicBool>,
     outlet: Option<Outlet>,
-    text: Vec<u8>,
-    done: usize,
+    text: Outgoing,
     watcher: Option<Watcher>,
 }
 
 impl Teller {
     pub(crate) fn new(report: Report, reactor: &Handle) -> Teller {
-        let output = Lane { waits: Some(&REPORT_WAITS), ..Lane::default() };
+        let output = ReportStream { waits: Some(&REPORT_WAITS), ..ReportStream::default() };
         Teller {
             report,
             reactor: reactor.clone(),
             output: Rc::new(RefCell::new(output)),
-            complaints: Rc::default(),
+            errors: Rc::default(),
         }
     }
 
@@ -100,20 +102,22 @@ impl Teller {
         if self.report == Report::Json {
             self.print(&format!("{}\n", failure.line()));
         }
-        let text = failure.data_as().map_or_else(|_| failure.data().to_owned(), |data: Told| data.message);
-        self.write(&self.complaints, std::io::stderr().as_fd(), &format!("{}\n", failed_words(&text)));
+        let text = failure
+            .data_as()
+            .map_or_else(|_| failure.data().to_owned(), |data: BootFailureData| data.message);
+        self.write(&self.errors, std::io::stderr().as_fd(), &format!("{}\n", failure_text(&text)));
     }
 
     fn print(&self, text: &str) {
         self.write(&self.output, std::io::stdout().as_fd(), text);
     }
 
-    /// Writes what can be written now; the loop says when there is room for the rest.
-    fn write(&self, lane: &Rc<RefCell<Lane>>, to: std::os::fd::BorrowedFd<'_>, text: &str) {
+    /// Writes what can be written now; the reactor says when there is room for the rest.
+    fn write(&self, lane: &Rc<RefCell<ReportStream>>, to: std::os::fd::BorrowedFd<'_>, text: &str) {
         let mut this = lane.borrow_mut();
         let Ok(outlet) = Outlet::to(to) else { return };
         this.outlet = Some(outlet);
-        this.text.extend_from_slice(text.as_bytes());
+        this.text.push_lines(text.as_bytes());
         this.write();
         let (Some(outlet), false) = (&this.outlet, this.is_done()) else { return };
         let later = Rc::clone(lane);
@@ -133,38 +137,34 @@ impl Teller {
 
     /// Writes the rest, and gives whoever reads it a little time for that.
     pub(crate) fn end(&self) {
-        for lane in [&self.output, &self.complaints] {
+        for lane in [&self.output, &self.errors] {
             let mut lane = lane.borrow_mut();
             if let Some(watcher) = lane.watcher.take() {
                 self.reactor.unwatch(watcher);
             }
-            lane.finish(LAST_PATIENCE);
+            lane.finish(LAST_TIMEOUT);
         }
     }
 }
 
-impl Lane {
+impl ReportStream {
     fn is_done(&self) -> bool {
-        self.done == self.text.len()
+        self.text.is_empty()
     }
 
     /// Writes what can be written. If there is nobody to read it any more, it is forgotten.
     fn write(&mut self) {
-        while let (Some(outlet), false) = (&self.outlet, self.is_done()) {
-            match outlet.write(&self.text[self.done..]) {
-                Ok(count) => self.done += count,
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => break,
-                Err(_) => self.done = self.text.len(),
-            }
+        let Some(outlet) = &self.outlet else { return };
+        if self.text.drain(|bytes| outlet.write(bytes)).is_err() {
+            self.text.clear();
         }
         if let Some(waits) = self.waits {
             waits.store(!self.is_done(), Ordering::Relaxed);
         }
     }
 
-    fn finish(&mut self, patience: Duration) {
-        let deadline = std::time::Instant::now() + patience;
+    fn finish(&mut self, timeout: Duration) {
+        let deadline = std::time::Instant::now() + timeout;
         loop {
             self.write();
             let (Some(outlet), false) = (&self.outlet, self.is_done()) else { return };
@@ -176,7 +176,7 @@ impl Lane {
 }
 
 /// Every line but the first is indented: none begins like one of the log.
-fn failed_words(text: &str) -> String {
+fn failure_text(text: &str) -> String {
     let lines: Vec<_> = text.lines().map(one_line).collect();
     format!("mainspring: the boot failed in {}", lines.join("\n  "))
 }
@@ -207,10 +207,11 @@ pub(crate) fn unreadable(report: Report, phase: BootPhase, problems: &str) {
     if report == Report::Json {
         print(&format!("{}\n", parts.compose(&mut String::new()).line()));
     }
-    complain(&format!("mainspring: the boot failed in {phase}:\n{problems}\n"));
+    print_error(&format!("mainspring: the boot failed in {phase}:\n{problems}\n"));
 }
 
-/// Writes a line of the kernel's to the log; whatever is about a capability has its id as a field, as its own lines have.
+/// Writes a line of the kernel's to the log; whatever is about a capability has its id as a field,
+/// as its own lines have.
 pub(crate) fn log(level: Level, capability: Option<&str>, text: &str) {
     match level {
         Level::Info => tracing::info!(capability, "{text}"),
@@ -219,16 +220,16 @@ pub(crate) fn log(level: Level, capability: Option<&str>, text: &str) {
     }
 }
 
-/// Before there is a loop: whoever does not read it can still end the program.
-fn complain(text: &str) {
+/// Before there is a reactor: whoever does not read it can still end the program.
+fn print_error(text: &str) {
     // Nobody may be there to read it.
     let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
 }
 
-fn for_people(summary: &Summary, took: Duration) -> String {
+fn for_people(summary: &BootSummary, took: Duration) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "mainspring {} is ready after {} ms", env!("CARGO_PKG_VERSION"), took.as_millis());
-    let ids = summary.capabilities.iter().map(|it| it.id.chars().count());
+    let ids = summary.capabilities.iter().map(|capability| columns::width(&one_line(&capability.id)));
     let width = ids.max().unwrap_or(0).max(COLUMN_MIN) + 2;
     for adapter in &summary.adapters {
         let (kind, address) = adapter.split_once(':').unwrap_or((adapter, ""));
@@ -243,7 +244,12 @@ fn for_people(summary: &Summary, took: Duration) -> String {
                 names.push(name);
             }
         }
-        let _ = writeln!(text, "  {:<width$}{}", one_line(&capability.id), one_line(&names.join(", ")));
+        let _ = writeln!(
+            text,
+            "  {}{}",
+            columns::padded(&one_line(&capability.id), width),
+            one_line(&names.join(", "))
+        );
     }
     for (event, subscribers) in &summary.subscriptions {
         let _ = writeln!(text, "  {} goes to {}", one_line(event), one_line(&subscribers.join(", ")));
@@ -251,7 +257,7 @@ fn for_people(summary: &Summary, took: Duration) -> String {
     text
 }
 
-/// As [`complain`].
+/// As [`print_error`].
 fn print(text: &str) {
     use std::io::Write;
     let mut out = std::io::stdout().lock();

@@ -1,4 +1,5 @@
-//! Signals: SIGTERM and SIGINT ask the daemon to end; asked again, it ends firmly. SIGHUP has it read its settings again.
+//! Signals: SIGTERM and SIGINT ask the daemon to end; asked again, it ends firmly. SIGHUP has it
+//! read its settings again.
 
 use crate::daemon::pump::Pump;
 use mainspring_reactor::{Handle, Signal};

@@ -1,4 +1,5 @@
-//! So many lines of the log per second about one thing, and then one line that tells how many were left out.
+//! So many lines of the log per second about one thing, and then one line that tells how many were
+//! left out.
 
 use mainspring_reactor::{Handle, Instant, Timer};
 use std::cell::Cell;
@@ -9,8 +10,8 @@ use std::time::Duration;
 /// How long lines are counted before the count begins anew.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Lets so many lines through in one period. The others are counted, and told when the period is over or the throttle is
-/// dropped. While none are left out it has no timer.
+/// Lets so many lines through in one period. The others are counted, and told when the period is
+/// over or the throttle is dropped. While none are left out it has no timer.
 #[derive(Debug)]
 pub(crate) struct Throttle {
     reactor: Handle,

@@ -1,5 +1,5 @@
-//! The pump: once per turn of the loop it reads from some clients, runs the kernel, carries its effects out and writes what is to be
-//! written.
+//! The pump: once per turn of the reactor it reads from some clients, runs the kernel, carries its
+//! effects out and writes what is to be written.
 
 mod fixed;
 mod reloading;
@@ -24,16 +24,17 @@ use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
-/// Turns of the kernel per turn of the loop.
+/// Turns of the kernel per turn of the reactor.
 const KERNEL_TURNS_MAX: usize = 1024;
-/// How long the kernel may work, and how long clients may be written to, in one turn of the loop: nobody's bytes wait for
-/// long, whatever others ask for.
+/// How long the kernel may work, and how long clients may be written to, in one turn of the
+/// reactor: nobody's bytes wait for long, whatever others ask for.
 const TURN_TIME_MAX: Duration = Duration::from_millis(1);
 /// Work of the kernel, by its own count, between two looks at the clock: a few dozen microseconds.
 const WORK_BETWEEN_LOOKS: u64 = 50_000;
 /// Bytes for clients after which they are written to, though the kernel has more to do.
 const UNFLUSHED_BYTES_MAX: usize = 1 << 20;
-/// How long guests may answer in one turn of the loop; the rest of their answers comes in the next one.
+/// How long guests may answer in one turn of the reactor; the rest of their answers comes in the
+/// next one.
 const GUESTS_TIME_MAX: Duration = Duration::from_millis(1);
 
 /// Everything that a running daemon consists of.
@@ -99,6 +100,8 @@ impl Pump {
             child_processes: Rc::clone(child_processes),
             guest_compiler: GuestCompiler::new(reactor),
         };
+        let notifier = Notifier::from_environment();
+        notifier.start_watchdog(reactor);
         let actors = Actors::new(Rc::clone(&kernel_cell), factory, reload::stamp(settings.capabilities));
         Rc::new_cyclic(|own| Pump {
             own: own.clone(),
@@ -108,7 +111,7 @@ impl Pump {
             listeners: RefCell::new(listeners),
             actors: RefCell::new(actors),
             teller: Teller::new(options.report, reactor),
-            notifier: Notifier::from_environment(),
+            notifier,
             vitals: Vitals::new(reactor, options.configuration),
             file_watch: RefCell::default(),
             reloading: Reloading::new(options.reader, fixed),
@@ -141,9 +144,9 @@ impl Pump {
         self.kernel_cell.feed(|kernel, now| kernel.shutdown(reason, now));
     }
 
-    /// Ends the patience of the shutdown, altogether.
+    /// Ends the waiting of the shutdown, altogether.
     pub(crate) fn hasten(&self, reason: &str) {
-        tracing::warn!("{reason} again: what is left is given up");
+        tracing::warn!("{reason} again: giving up what is left");
         self.kernel_cell.feed(|kernel, now| {
             kernel.hasten(now);
             kernel.hasten(now);
@@ -155,7 +158,8 @@ impl Pump {
         self.more.get() || self.clients.has_readable()
     }
 
-    /// Does what there is to do after a turn of the loop. Returns the exit code when the daemon has ended.
+    /// Does what there is to do after a turn of the reactor. Returns the exit code when the daemon
+    /// has ended.
     pub(crate) fn turn(&self) -> Option<i32> {
         self.clients.read_some();
         if self.kernel_cell.take_stirred() || self.more.get() {
@@ -199,7 +203,8 @@ impl Pump {
             if turn == Turn::More || self.kernel_cell.take_stirred() {
                 continue;
             }
-            // What is written, and what actors are given, is told to the kernel: it may have something to do then.
+            // What is written, and what actors are given, is told to the kernel: it may have
+            // something to do then.
             self.actors.borrow_mut().flush_dirty();
             if self.let_guests_answer(began) {
                 continue;
@@ -218,7 +223,8 @@ impl Pump {
         self.more.set((!idle || self.clients.has_dirty()) && self.exit.get().is_none());
     }
 
-    /// Tells the kernel what is held elsewhere on behalf of clients and actors; returns the work that it has done so far.
+    /// Tells the kernel what is held elsewhere on behalf of clients and actors; returns the work
+    /// that it has done so far.
     fn note_memory(&self) -> u64 {
         let bytes = self.clients.outside_bytes() + self.actors.borrow().store_bytes();
         self.kernel_cell.with(|kernel, _| {
@@ -227,8 +233,8 @@ impl Pump {
         })
     }
 
-    /// Has guests that were given something answer before anybody is written to, so that many answers leave in one write. True if there is
-    /// something new for the kernel.
+    /// Has guests that were given something answer before anybody is written to, so that many
+    /// answers leave in one write. True if there is something new for the kernel.
     fn let_guests_answer(&self, began: Instant) -> bool {
         let in_time = self.reactor.now().saturating_duration_since(began) < GUESTS_TIME_MAX;
         in_time && self.reactor.run_woken_tasks() && self.kernel_cell.take_stirred()
@@ -283,8 +289,9 @@ impl Pump {
         }
     }
 
-    /// Has the loop wake up for the kernel's next deadline. An alarm that rings too early does no harm and costs less than moving it
-    /// with every request, so it is only ever moved to earlier.
+    /// Has the reactor wake up for the kernel's next deadline. An alarm that rings too early does
+    /// no harm and costs less than moving it with every request, so it is only ever moved to
+    /// earlier.
     fn set_alarm(&self) {
         let Some(deadline_ns) = self.kernel_cell.with(|kernel, _| kernel.next_deadline()) else { return };
         let deadline = Instant::from_nanos(deadline_ns);
@@ -298,7 +305,7 @@ impl Pump {
                 let kernel_cell = Rc::clone(&self.kernel_cell);
                 match self.reactor.at(deadline, move |_| kernel_cell.feed(|_, _| ())) {
                     Ok(timer) => self.alarm.set(Some(Alarm { timer, deadline_ns })),
-                    Err(error) => tracing::error!("no timer for the next deadline: {error}"),
+                    Err(error) => tracing::error!("cannot set a timer for the next deadline: {error}"),
                 }
             }
         }
@@ -332,7 +339,8 @@ impl Pump {
         .into()
     }
 
-    /// The last moments: what was closed is flushed as far as it goes, and the doors are taken away.
+    /// The last moments: what was closed is flushed as far as it goes, and the listeners are taken
+    /// away.
     ///
     /// Returns the exit code, given what the kernel says of it.
     pub(crate) fn end(&self, code: i32) -> i32 {

@@ -1,6 +1,6 @@
 //! Reading the settings of a running daemon again.
 
-use crate::daemon::operator::reload::{self, Reader, Stamped};
+use crate::daemon::operator::reload::{self, SettingsReader, Stamped};
 use crate::daemon::pump::Pump;
 use crate::daemon::pump::fixed::changed_keys;
 use crate::settings::Settings;
@@ -13,10 +13,10 @@ use std::rc::Rc;
 
 /// How the settings are read again, and whether that is being done.
 pub(super) struct Reloading {
-    reader: Option<Reader>,
+    reader: Option<SettingsReader>,
     /// What the daemon was started with.
     started_with: Settings,
-    stage: Cell<Stage>,
+    stage: Cell<ReloadStage>,
     /// Capabilities that are to be started anew though nothing that their settings name has changed.
     touched: RefCell<BTreeSet<String>>,
     /// Who asked for it by message, and waits for what has changed.
@@ -24,11 +24,11 @@ pub(super) struct Reloading {
 }
 
 impl Reloading {
-    pub(super) fn new(reader: Option<Reader>, started_with: Settings) -> Reloading {
+    pub(super) fn new(reader: Option<SettingsReader>, started_with: Settings) -> Reloading {
         Reloading {
             reader,
             started_with,
-            stage: Cell::new(Stage::No),
+            stage: Cell::new(ReloadStage::No),
             touched: RefCell::default(),
             asked: Cell::new(None),
         }
@@ -37,7 +37,7 @@ impl Reloading {
 
 /// Whether the settings are being read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum ReloadStage {
     No,
     Yes,
     /// They were asked for again in the meantime.
@@ -45,13 +45,14 @@ enum Stage {
 }
 
 impl Pump {
-    /// Reads the settings again and changes what has changed in the capabilities. The reading is done on another thread.
+    /// Reads the settings again and changes what has changed in the capabilities. The reading is
+    /// done on another thread.
     pub(crate) fn reload(this: &Rc<Pump>) {
         let Some(reader) = this.reloading.reader.clone() else { return };
-        if this.reloading.stage.get() != Stage::No {
-            return this.reloading.stage.set(Stage::Again);
+        if this.reloading.stage.get() != ReloadStage::No {
+            return this.reloading.stage.set(ReloadStage::Again);
         }
-        tracing::info!("the configuration is read again");
+        tracing::info!("reloading the configuration");
         let read = move || {
             reader().map(|mut settings| {
                 let capabilities = reload::stamp(std::mem::take(&mut settings.capabilities));
@@ -64,7 +65,7 @@ impl Pump {
                 let adopted = match reading.await {
                     Ok((settings, capabilities)) => pump.adopt(&settings, &capabilities),
                     Err(reason) => {
-                        tracing::error!("nothing was reloaded: {reason}");
+                        tracing::error!("the configuration was not reloaded: {reason}");
                         Err(reason)
                     }
                 };
@@ -76,17 +77,17 @@ impl Pump {
                     watch.follow(&pump);
                 }
                 pump.notifier.ready();
-                if pump.reloading.stage.replace(Stage::No) == Stage::Again {
+                if pump.reloading.stage.replace(ReloadStage::No) == ReloadStage::Again {
                     Pump::reload(&pump);
                 }
             })
         });
         match begun {
             Ok(_) => {
-                this.reloading.stage.set(Stage::Yes);
+                this.reloading.stage.set(ReloadStage::Yes);
                 this.notifier.reloading();
             }
-            Err(error) => tracing::error!("the configuration cannot be read: {error}"),
+            Err(error) => tracing::error!("cannot reload the configuration: {error}"),
         }
     }
 
@@ -106,7 +107,7 @@ impl Pump {
         let keys = changed_keys(&self.reloading.started_with, settings);
         if !keys.is_empty() {
             tracing::warn!(
-                "these settings have changed and take effect when the daemon is started anew: {}",
+                "these keys have changed and take effect when the daemon is restarted: {}",
                 keys.join(", ")
             );
         }
@@ -132,7 +133,7 @@ impl Pump {
     pub(crate) fn reload_for(this: &Rc<Pump>, ticket: u64) {
         let refused = if this.reloading.reader.is_none() {
             SettingsRefused::Nothing
-        } else if this.reloading.stage.get() != Stage::No {
+        } else if this.reloading.stage.get() != ReloadStage::No {
             SettingsRefused::Busy
         } else {
             this.reloading.asked.set(Some(ticket));

@@ -14,14 +14,15 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Connections accepted per turn of the loop.
+/// Connections accepted per turn of the reactor.
 const ACCEPTS_PER_TURN_MAX: usize = 256;
-/// Lines of the log per second about clients that are turned away. Beyond: they are left out, and counted.
+/// Lines of the log per second about clients that are turned away. Beyond: they are left out, and
+/// counted.
 pub(in crate::daemon::transport) const WARNINGS_PER_SECOND_MAX: u32 = 10;
 /// How long a door rests when not even a refusal is possible.
 const REST: Duration = Duration::from_millis(100);
 
-/// A listening socket that the loop watches.
+/// A listening socket that the reactor watches.
 pub(in crate::daemon::transport) struct ListeningSocket {
     reactor: Handle,
     watcher: Option<Watcher>,
@@ -36,7 +37,8 @@ pub(in crate::daemon::transport) struct Room {
 }
 
 impl Room {
-    /// Whether whoever knocks is to be let in now, and not after those who are inside already have been heard.
+    /// Whether whoever knocks is to be let in now, and not after those who are inside already have
+    /// been heard.
     fn is_open(&self) -> bool {
         !self.gated || self.clients.has_room_at_gates()
     }
@@ -51,7 +53,8 @@ struct Acceptor {
     socket: OwnedFd,
     name: &'static str,
     room: Room,
-    /// A descriptor in reserve: given up for a moment to turn somebody away when there are no others.
+    /// A descriptor in reserve: given up for a moment to turn somebody away when there are no
+    /// others.
     reserve: Option<File>,
     welcome: Box<dyn FnMut(OwnedFd)>,
     resting: Rc<Cell<bool>>,
@@ -69,7 +72,7 @@ impl ListeningSocket {
     ) -> Result<ListeningSocket, String> {
         let fd = socket.as_raw_fd();
         let warnings = Throttle::new(reactor, WARNINGS_PER_SECOND_MAX, move |count| {
-            tracing::warn!("{name}: ({count} more clients turned away)");
+            tracing::warn!("{name}: ({count} more clients refused)");
         });
         let mut acceptor = Acceptor {
             socket,
@@ -92,7 +95,8 @@ impl ListeningSocket {
         Ok(ListeningSocket { reactor: reactor.clone(), watcher: Some(watcher) })
     }
 
-    /// Accepts no more: who knocks is refused. The callback owns the socket, so it is closed with it.
+    /// Accepts no more: who knocks is refused. The callback owns the socket, so it is closed with
+    /// it.
     pub(in crate::daemon::transport) fn close(&mut self) {
         if let Some(watcher) = self.watcher.take() {
             self.reactor.unwatch(watcher);
@@ -144,14 +148,15 @@ impl Acceptor {
     /// Says why somebody cannot stay.
     fn refuse(&mut self, socket: &OwnedFd, now: Instant) {
         let unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis());
-        let text = "the daemon has no descriptors left; try again later";
+        let text = "the daemon has no file descriptors left; try again later";
         let line = refusal::line(Failure::Overloaded, text, u64::try_from(unix_ms).unwrap_or(0));
         let _ = rustix::net::send(socket, line.as_bytes(), SendFlags::NOSIGNAL);
         let name = self.name;
-        self.warnings.line(now, || tracing::warn!("{name}: out of descriptors, a client was turned away"));
+        self.warnings.line(now, || tracing::warn!("{name}: refused a client: no file descriptors left"));
     }
 
-    /// Does not listen for a while: a ready socket that cannot be accepted from would keep the loop spinning.
+    /// Does not listen for a while: a ready socket that cannot be accepted from would keep the
+    /// daemon spinning.
     fn rest(&mut self, reactor: &Handle, watcher: Watcher) {
         if self.resting.replace(true) {
             return;

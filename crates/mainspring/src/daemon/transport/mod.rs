@@ -1,8 +1,9 @@
 //! Where clients connect: listeners, each one of the kernel's adapters, and lines on the wire.
 
-pub(super) mod lines;
 mod listener;
+pub(super) mod outgoing;
 pub(super) mod outlet;
+mod passed;
 mod stdio;
 mod tcp;
 mod unix;
@@ -13,6 +14,7 @@ use crate::daemon::operator::limits::Allowance;
 use crate::settings::Listener;
 use listener::{ListeningSocket, Room};
 use mainspring_reactor::Handle;
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
 /// The listeners of a daemon, by their place in the boot plan.
@@ -21,12 +23,14 @@ pub(crate) struct Listeners {
     clients: Rc<Clients>,
     settings: Vec<Listener>,
     allowance: Allowance,
+    /// What the service manager passed, by listener.
+    passed: Vec<Option<OwnedFd>>,
     open: Vec<Option<OpenListener>>,
 }
 
 /// A listener that is open. Dropping it closes it, and removes what it left in the file system.
 enum OpenListener {
-    Unix { socket: ListeningSocket, _place: unix::Place },
+    Unix { socket: ListeningSocket, _place: Option<unix::SocketPlace> },
     Tcp { socket: ListeningSocket },
     Stdio,
 }
@@ -40,7 +44,8 @@ impl Listeners {
         capabilities: usize,
     ) -> Listeners {
         let open = settings.iter().map(|_| None).collect();
-        Listeners { reactor, clients, settings, allowance: Allowance::new(capabilities), open }
+        let passed = passed::passed_sockets(&settings);
+        Listeners { reactor, clients, settings, allowance: Allowance::new(capabilities), passed, open }
     }
 
     /// The names that the kernel knows them by.
@@ -57,14 +62,16 @@ impl Listeners {
     pub(crate) fn start(&mut self, adapter: u32) -> Result<String, String> {
         let at = adapter as usize;
         let settings = self.settings.get(at).ok_or("there is no such listener")?;
+        let passed = self.passed.get_mut(at).and_then(Option::take);
         let room = |gated| Room { clients: Rc::clone(&self.clients), allowance: self.allowance, gated };
         let (opened, address) = match settings {
             Listener::Unix { path } => {
-                let (socket, place) = unix::open(&self.reactor, room(false), adapter, path)?;
+                let (socket, place) = unix::open(&self.reactor, room(false), adapter, path, passed)?;
                 (OpenListener::Unix { socket, _place: place }, path.display().to_string())
             }
             Listener::Tcp { address, tokens } => {
-                let (socket, bound) = tcp::open(&self.reactor, room(true), adapter, *address, tokens)?;
+                let (socket, bound) =
+                    tcp::open(&self.reactor, room(true), adapter, *address, tokens, passed)?;
                 (OpenListener::Tcp { socket }, bound.to_string())
             }
             Listener::Stdio => {

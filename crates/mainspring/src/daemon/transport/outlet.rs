@@ -1,8 +1,9 @@
 //! Writing to a descriptor that somebody else gave us, without ever blocking on it.
 //!
-//! Standard output and standard error may be shared with other programs, so their flags are not ours to change: O_NONBLOCK would
-//! appear in the shell as well. Pipes and terminals are opened anew instead, sockets are written with a flag of their own, and
-//! regular files never block for long.
+//! Standard output and standard error may be shared with other programs, so their flags are not
+//! ours to change: O_NONBLOCK would appear in the shell as well. Pipes and terminals are opened
+//! anew instead, sockets are written with a flag of their own, and regular files never block for
+//! long.
 
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -11,13 +12,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// Most bytes written at a time to something that may block: with room for one byte, a pipe has room for a page.
+/// Most bytes written at a time to something that may block: with room for one byte, a pipe has
+/// room for a page.
 const PIECE_BYTES: usize = 4096;
 
 /// Whether some of the report of the boot is yet to be written to standard output.
 pub(in crate::daemon) static REPORT_WAITS: AtomicBool = AtomicBool::new(false);
 
-/// A place to write to that never blocks the loop.
+/// A place to write to that never blocks the daemon.
 #[derive(Debug)]
 pub(crate) enum Outlet {
     Socket(OwnedFd),

@@ -1,6 +1,6 @@
 //! TCP on loopback, with tokens.
 
-use crate::daemon::clients::Entry;
+use crate::daemon::clients::Identity;
 use crate::daemon::clients::gate::Gate;
 use crate::daemon::transport::listener::{ListeningSocket, Room};
 use crate::daemon::transport::wire::Wire;
@@ -10,34 +10,39 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
-/// Listens on `address`; port 0 means any that is free. Says which it is.
+/// Listens on `address`, unless a socket was passed that does; port 0 means any that is free. Says
+/// which it is.
 pub(in crate::daemon::transport) fn open(
     reactor: &Handle,
     room: Room,
-    door: u32,
+    adapter: u32,
     address: SocketAddr,
     tokens: &[Token],
+    passed: Option<OwnedFd>,
 ) -> Result<(ListeningSocket, SocketAddr), String> {
     if !address.ip().is_loopback() {
         return Err(format!("{address} is not loopback: messages are not encrypted"));
     }
     if tokens.is_empty() {
-        return Err(format!("{address} has no tokens, so nobody could come in"));
+        return Err(format!("{address} has no tokens, so nobody could connect"));
     }
     if tokens.iter().any(|token| token.secret.is_empty()) {
-        return Err(format!("{address} has an empty token, so anybody could come in"));
+        return Err(format!("{address} has an empty token, so anybody could connect"));
     }
     if let Some(Token { name, .. }) = tokens.iter().find(|token| is_reserved_peer(&token.name)) {
         return Err(format!("{address} has a token named {name:?}, and that is another peer's name"));
     }
-    let listener = TcpListener::bind(address).map_err(|error| format!("{address}: {error}"))?;
+    let listener = match passed {
+        Some(socket) => TcpListener::from(socket),
+        None => TcpListener::bind(address).map_err(|error| format!("{address}: {error}"))?,
+    };
     listener.set_nonblocking(true).map_err(|error| error.to_string())?;
     let bound = listener.local_addr().map_err(|error| error.to_string())?;
     let clients = Rc::clone(&room.clients);
     let gate = Rc::new(Gate::new(tokens.to_vec()));
     let listener = ListeningSocket::start(reactor, "tcp", OwnedFd::from(listener), room, move |socket| {
         let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
-        clients.open(Wire::socket(socket), door, Entry::Gate(Rc::clone(&gate)));
+        clients.open(Wire::socket(socket), adapter, Identity::ByToken(Rc::clone(&gate)));
     })?;
     Ok((listener, bound))
 }

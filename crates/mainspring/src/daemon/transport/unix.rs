@@ -1,6 +1,6 @@
 //! The Unix socket: for its owner alone, and one daemon at a time.
 
-use crate::daemon::clients::Entry;
+use crate::daemon::clients::Identity;
 use crate::daemon::operator::throttle::Throttle;
 use crate::daemon::transport::listener::{ListeningSocket, Room, WARNINGS_PER_SECOND_MAX};
 use crate::daemon::transport::wire::Wire;
@@ -22,8 +22,9 @@ const BACKLOG: i32 = 4096;
 
 /// The place in the file system that a daemon occupies: its socket, and the lock that says so.
 ///
-/// The lock, not the socket, decides who is alive: a socket that nobody listens on looks the same as one whose daemon is busy.
-pub(in crate::daemon::transport) struct Place {
+/// The lock, not the socket, decides who is alive: a socket that nobody listens on looks the same
+/// as one whose daemon is busy.
+pub(in crate::daemon::transport) struct SocketPlace {
     socket: PathBuf,
     /// The socket's own identity: somebody may have put another one in its place.
     identity: Option<(u64, u64)>,
@@ -31,16 +32,23 @@ pub(in crate::daemon::transport) struct Place {
     locked: OwnedFd,
 }
 
-/// Opens the socket at `path`.
+/// Opens the socket at `path`, unless it was passed.
 pub(in crate::daemon::transport) fn open(
     reactor: &Handle,
     room: Room,
-    door: u32,
+    adapter: u32,
     path: &Path,
-) -> Result<(ListeningSocket, Place), String> {
-    make_folder(path)?;
-    let mut place = Place::occupy(path)?;
-    let socket = place.bind().map_err(|error| describe(path, &error))?;
+    passed: Option<OwnedFd>,
+) -> Result<(ListeningSocket, Option<SocketPlace>), String> {
+    let (socket, place) = match passed {
+        // Its place in the file system is the service manager's.
+        Some(socket) => (socket, None),
+        None => {
+            make_folder(path)?;
+            let mut place = SocketPlace::occupy(path)?;
+            (place.bind().map_err(|error| describe(path, &error))?, Some(place))
+        }
+    };
     let clients = Rc::clone(&room.clients);
     let owner = rustix::process::geteuid();
     let warnings = Throttle::new(reactor, WARNINGS_PER_SECOND_MAX, |count| {
@@ -59,12 +67,13 @@ pub(in crate::daemon::transport) fn open(
             });
         }
         let name = format!("user:{}", peer.uid.as_raw());
-        clients.open(Wire::socket(socket), door, Entry::Peer(&name));
+        clients.open(Wire::socket(socket), adapter, Identity::Known(&name));
     })?;
     Ok((listener, place))
 }
 
-/// Makes the folder of the socket, for this user alone, and does not use one that others have a say in.
+/// Makes the folder of the socket, for this user alone, and does not use one that others have a say
+/// in.
 fn make_folder(path: &Path) -> Result<(), String> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -77,7 +86,7 @@ fn make_folder(path: &Path) -> Result<(), String> {
         Err(error) => return wrong(format!("cannot be made: {error}")),
     };
     match fs::metadata(folder) {
-        Ok(about) if !about.is_dir() => return wrong("is no folder".into()),
+        Ok(about) if !about.is_dir() => return wrong("is not a folder".into()),
         Ok(_) => {}
         Err(error) => return wrong(format!("cannot be used: {error}")),
     }
@@ -91,31 +100,33 @@ fn make_folder(path: &Path) -> Result<(), String> {
     }
 }
 
-impl Place {
+impl SocketPlace {
     /// Takes the lock beside the socket, and removes a socket that was left behind.
-    fn occupy(path: &Path) -> Result<Place, String> {
+    fn occupy(path: &Path) -> Result<SocketPlace, String> {
         let lock = with_suffix(path, ".lock");
         let locked = lock_file(&lock).map_err(|error| match error {
             Errno::AGAIN => format!("a daemon is already running there ({} is locked)", lock.display()),
             error => format!("{} cannot be locked: {error}", lock.display()),
         })?;
-        let place = Place { socket: path.to_owned(), identity: None, lock, locked };
+        let place = SocketPlace { socket: path.to_owned(), identity: None, lock, locked };
         match fs::symlink_metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(place),
             Err(error) => Err(format!("{}: {error}", path.display())),
-            Ok(about) if !about.file_type().is_socket() => {
-                Err(format!("{} is there and is no socket; choose another with --socket", path.display()))
-            }
+            Ok(about) if !about.file_type().is_socket() => Err(format!(
+                "{} exists and is not a socket; choose another path with --socket",
+                path.display()
+            )),
             // Somebody who knows nothing of our lock may listen on it.
             Ok(_) if is_listened_on(path) => Err(format!("another program listens on {}", path.display())),
             Ok(_) => {
-                tracing::info!("a socket that was left behind is replaced");
+                tracing::info!("replacing a socket that an earlier daemon left behind");
                 Ok(place)
             }
         }
     }
 
-    /// Binds under another name and renames, so that nobody ever sees a socket that does not listen or is open to all.
+    /// Binds under another name and renames, so that nobody ever sees a socket that does not listen
+    /// or is open to all.
     fn bind(&mut self) -> Result<OwnedFd, Errno> {
         let temporary = with_suffix(&self.socket, &format!(".{}", std::process::id()));
         let _ = fs::remove_file(&temporary);
@@ -142,14 +153,14 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for SocketPlace {
     fn drop(&mut self) {
         let there = fs::symlink_metadata(&self.socket).ok().map(|about| (about.dev(), about.ino()));
         if self.identity.is_some() && there == self.identity {
             let _ = fs::remove_file(&self.socket);
         }
-        // If it is the one that is locked here, nobody else can be using it: see `lock_file`. Somebody may have deleted it, and then the one
-        // that is there is another daemon's.
+        // If it is the one that is locked here, nobody else can be using it: see `lock_file`.
+        // Somebody may have deleted it, and then the one that is there is another daemon's.
         let is_ours = |there: &rustix::fs::Stat| {
             rustix::fs::fstat(&self.locked)
                 .is_ok_and(|locked| (there.st_dev, there.st_ino) == (locked.st_dev, locked.st_ino))
@@ -160,7 +171,8 @@ impl Drop for Place {
     }
 }
 
-/// Whether somebody listens on a socket. One whose backlog is full is not waited for: somebody has it.
+/// Whether somebody listens on a socket. One whose backlog is full is not waited for: somebody has
+/// it.
 fn is_listened_on(path: &Path) -> bool {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let connected = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
@@ -168,7 +180,8 @@ fn is_listened_on(path: &Path) -> bool {
     matches!(connected, Ok(()) | Err(Errno::AGAIN))
 }
 
-/// Opens and locks the file. Whoever ends removes it, so what was locked may be gone by then: that counts for nothing.
+/// Opens and locks the file. Whoever ends removes it, so what was locked may be gone by then: that
+/// counts for nothing.
 fn lock_file(path: &Path) -> Result<OwnedFd, Errno> {
     loop {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;

@@ -1,12 +1,12 @@
 //! What connects a client: a socket, or a pair of standard streams.
 
 use crate::daemon::transport::outlet::Outlet;
-use mainspring_reactor::{Event, Handle, Interest, Watcher};
+use mainspring_reactor::{Backend, Event, Handle, Interest, Mode, Watcher};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, Shutdown};
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// A way to a client and back. It is non-blocking, and knows what the loop watches of it.
+/// A way to a client and back. It is non-blocking, and knows what the reactor watches of it.
 #[derive(Debug)]
 pub(crate) struct Wire {
     ends: Ends,
@@ -58,12 +58,23 @@ impl Wire {
         }
     }
 
-    /// Whether a peer that is gone altogether can be told from one that will send no more.
-    pub(crate) fn tells_hangups(&self) -> bool {
-        !matches!(self.ends, Ends::Streams { .. })
+    /// Whether it is the standard streams. A peer there that is gone altogether cannot be told from
+    /// one that will send no more.
+    pub(crate) fn is_standard_streams(&self) -> bool {
+        matches!(self.ends, Ends::Streams { .. })
     }
 
-    /// Has the loop tell `interest` and nothing else; `tell` makes the callback for a watcher that is not there yet.
+    /// Whether the reactor tells of new input once, and not for as long as it is there.
+    ///
+    /// With many busy clients that saves telling of all of them in every turn, when only a few can
+    /// be read. Standard streams are told of for as long as there is input: they may block, so they
+    /// are read only when it is certain that there is some.
+    pub(crate) fn tells_edges(&self, reactor: &Handle) -> bool {
+        !self.is_standard_streams() && reactor.backend() == Backend::Epoll
+    }
+
+    /// Has the reactor tell `interest` and nothing else; `tell` makes the callback for a watcher
+    /// that is not there yet.
     pub(crate) fn watch<F>(
         &mut self,
         reactor: &Handle,
@@ -77,14 +88,17 @@ impl Wire {
             return Ok(());
         }
         match &self.ends {
-            Ends::Socket(socket) => set(reactor, &mut self.input, socket.as_raw_fd(), interest, tell)?,
+            Ends::Socket(socket) => {
+                let mode = if self.tells_edges(reactor) { Mode::Edge } else { Mode::Level };
+                set(reactor, &mut self.input, socket.as_raw_fd(), mode, interest, tell)?;
+            }
             Ends::Streams { input, output } => {
                 let reading = interest & Interest::READ;
-                set(reactor, &mut self.input, input.as_raw_fd(), reading, &tell)?;
+                set(reactor, &mut self.input, input.as_raw_fd(), Mode::Level, reading, &tell)?;
                 let writing = interest & Interest::WRITE;
                 if self.output.is_some() || !writing.is_empty() {
                     use std::os::fd::AsFd;
-                    set(reactor, &mut self.output, output.as_fd().as_raw_fd(), writing, &tell)?;
+                    set(reactor, &mut self.output, output.as_fd().as_raw_fd(), Mode::Level, writing, &tell)?;
                 }
             }
         }
@@ -104,6 +118,7 @@ fn set<F>(
     reactor: &Handle,
     watcher: &mut Option<Watcher>,
     fd: i32,
+    mode: Mode,
     interest: Interest,
     tell: impl Fn() -> F,
 ) -> Result<(), mainspring_reactor::Error>
@@ -113,7 +128,8 @@ where
     match watcher {
         Some(watcher) => reactor.modify(*watcher, interest),
         None => {
-            *watcher = Some(reactor.watch_raw(fd, ()).label("client").start_with(interest, tell())?);
+            *watcher =
+                Some(reactor.watch_raw(fd, ()).label("client").mode(mode).start_with(interest, tell())?);
             Ok(())
         }
     }

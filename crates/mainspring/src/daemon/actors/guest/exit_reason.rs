@@ -3,7 +3,8 @@
 use mainspring_host::{Exit, Limit};
 use mainspring_kernel::ActorExit;
 
-/// What the kernel is told, and with it whoever had asked the guest for something. `reason` is why the daemon itself killed the guest.
+/// What the kernel is told, and with it whoever had asked the guest for something. `reason` is why
+/// the daemon itself killed the guest.
 pub(super) fn of(exit: &Exit, reason: Option<String>) -> ActorExit {
     match exit {
         Exit::Returned(0) => ActorExit::Done,

@@ -1,10 +1,13 @@
-//! Where guests are compiled: off the loop's thread, so that neither a boot nor a restart holds anybody up.
+//! Where guests are compiled: off the daemon's thread, so that neither a boot nor a restart holds
+//! anybody up.
 //!
-//! Files are looked at and read on one lane of threads, and compiled on another: a guest that takes long to compile does not hold up the
-//! restart of one that was compiled before. Each capability has one thread of either at most.
+//! Files are looked at and read on one lane of threads, and compiled on another: a guest that takes
+//! long to compile does not hold up the restart of one that was compiled before. Each capability
+//! has one thread of either at most.
 
 use crate::compiler::code_cache::{Code, CodeCache};
 use crate::settings::GuestProgram;
+use crate::system::file_stamp::FileStamp;
 use crate::text::units::show_bytes;
 use mainspring_host::{
     CompileLimits, Component, Error, GuestConfig, GuestConfigBuilder, GuestHandle, Host, HostConfig,
@@ -14,12 +17,12 @@ use mainspring_reactor::{BlockingLane, BlockingOwner, Handle};
 use std::cell::{OnceCell, RefCell};
 use std::fs;
 use std::io::Read;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
-/// Guests alive at a time, those that are about to end included. Beyond: a guest is not started, which counts as a failed start.
+/// Guests alive at a time, those that are about to end included. Beyond: a guest is not started,
+/// which counts as a failed start.
 const GUESTS_MAX: u32 = 1000;
 
 /// The threads that look at modules and load what was compiled before.
@@ -47,7 +50,7 @@ struct Tools {
 /// A compiled guest, and the file that it was compiled from.
 #[derive(Clone)]
 pub(super) struct CompiledGuest {
-    stamp: Stamp,
+    stamp: FileStamp,
     code: Code,
 }
 
@@ -57,31 +60,6 @@ impl CompiledGuest {
             Code::Module(program) => program.memory_bytes_min(),
             Code::Component(component) => component.memory_bytes_min(),
         }
-    }
-}
-
-/// What tells one state of a file from another.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Stamp {
-    path: PathBuf,
-    device: u64,
-    inode: u64,
-    bytes: u64,
-    modified_ns: (i64, i64),
-    changed_ns: (i64, i64),
-}
-
-impl Stamp {
-    fn of(path: &Path) -> std::io::Result<Stamp> {
-        let metadata = fs::metadata(path)?;
-        Ok(Stamp {
-            path: path.to_path_buf(),
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            bytes: metadata.len(),
-            modified_ns: (metadata.mtime(), metadata.mtime_nsec()),
-            changed_ns: (metadata.ctime(), metadata.ctime_nsec()),
-        })
     }
 }
 
@@ -100,18 +78,18 @@ impl GuestCompiler {
     }
 
     /// Compiles a guest, unless `known` was compiled from the file as it is now.
-    pub(super) async fn cast(
+    pub(super) async fn compiled(
         &self,
         owner: BlockingOwner,
         program: &GuestProgram,
         known: Option<CompiledGuest>,
     ) -> Result<CompiledGuest, String> {
         let (tools, path, limits) = (Arc::clone(&self.tools), program.module.clone(), program.compile);
-        let look = move || tools.look(&path, &limits, known);
-        let begun = self.reactor.blocking_on(&FILES, owner, look).map_err(|error| error.to_string())?;
+        let read = move || tools.read(&path, &limits, known);
+        let begun = self.reactor.blocking_on(&FILES, owner, read).map_err(|error| error.to_string())?;
         let raw = match begun.await? {
-            Look::Known(compiled) => return Ok(compiled),
-            Look::New(raw) => raw,
+            GuestFile::Known(compiled) => return Ok(compiled),
+            GuestFile::New(raw) => raw,
         };
         let tools = Arc::clone(&self.tools);
         let compile = move || tools.compile(&raw, &limits);
@@ -120,22 +98,23 @@ impl GuestCompiler {
         begun.await
     }
 
-    /// Whether a guest can be compiled, linked and started, as far as that shows before its first instruction.
+    /// Whether a guest can be compiled, linked and started, as far as that shows before its first
+    /// instruction.
     pub(super) fn try_out(&self, name: &str, program: &GuestProgram) -> Result<(), String> {
-        let compiled = match self.tools.look(&program.module, &program.compile, None)? {
-            Look::Known(compiled) => compiled,
-            Look::New(raw) => self.tools.compile(&raw, &program.compile)?,
+        let compiled = match self.tools.read(&program.module, &program.compile, None)? {
+            GuestFile::Known(compiled) => compiled,
+            GuestFile::New(raw) => self.tools.compile(&raw, &program.compile)?,
         };
         self.start(&compiled, configuration(name, program)?).map(|guest| guest.kill())
     }
 
-    /// Starts a guest on the loop.
+    /// Starts a guest on the reactor.
     pub(super) fn start(&self, compiled: &CompiledGuest, config: GuestConfig) -> Result<GuestHandle, String> {
         let host = self.tools.host()?;
         let (needed, limit) = (compiled.memory_bytes_min(), config.limits.memory_bytes as u64);
         if needed > limit {
             let (path, needed, limit) =
-                (compiled.stamp.path.display(), show_bytes(needed), show_bytes(limit));
+                (compiled.stamp.path().display(), show_bytes(needed), show_bytes(limit));
             return Err(format!(
                 "{path}: the guest needs {needed} of memory to begin with, and its limit (`limits.memory`) is {limit}"
             ));
@@ -153,24 +132,25 @@ impl Tools {
         let made = self.host.get_or_init(|| {
             let mut config = HostConfig::new();
             config.guests_max = GUESTS_MAX;
-            // Capabilities are few and live long: slots made beforehand would only take address space.
+            // Capabilities are few and live long: slots made beforehand would only take address
+            // space.
             config.pooling = false;
             config.build().map_err(|error| error.to_string())
         });
         made.as_ref().map_err(String::clone)
     }
 
-    /// Looks at a file, and reads it if it is new.
-    fn look(
+    /// Reads the file of a guest, unless it was compiled as it is now.
+    fn read(
         &self,
         path: &Path,
         limits: &CompileLimits,
         known: Option<CompiledGuest>,
-    ) -> Result<Look, String> {
+    ) -> Result<GuestFile, String> {
         let unreadable = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
-        let stamp = Stamp::of(path).map_err(unreadable)?;
+        let stamp = FileStamp::of(path).map_err(unreadable)?;
         if let Some(known) = known.filter(|known| known.stamp == stamp) {
-            return Ok(Look::Known(known));
+            return Ok(GuestFile::Known(known));
         }
         // Anything else might be without end, or never begin.
         if !fs::metadata(path).map_err(unreadable)?.is_file() {
@@ -181,25 +161,25 @@ impl Tools {
         let most = limits.bytes.saturating_add(1);
         fs::File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes)).map_err(unreadable)?;
         if bytes.len() as u64 > limits.bytes {
-            let error = Error::GuestTooLarge { found: stamp.bytes, limit: limits.bytes };
+            let error = Error::GuestTooLarge { found: stamp.bytes(), limit: limits.bytes };
             return Err(refusal(path, &error));
         }
-        let raw = Raw { stamp, bytes };
+        let raw = GuestBytes { stamp, bytes };
         let (host, cache) = (self.host()?, self.cache());
         Ok(match cache.kept(host, &raw.bytes) {
-            Some(code) => Look::Known(CompiledGuest { stamp: raw.stamp, code }),
-            None => Look::New(raw),
+            Some(code) => GuestFile::Known(CompiledGuest { stamp: raw.stamp, code }),
+            None => GuestFile::New(raw),
         })
     }
 
-    fn compile(&self, raw: &Raw, limits: &CompileLimits) -> Result<CompiledGuest, String> {
+    fn compile(&self, raw: &GuestBytes, limits: &CompileLimits) -> Result<CompiledGuest, String> {
         let (host, cache) = (self.host()?, self.cache());
         let code = if Component::is_component(&raw.bytes) {
             cache.component_within(host, &raw.bytes, limits).map(Code::Component)
         } else {
             cache.program_within(host, &raw.bytes, limits).map(Code::Module)
         };
-        let code = code.map_err(|error| refusal(&raw.stamp.path, &error))?;
+        let code = code.map_err(|error| refusal(raw.stamp.path(), &error))?;
         Ok(CompiledGuest { stamp: raw.stamp.clone(), code })
     }
 
@@ -208,16 +188,16 @@ impl Tools {
     }
 }
 
-/// What a look at a module's file has come to.
-enum Look {
+/// What reading the file of a guest has come to.
+enum GuestFile {
     /// It was compiled before.
     Known(CompiledGuest),
-    New(Raw),
+    New(GuestBytes),
 }
 
 /// A module or component as it was read.
-struct Raw {
-    stamp: Stamp,
+struct GuestBytes {
+    stamp: FileStamp,
     bytes: Vec<u8>,
 }
 
@@ -262,7 +242,8 @@ mod tests {
         let path = folder.path().join("guest.wasm");
         fs::write(&path, module).unwrap();
         let mut reactor = Reactor::new().unwrap();
-        // Whatever blocks is stuck: a lookup is made on such a lane, and a configuration is read by such a call.
+        // Whatever blocks is stuck: a lookup is made on such a lane, and a configuration is read by
+        // such a call.
         let (over, never) = channel::<()>();
         let never = Arc::new(Mutex::new(never));
         let stuck = || {
@@ -292,9 +273,9 @@ mod tests {
         };
         let guest_compiler = GuestCompiler::new(&reactor);
         let handle = reactor.handle();
-        let patience = Duration::from_secs(60);
+        let timeout = Duration::from_secs(60);
         let cast = async {
-            handle.timeout(patience, guest_compiler.cast(BlockingOwner::new(), &program, None)).await
+            handle.timeout(timeout, guest_compiler.compiled(BlockingOwner::new(), &program, None)).await
         };
         let compiled = reactor.block_on(cast).unwrap().expect("it is not held up");
         assert!(compiled.is_ok());

@@ -1,11 +1,13 @@
-//! Capabilities that are WebAssembly guests: lines in and out over pipes in memory, on the daemon's own loop.
+//! Capabilities that are WebAssembly guests: lines in and out over pipes in memory, on the daemon's
+//! own reactor.
 //!
-//! A guest is held to its limits and its allow-list by the host. It is compiled off the loop's thread. What it says waits in a
-//! bounded pipe until the kernel wants to hear it, and what it is told waits likewise; a guest that does not read is told nothing more.
+//! A guest is held to its limits and its allow-list by the host. It is compiled off the daemon's
+//! thread. What it says waits in a bounded pipe until the kernel wants to hear it, and what it is
+//! told waits likewise; a guest that does not read is told nothing more.
 
 mod exit_reason;
 mod guest_compiler;
-mod life;
+mod incarnation;
 mod preflight;
 mod stats;
 
@@ -15,7 +17,7 @@ pub(crate) use preflight::Preflight;
 use crate::daemon::actors::{Actor, Driver, Port};
 use crate::settings::GuestProgram;
 use guest_compiler::CompiledGuest;
-use life::Life;
+use incarnation::GuestIncarnation;
 use mainspring_kernel::ActorExit;
 use mainspring_message::Envelope;
 use mainspring_reactor::{BlockingOwner, JoinHandle};
@@ -23,11 +25,11 @@ use serde_json::Value;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Begins lives of one guest.
+/// Starts the incarnations of one guest.
 pub(super) struct GuestDriver {
     guest_compiler: GuestCompiler,
     program: Rc<GuestProgram>,
-    /// What the last life was made of.
+    /// What the last incarnation was made of.
     compiled: Rc<RefCell<Option<CompiledGuest>>>,
     /// On whose account it is compiled.
     owner: BlockingOwner,
@@ -50,20 +52,20 @@ impl Driver for GuestDriver {
         let ours = port.clone();
         let (guest_compiler, program, kept) =
             (self.guest_compiler.clone(), self.program.clone(), self.compiled.clone());
-        let place: Rc<RefCell<Option<Rc<Life>>>> = Rc::default();
+        let place: Rc<RefCell<Option<Rc<GuestIncarnation>>>> = Rc::default();
         let theirs = Rc::clone(&place);
         let task = self.guest_compiler.reactor().spawn(async move {
-            let compiled = guest_compiler.cast(owner, &program, known).await;
+            let compiled = guest_compiler.compiled(owner, &program, known).await;
             let started = compiled.and_then(|compiled| {
-                let life = Life::begin(&guest_compiler, &compiled, &program, port.clone());
+                let incarnation = GuestIncarnation::begin(&guest_compiler, &compiled, &program, port.clone());
                 kept.replace(Some(compiled));
-                life
+                incarnation
             });
             match started {
-                Ok(life) => {
-                    theirs.replace(Some(Rc::clone(&life)));
+                Ok(incarnation) => {
+                    theirs.replace(Some(Rc::clone(&incarnation)));
                     port.spawned(Ok(()));
-                    life.converse().await;
+                    incarnation.converse().await;
                 }
                 Err(reason) => port.spawned(Err(reason)),
             }
@@ -77,14 +79,14 @@ impl Driver for GuestDriver {
 struct GuestActor {
     port: Port,
     /// Empty while it is compiled.
-    place: Rc<RefCell<Option<Rc<Life>>>>,
+    place: Rc<RefCell<Option<Rc<GuestIncarnation>>>>,
     task: Option<JoinHandle<()>>,
 }
 
 impl GuestActor {
-    fn with(&self, call: impl FnOnce(&Life)) {
-        if let Some(life) = &*self.place.borrow() {
-            call(life);
+    fn with(&self, call: impl FnOnce(&GuestIncarnation)) {
+        if let Some(incarnation) = &*self.place.borrow() {
+            call(incarnation);
         }
     }
 }
@@ -100,21 +102,21 @@ impl GuestActor {
 
 impl Actor for GuestActor {
     fn attach(&mut self) -> Result<(), String> {
-        self.with(Life::attach);
+        self.with(GuestIncarnation::attach);
         Ok(())
     }
 
     fn deliver(&mut self, message: &Envelope) {
-        self.with(|life| life.deliver(message));
+        self.with(|incarnation| incarnation.deliver(message));
     }
 
     fn set_listening(&mut self, listening: bool) {
-        self.with(|life| life.set_listening(listening));
+        self.with(|incarnation| incarnation.set_listening(listening));
     }
 
     fn stop(&mut self) {
         if self.place.borrow().is_some() {
-            return self.with(Life::stop);
+            return self.with(GuestIncarnation::stop);
         }
         // It has not begun, and never will.
         self.abandon();
@@ -122,18 +124,18 @@ impl Actor for GuestActor {
     }
 
     fn terminate(&mut self) {
-        self.with(Life::kill);
+        self.with(GuestIncarnation::kill);
     }
 
     fn stats(&self) -> Value {
         let place = self.place.borrow();
-        place.as_ref().map_or(Value::Null, |life| stats::of(&life.guest().stats()))
+        place.as_ref().map_or(Value::Null, |incarnation| stats::of(&incarnation.guest().stats()))
     }
 }
 
 impl Drop for GuestActor {
     fn drop(&mut self) {
-        self.with(Life::kill);
+        self.with(GuestIncarnation::kill);
         self.abandon();
     }
 }

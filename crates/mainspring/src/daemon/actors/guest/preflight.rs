@@ -4,7 +4,8 @@ use crate::daemon::actors::guest::GuestCompiler;
 use crate::settings::GuestProgram;
 use mainspring_reactor::Reactor;
 
-/// Finds out whether guests can be started. Nothing of them runs: the loop that they are put on never turns.
+/// Finds out whether guests can be started. Nothing of them runs: the reactor that they are put on
+/// never turns.
 pub(crate) struct Preflight {
     guest_compiler: GuestCompiler,
     /// Dropped last, with the guests that are on it.

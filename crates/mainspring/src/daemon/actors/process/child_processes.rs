@@ -1,10 +1,11 @@
 //! Every child process and whatever those left behind, until they are reaped.
 //!
-//! The daemon is the parent that orphans fall to (a "child subreaper"), so that nothing a capability started can outlive it: what leaves
-//! the process group, too, is found by the tag in its environment, or by the pipes that it was given.
+//! The daemon is the parent that orphans fall to (a "child subreaper"), so that nothing a
+//! capability started can outlive it: what leaves the process group, too, is found by the tag in
+//! its environment, or by the pipes that it was given.
 
 use crate::daemon::actors::Port;
-use crate::daemon::actors::process::launch::LIFE_VARIABLE;
+use crate::daemon::actors::process::launch::INCARNATION_VARIABLE;
 use crate::daemon::actors::process::sweep::{Finding, Sweep};
 use mainspring_reactor::{Handle, Signal as ReactorSignal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -18,19 +19,21 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// How long the end of the daemon waits for children that were killed.
-const REAP_PATIENCE: Duration = Duration::from_secs(2);
+const REAP_TIMEOUT: Duration = Duration::from_secs(2);
 /// Rounds of looking for orphans of orphans at the end.
 const SWEEPS_MAX: usize = 64;
-/// How long orphans are looked at in one go. Beyond: the rest has to wait, for as long as that took, so that the loop serves the others for
-/// half of the time at least, however many there are.
+/// How long orphans are looked at in one go. Beyond: the rest has to wait, for as long as that
+/// took, so that the daemon serves the others for half of the time at least, however many there
+/// are.
 const SWEEP_TIME_MAX: Duration = Duration::from_millis(1);
 
 /// The children there are.
 pub(crate) struct ChildProcesses {
     reactor: Handle,
-    /// By process, the tag of its life.
+    /// By process, the tag of its incarnation.
     children: RefCell<BTreeMap<i32, String>>,
-    /// What was a child of this process before it was a daemon: a shell may have started it and become the daemon (`exec`) then.
+    /// What was a child of this process before it was a daemon: a shell may have started it and
+    /// become the daemon (`exec`) then.
     inherited: RefCell<BTreeSet<i32>>,
     /// Whether there was such a child at all: then orphans may be its children as well.
     has_inherited: bool,
@@ -56,13 +59,15 @@ impl ChildProcesses {
             children: RefCell::default(),
             has_inherited: !inherited.is_empty(),
             inherited: RefCell::new(inherited),
-            own_tag: std::env::var_os(LIFE_VARIABLE),
+            own_tag: std::env::var_os(INCARNATION_VARIABLE),
             sweep: RefCell::default(),
             sweep_waits: Cell::new(false),
             descriptors,
         });
         if let Err(error) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
-            tracing::warn!("orphans of capabilities go to somebody else: {error}");
+            tracing::warn!(
+                "cannot become a child subreaper, so orphans of capabilities are not ended: {error}"
+            );
         }
         let at_signal = Rc::clone(&child_processes);
         reactor.on_signal(ReactorSignal::CHLD, move |_| at_signal.sweep())?;
@@ -73,7 +78,7 @@ impl ChildProcesses {
         self.descriptors
     }
 
-    /// What tells the processes of this life from all others.
+    /// What tells the processes of this incarnation from all others.
     pub(super) fn tag(&self, port: &Port) -> String {
         let actor = port.actor();
         format!("{}.{}.{}", rustix::process::getpid().as_raw_nonzero(), actor.capability, actor.incarnation)
@@ -83,7 +88,8 @@ impl ChildProcesses {
         self.children.borrow_mut().insert(pid.as_raw_nonzero().get(), self.tag(port));
     }
 
-    /// Signals a child and its whole group, unless it has been reaped: then its number may be another's.
+    /// Signals a child and its whole group, unless it has been reaped: then its number may be
+    /// another's.
     pub(super) fn signal(&self, pid: Pid, port: &Port, signal: Signal) {
         if self.children.borrow().get(&pid.as_raw_nonzero().get()) == Some(&self.tag(port)) {
             signal_with_group(pid, signal);
@@ -100,7 +106,8 @@ impl ChildProcesses {
         self.sweep();
     }
 
-    /// Reaps a child that has ended, after killing what is left of its group. `None` while it lives.
+    /// Reaps a child that has ended, after killing what is left of its group. `None` while it
+    /// lives.
     pub(super) fn reap(self: &Rc<ChildProcesses>, pid: Pid) -> Option<rustix::process::WaitStatus> {
         let _ = rustix::process::kill_process_group(pid, Signal::KILL);
         let (_, status) = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG).ok()??;
@@ -109,7 +116,8 @@ impl ChildProcesses {
         Some(status)
     }
 
-    /// Reaps orphans that have ended, and kills those whose life is over: some of them at once, the others by and by.
+    /// Reaps orphans that have ended, and kills those whose incarnation is over: some of them at
+    /// once, the others by and by.
     pub(super) fn sweep(self: &Rc<ChildProcesses>) {
         self.sweep.borrow_mut().ask();
         if !self.sweep_waits.get() {
@@ -117,8 +125,9 @@ impl ChildProcesses {
         }
     }
 
-    /// Kills orphans that have one of these pipes as a standard stream: whatever they did to their environment, they come from the child
-    /// that was given it. To be called when that child is gone.
+    /// Kills orphans that have one of these pipes as a standard stream: whatever they did to their
+    /// environment, they come from the child that was given it. To be called when that child is
+    /// gone.
     pub(super) fn end_holders(self: &Rc<ChildProcesses>, pipes: &[u64]) {
         self.sweep.borrow_mut().ask_for_holders(pipes);
         self.sweep();
@@ -148,7 +157,7 @@ impl ChildProcesses {
         self.sweep_waits.set(resumed.is_ok());
     }
 
-    /// Reaps an orphan, or kills it if its life is over.
+    /// Reaps an orphan, or kills it if its incarnation is over.
     fn look_at(&self, pid: Pid, sweep: &Sweep) -> Finding {
         let number = pid.as_raw_nonzero().get();
         if self.children.borrow().contains_key(&number) {
@@ -165,7 +174,8 @@ impl ChildProcesses {
         if tag.as_deref().is_some_and(|tag| self.is_over(tag)) {
             let _ = rustix::process::kill_process(pid, Signal::KILL);
         } else if holds(pid, sweep.pipes()) {
-            // Its own children as well, if it is the first of its group. Any other group may be somebody else's.
+            // Its own children as well, if it is the first of its group. Any other group may be
+            // somebody else's.
             if rustix::process::getpgid(Some(pid)) == Ok(pid) {
                 let _ = rustix::process::kill_process_group(pid, Signal::KILL);
             }
@@ -174,7 +184,8 @@ impl ChildProcesses {
         Finding::Orphan { tag }
     }
 
-    /// Whether a tag is that of a life that is over. That of the daemon itself is none of its own.
+    /// Whether a tag is that of an incarnation that is over. That of the daemon itself is none of
+    /// its own.
     fn is_over(&self, tag: &[u8]) -> bool {
         self.own_tag.as_ref().is_none_or(|own| own.as_bytes() != tag)
             && !self.children.borrow().values().any(|living| living.as_bytes() == tag)
@@ -182,7 +193,7 @@ impl ChildProcesses {
 
     /// Kills everything that is left and waits until it is gone.
     pub(crate) fn close(&self) {
-        let deadline = Instant::now() + REAP_PATIENCE;
+        let deadline = Instant::now() + REAP_TIMEOUT;
         let children: Vec<i32> = self.children.take().into_keys().collect();
         for pid in children.iter().copied().filter_map(Pid::from_raw) {
             signal_with_group(pid, Signal::KILL);
@@ -202,8 +213,9 @@ impl ChildProcesses {
         }
     }
 
-    /// Whether an orphan comes from a child that the daemon started, whatever it did to hide that: so does every one, unless there were
-    /// others before the daemon began. Then its limit tells: every child is forbidden core files, which it hands on to its own.
+    /// Whether an orphan comes from a child that the daemon started, whatever it did to hide that:
+    /// so does every one, unless there were others before the daemon began. Then its limit tells:
+    /// every child is forbidden core files, which it hands on to its own.
     fn came_from_a_child(&self, pid: Pid) -> bool {
         if !self.has_inherited {
             return true;
@@ -218,7 +230,8 @@ impl ChildProcesses {
     }
 }
 
-/// Signals a child that has not been reaped, and its whole group. It may have left that group: then it is signalled by itself.
+/// Signals a child that has not been reaped, and its whole group. It may have left that group: then
+/// it is signalled by itself.
 fn signal_with_group(pid: Pid, signal: Signal) {
     let _ = rustix::process::kill_process_group(pid, signal);
     if rustix::process::getpgid(Some(pid)) != Ok(pid) {
@@ -231,7 +244,7 @@ fn tag_of(pid: Pid) -> Option<Vec<u8>> {
     let environment = std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).ok()?;
     let mut entries = environment.split(|byte| *byte == 0);
     entries
-        .find_map(|entry| entry.strip_prefix(LIFE_VARIABLE.as_bytes())?.strip_prefix(b"="))
+        .find_map(|entry| entry.strip_prefix(INCARNATION_VARIABLE.as_bytes())?.strip_prefix(b"="))
         .map(<[u8]>::to_vec)
 }
 

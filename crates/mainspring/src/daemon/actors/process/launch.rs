@@ -13,11 +13,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::rc::Rc;
 
-/// The variable that tells a child, and its own children, which life of which capability they are.
-pub(super) const LIFE_VARIABLE: &str = "MAINSPRING_LIFE";
+/// The variable that tells a child, and its own children, which incarnation of which capability
+/// they are.
+pub(super) const INCARNATION_VARIABLE: &str = "MAINSPRING_INCARNATION";
 
-/// Variables of the daemon that children do not get, unless their manifest gives them one of that name: they are not the service, whose
-/// manager hands it sockets and waits for its word, and what opens the door of a daemon is not for whatever that daemon runs.
+/// Variables of the daemon that children do not get, unless their manifest gives them one of that
+/// name: they are not the service, whose manager hands it sockets and waits for its word, and what
+/// lets somebody into a daemon is not for whatever that daemon runs.
 const KEPT_VARIABLES: [&str; 9] = [
     NOTIFY_VARIABLE,
     TOKEN_VARIABLE,
@@ -57,7 +59,7 @@ pub(super) fn launch(
         .args(arguments)
         .current_dir(&folder)
         .envs(program.environment.iter().map(|(name, value)| (name, value)))
-        .env(LIFE_VARIABLE, child_processes.tag(port))
+        .env(INCARNATION_VARIABLE, child_processes.tag(port))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -131,9 +133,11 @@ fn prepare(command: &mut Command, limits: Vec<(Resource, Rlimit)>) {
         for (resource, limit) in &limits {
             rustix::process::setrlimit(*resource, *limit)?;
         }
-        // Whatever the thread that starts it blocks: a program that cannot be asked to end must be killed.
+        // Whatever the thread that starts it blocks: a program that cannot be asked to end must be
+        // killed.
         crate::system::signal_mask::unblock_all()
     };
-    // SAFETY: between fork and exec this makes system calls and nothing else: it allocates nothing and takes no lock.
+    // SAFETY: between fork and exec this makes system calls and nothing else: it allocates nothing
+    // and takes no lock.
     unsafe { command.pre_exec(prepare) };
 }

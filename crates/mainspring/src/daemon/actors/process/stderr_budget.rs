@@ -3,7 +3,8 @@
 use mainspring_reactor::Instant;
 use std::time::Duration;
 
-/// A budget of bytes per second. Beyond: nothing is read until the second is over, and the child waits.
+/// A budget of bytes per second. Beyond: nothing is read until the second is over, and the child
+/// waits.
 pub(super) struct StderrBudget {
     since: Instant,
     bytes: usize,

@@ -1,4 +1,5 @@
-//! Which orphans are to be looked at, and what is known of them: all of them each time somebody asks, but some at a time.
+//! Which orphans are to be looked at, and what is known of them: all of them each time somebody
+//! asks, but some at a time.
 
 use rustix::process::Pid;
 use std::collections::{BTreeMap, VecDeque};
@@ -8,13 +9,15 @@ use std::collections::{BTreeMap, VecDeque};
 pub(super) struct Sweep {
     /// Those that this pass has yet to look at.
     left: VecDeque<Pid>,
-    /// Whether somebody asked since this pass began: there may be others by now, so another one is due.
+    /// Whether somebody asked since this pass began: there may be others by now, so another one is
+    /// due.
     asked: bool,
     /// The pipes of lives that were over when this pass began.
     pipes: Vec<u64>,
     /// Those of lives that have ended since.
     next_pipes: Vec<u64>,
-    /// The tags of orphans. What was read once counts: whoever changes its environment later is what it was.
+    /// The tags of orphans. What was read once counts: whoever changes its environment later is
+    /// what it was.
     tags: BTreeMap<i32, Vec<u8>>,
 }
 

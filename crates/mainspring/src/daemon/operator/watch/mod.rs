@@ -6,6 +6,7 @@ mod tree;
 use crate::daemon::operator::reload::Stamped;
 use crate::daemon::pump::Pump;
 use crate::settings::Program;
+use crate::system::file_stamp::FileStamp;
 use mainspring_reactor::Handle;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -125,7 +126,7 @@ fn concerned(changed: &BTreeSet<PathBuf>, capabilities: &[&Stamped], sources: &S
             || sources.patterns.iter().any(|pattern| fits(pattern, path))
             || capabilities.iter().any(|(capability, _)| capability.file.as_deref().is_some_and(is_it));
         let of = importers(path, capabilities);
-        let is_program = capabilities.iter().any(|(_, stamp)| stamp.files().any(is_it));
+        let is_program = capabilities.iter().any(|(_, stamp)| stamp.iter().map(FileStamp::path).any(is_it));
         if is_setting || is_program || !of.is_empty() {
             found.files.insert(path.clone());
             found.capabilities.extend(of);
@@ -193,7 +194,7 @@ fn roots(capabilities: &[&Stamped], sources: &Sources) -> BTreeSet<Root> {
         add(real(&base), Some(base.as_path()) != pattern.parent());
     }
     for (capability, stamp) in capabilities {
-        for file in capability.file.as_deref().into_iter().chain(stamp.files()) {
+        for file in capability.file.as_deref().into_iter().chain(stamp.iter().map(FileStamp::path)) {
             add(folder_of(file), false);
         }
         match &capability.program {

@@ -1,15 +1,17 @@
-//! One life of a guest: its streams, its end, and how it is brought about.
+//! One incarnation of a guest: its streams, its end, and how it is brought about.
 
 use crate::daemon::actors::Port;
 use crate::daemon::actors::guest::exit_reason;
 use crate::daemon::actors::guest::guest_compiler::{Buffer, CompiledGuest, GuestCompiler, configuration};
 use crate::daemon::actors::stderr_log::StderrLog;
-use crate::daemon::transport::lines::LineCutter;
+use crate::daemon::transport::outgoing::{Drained, Outgoing};
 use crate::settings::GuestProgram;
 use mainspring_host::{Exit, GuestHandle, PIPE_BYTES_DEFAULT, PipeReader, PipeWriter, Stdin, Stdout, pipe};
 use mainspring_kernel::ActorExit;
 use mainspring_message::Envelope;
+use mainspring_message::lines::LineSplitter;
 use mainspring_reactor::{Handle, Sleep};
+use rustix::io::Errno;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -17,43 +19,45 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// Bytes that a guest may have said and nobody has read; then it waits. Likewise for what it has not read.
+/// Bytes that a guest may have said and nobody has read; then it waits. Likewise for what it has
+/// not read.
 const STREAM_BYTES: usize = PIPE_BYTES_DEFAULT;
-/// What is left of a message that did not fit is kept in a buffer that is given back beyond this size.
+/// What is left of a message that did not fit is kept in a buffer that is given back beyond this
+/// size.
 const REST_BYTES_KEPT: usize = 64 << 10;
 /// How much of where a guest trapped is logged: it chose the names of its functions itself.
 const TRACE_LINES_MAX: usize = 64;
 const TRACE_COLUMNS_MAX: usize = 400;
 
-/// One guest and both ends of its conversation. It is a task of the loop until the guest has ended.
-pub(super) struct Life {
+/// One guest and both ends of its conversation. It is a task of the reactor until the guest has
+/// ended.
+pub(super) struct GuestIncarnation {
     port: Port,
     reactor: Handle,
     buffer: Buffer,
     guest: GuestHandle,
     grace: Duration,
     waker: Cell<Option<Waker>>,
-    state: RefCell<State>,
+    state: RefCell<Conversation>,
 }
 
-struct State {
-    input: Input,
-    output: Output,
+struct Conversation {
+    input: GuestInput,
+    output: GuestOutput,
     stderr: PipeReader,
     stderr_log: StderrLog,
-    end: End,
+    end: EndOfGuest,
     /// Why it was killed, if the daemon did so.
     reason: Option<String>,
     exit: Option<Exit>,
 }
 
 /// What goes in.
-struct Input {
+struct GuestInput {
     /// Gone when the input has ended.
     pipe: Option<PipeWriter>,
     /// Delivered and not taken by the pipe.
-    rest: Vec<u8>,
-    rest_done: usize,
+    rest: Outgoing,
     /// The kernel was told that nothing more can be taken.
     blocked: bool,
     /// To be ended when the rest is written.
@@ -61,32 +65,33 @@ struct Input {
 }
 
 /// What comes out.
-struct Output {
+struct GuestOutput {
     pipe: PipeReader,
-    lines: LineCutter,
+    lines: LineSplitter,
     attached: bool,
     listening: bool,
     ended: bool,
-    /// The turn of the kernel before which it was last read: the kernel has to see what was said before it hears more.
+    /// The turn of the kernel before which it was last read: the kernel has to see what was said
+    /// before it hears more.
     read_before_turn: u64,
 }
 
 /// How far its end has been asked for.
-enum End {
+enum EndOfGuest {
     NotAsked,
     InputEnded(Pin<Box<Sleep>>),
     Interrupted(Pin<Box<Sleep>>),
     Killed,
 }
 
-impl Life {
-    /// Starts the guest. It runs from the loop's next turn on.
+impl GuestIncarnation {
+    /// Starts the guest. It runs from the reactor's next turn on.
     pub(super) fn begin(
         guest_compiler: &GuestCompiler,
         compiled: &CompiledGuest,
         program: &GuestProgram,
         port: Port,
-    ) -> Result<Rc<Life>, String> {
+    ) -> Result<Rc<GuestIncarnation>, String> {
         let mut config = configuration(port.name(), program)?;
         let ((stdin, guest_stdin), (guest_stdout, stdout), (guest_stderr, stderr)) =
             (pipe(STREAM_BYTES), pipe(STREAM_BYTES), pipe(STREAM_BYTES));
@@ -95,25 +100,25 @@ impl Life {
         config.stderr = Stdout::Pipe(guest_stderr);
         let guest = guest_compiler.start(compiled, config)?;
         let input =
-            Input { pipe: Some(stdin), rest: Vec::new(), rest_done: 0, blocked: false, ending: false };
-        let output = Output {
+            GuestInput { pipe: Some(stdin), rest: Outgoing::default(), blocked: false, ending: false };
+        let output = GuestOutput {
             pipe: stdout,
-            lines: LineCutter::default(),
+            lines: LineSplitter::default(),
             attached: false,
             listening: true,
             ended: false,
             read_before_turn: u64::MAX,
         };
-        let state = State {
+        let state = Conversation {
             input,
             output,
             stderr,
             stderr_log: StderrLog::of(&port, guest_compiler.reactor()),
-            end: End::NotAsked,
+            end: EndOfGuest::NotAsked,
             reason: None,
             exit: None,
         };
-        Ok(Rc::new(Life {
+        Ok(Rc::new(GuestIncarnation {
             reactor: guest_compiler.reactor().clone(),
             buffer: guest_compiler.buffer(port.read_bytes_max()),
             port,
@@ -140,7 +145,8 @@ impl Life {
         }
     }
 
-    /// Writes a message to the guest's input. Its task is woken by the first one of a turn, and finds all of them.
+    /// Writes a message to the guest's input. Its task is woken by the first one of a turn, and
+    /// finds all of them.
     pub(super) fn deliver(&self, message: &Envelope) {
         let mut state = self.state.borrow_mut();
         let input = &mut state.input;
@@ -160,7 +166,7 @@ impl Life {
     pub(super) fn stop(&self) {
         let mut state = self.state.borrow_mut();
         state.input.ending = true;
-        state.end = End::InputEnded(Box::pin(self.reactor.sleep(self.grace / 2)));
+        state.end = EndOfGuest::InputEnded(Box::pin(self.reactor.sleep(self.grace / 2)));
         drop(state);
         self.wake();
     }
@@ -193,7 +199,7 @@ impl Life {
         let state = &mut *state;
         self.feed(state, context);
         self.listen(state, context);
-        self.hear_complaints(state, context);
+        self.read_stderr(state, context);
         self.urge(state, context);
         if state.exit.is_none()
             && let Poll::Ready(exit) = pin!(self.guest.exit()).poll(context)
@@ -201,16 +207,18 @@ impl Life {
             state.exit = Some(exit);
             // Whatever it said last is in the pipes now.
             self.listen(state, context);
-            self.hear_complaints(state, context);
+            self.read_stderr(state, context);
         }
         if state.output.ended && state.exit.is_none() && state.reason.is_none() {
             state.reason = Some("it closed its standard output".to_owned());
             self.guest.kill();
         }
         match &state.exit {
-            // Whoever is not listened to yet has not been heard to the end, unless nobody will listen any more.
+            // Whoever is not listened to yet has not been heard to the end, unless nobody will
+            // listen any more.
             Some(exit)
-                if state.output.ended || (!state.output.attached && !matches!(state.end, End::NotAsked)) =>
+                if state.output.ended
+                    || (!state.output.attached && !matches!(state.end, EndOfGuest::NotAsked)) =>
             {
                 // Line by line: each is told as this guest's, whatever its functions are called.
                 for line in exit_reason::place(exit).into_iter().flat_map(str::lines).take(TRACE_LINES_MAX) {
@@ -224,20 +232,20 @@ impl Life {
     }
 
     /// Writes what is left to write, and then says that there is room.
-    fn feed(&self, state: &mut State, context: &mut Context<'_>) {
+    fn feed(&self, state: &mut Conversation, context: &mut Context<'_>) {
         let input = &mut state.input;
         let Some(pipe) = &input.pipe else { return };
-        while input.rest_done < input.rest.len() {
-            match pipe.poll_write(context, &input.rest[input.rest_done..]) {
-                Poll::Pending => return,
-                // Nobody will ever read it; if the guest lives on, the next message tells.
-                Poll::Ready(0) => break,
-                Poll::Ready(count) => input.rest_done += count,
-            }
+        let drained = input.rest.drain(|bytes| match pipe.poll_write(context, bytes) {
+            Poll::Pending => Err(Errno::AGAIN),
+            Poll::Ready(0) => Err(Errno::PIPE),
+            Poll::Ready(count) => Ok(count),
+        });
+        match drained {
+            Ok(Drained::NoRoom) => return,
+            Ok(Drained::Everything) => input.rest.trim(REST_BYTES_KEPT),
+            // Nobody will ever read it; if the guest lives on, the next message tells.
+            Err(_) => input.rest.clear(),
         }
-        input.rest.clear();
-        input.rest.shrink_to(REST_BYTES_KEPT);
-        input.rest_done = 0;
         if input.ending {
             input.pipe = None;
         }
@@ -247,7 +255,7 @@ impl Life {
     }
 
     /// Reads what was said, once per turn of the kernel.
-    fn listen(&self, state: &mut State, context: &mut Context<'_>) {
+    fn listen(&self, state: &mut Conversation, context: &mut Context<'_>) {
         let output = &mut state.output;
         if !output.attached || !output.listening || output.ended {
             return;
@@ -262,10 +270,10 @@ impl Life {
         output.read_before_turn = turn;
         output.ended = count == 0;
         // A line beyond the limit is a fault: the kernel has the guest terminated.
-        self.port.cut(|say| match count {
-            0 => output.lines.finish(say),
-            count => output.lines.cut(&buffer[..count], line_bytes_max, say),
-        });
+        match count {
+            0 => self.port.said_the_last(&mut output.lines),
+            count => self.port.said(&buffer[..count], &mut output.lines, line_bytes_max),
+        }
         if !output.ended && output.pipe.poll_ready(context).is_ready() {
             self.listen_in_the_next_turn();
         }
@@ -279,7 +287,7 @@ impl Life {
     }
 
     /// Logs what the guest writes to standard error.
-    fn hear_complaints(&self, state: &mut State, context: &mut Context<'_>) {
+    fn read_stderr(&self, state: &mut Conversation, context: &mut Context<'_>) {
         let (now, mut buffer) = (self.reactor.now(), self.buffer.borrow_mut());
         while let Poll::Ready(count @ 1..) = state.stderr.poll_read(context, &mut buffer) {
             state.stderr_log.hear(&buffer[..count], now);
@@ -290,29 +298,29 @@ impl Life {
     }
 
     /// Carries a stop out, step by step.
-    fn urge(&self, state: &mut State, context: &mut Context<'_>) {
+    fn urge(&self, state: &mut Conversation, context: &mut Context<'_>) {
         loop {
             let (sleep, then_killed) = match &mut state.end {
-                End::NotAsked | End::Killed => return,
-                End::InputEnded(sleep) => (sleep, false),
-                End::Interrupted(sleep) => (sleep, true),
+                EndOfGuest::NotAsked | EndOfGuest::Killed => return,
+                EndOfGuest::InputEnded(sleep) => (sleep, false),
+                EndOfGuest::Interrupted(sleep) => (sleep, true),
             };
             if sleep.as_mut().poll(context).is_pending() {
                 return;
             }
             if then_killed {
-                state.end = End::Killed;
+                state.end = EndOfGuest::Killed;
                 state.reason.get_or_insert(format!("it did not end within {:?} of its input", self.grace));
                 self.guest.kill();
             } else {
-                state.end = End::Interrupted(Box::pin(self.reactor.sleep(self.grace / 2)));
+                state.end = EndOfGuest::Interrupted(Box::pin(self.reactor.sleep(self.grace / 2)));
                 self.guest.interrupt();
             }
         }
     }
 }
 
-impl Input {
+impl GuestInput {
     /// Writes as much as fits and keeps the rest. False if nobody will ever read it.
     fn put(&mut self, mut bytes: &[u8]) -> bool {
         let Some(pipe) = &self.pipe else { return true };
@@ -323,7 +331,7 @@ impl Input {
                 None => {}
             }
         }
-        self.rest.extend_from_slice(bytes);
+        self.rest.push_lines(bytes);
         true
     }
 }

@@ -1,9 +1,10 @@
-//! What waits to be written to one client.
+//! What waits to be written to one place: a client, a child process, the log.
 //!
-//! Small lines are copied one behind the other, so that many leave in one write. A large message is kept as what it is: it
-//! may be on its way to many clients, and is in memory once.
+//! Small lines are copied one behind the other, so that many leave in one write. A large message is
+//! kept as what it is: it may be on its way to many clients, and is in memory once.
 
 use mainspring_message::Envelope;
+use rustix::io::Errno;
 use std::collections::VecDeque;
 
 /// A message of so many bytes or more is not copied.
@@ -26,9 +27,18 @@ impl Piece {
     }
 }
 
-/// The bytes for one client that are not written yet.
+/// How far writing came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Drained {
+    /// Everything is written.
+    Everything,
+    /// There is no room for the rest.
+    NoRoom,
+}
+
+/// The bytes for one place that are not written yet.
 #[derive(Default)]
-pub(super) struct Outgoing {
+pub(crate) struct Outgoing {
     /// What comes before `tail`.
     pieces: VecDeque<Piece>,
     /// The newest lines.
@@ -41,41 +51,41 @@ pub(super) struct Outgoing {
 
 impl Outgoing {
     /// Whether there is nothing to write.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Bytes that are not written yet.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.pieces_bytes + self.tail.len() - self.done
     }
 
     /// Whether a buffer for lines would be of use.
-    pub(super) fn wants_buffer(&self) -> bool {
+    pub(crate) fn wants_buffer(&self) -> bool {
         self.tail.capacity() == 0
     }
 
     /// Gives it an empty buffer for lines.
-    pub(super) fn use_buffer(&mut self, buffer: Vec<u8>) {
+    pub(crate) fn use_buffer(&mut self, buffer: Vec<u8>) {
         self.tail = buffer;
     }
 
     /// Takes the buffer back, when everything is written.
-    pub(super) fn take_buffer(&mut self) -> Vec<u8> {
+    pub(crate) fn take_buffer(&mut self) -> Vec<u8> {
         self.done = 0;
         let mut buffer = std::mem::take(&mut self.tail);
         buffer.clear();
         buffer
     }
 
-    /// Adds a line with its break.
-    pub(super) fn push_line(&mut self, line: &str) {
-        self.tail.extend_from_slice(line.as_bytes());
+    /// Adds whole lines, with their breaks.
+    pub(crate) fn push_lines(&mut self, lines: &[u8]) {
+        self.tail.extend_from_slice(lines);
     }
 
     /// Adds a message.
     #[inline]
-    pub(super) fn push(&mut self, message: &Envelope) {
+    pub(crate) fn push(&mut self, message: &Envelope) {
         let line = message.line();
         if line.len() >= SHARED_BYTES_MIN {
             self.share(message);
@@ -95,9 +105,29 @@ impl Outgoing {
         self.pieces.push_back(Piece::Message(message.clone()));
     }
 
+    /// Gives `write` what is to be written, until that is all or `write` takes no more for now.
+    ///
+    /// # Errors
+    /// What `write` says, if that is neither that it was interrupted nor that there is no room.
+    #[inline]
+    pub(crate) fn drain(
+        &mut self,
+        mut write: impl FnMut(&[u8]) -> Result<usize, Errno>,
+    ) -> Result<Drained, Errno> {
+        while !self.is_empty() {
+            match write(self.next()) {
+                Ok(count) => self.advance(count),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Ok(Drained::NoRoom),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Drained::Everything)
+    }
+
     /// The bytes to write next; none when everything is written.
     #[inline]
-    pub(super) fn next(&self) -> &[u8] {
+    fn next(&self) -> &[u8] {
         match self.pieces.front() {
             None => &self.tail[self.done..],
             Some(piece) => &piece.bytes()[self.done..],
@@ -106,7 +136,7 @@ impl Outgoing {
 
     /// So many of them are written.
     #[inline]
-    pub(super) fn advance(&mut self, count: usize) {
+    fn advance(&mut self, count: usize) {
         self.done += count;
         if let Some(piece) = self.pieces.front()
             && self.done == piece.bytes().len()
@@ -117,21 +147,25 @@ impl Outgoing {
         }
     }
 
-    /// Forgets what is written, once that is most of the buffer.
-    pub(super) fn trim(&mut self) {
+    /// Forgets what is written, once that is most of the buffer. Of a buffer with nothing left in
+    /// it, `spare` bytes are kept.
+    pub(crate) fn trim(&mut self, spare: usize) {
         if self.pieces.is_empty() && self.done > self.tail.len() / 2 {
             self.tail.drain(..self.done);
             self.done = 0;
         }
+        if self.is_empty() {
+            self.tail.shrink_to(spare);
+        }
     }
 
     /// Forgets everything.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         *self = Outgoing::default();
     }
 
     /// Forgets everything but the rest of a line that has begun.
-    pub(super) fn keep_begun_line(&mut self) {
+    pub(crate) fn keep_begun_line(&mut self) {
         let next = self.next();
         let begun = match (self.done, self.pieces.front(), next.first()) {
             (_, _, None) => false,
@@ -189,11 +223,36 @@ mod tests {
             let mut written = Vec::new();
             while !out.is_empty() {
                 written.extend(write(&mut out, step));
-                out.trim();
+                out.trim(0);
                 assert_eq!(out.len(), whole.len() - written.len());
             }
             assert!(written == whole.as_bytes(), "{step} bytes at a time");
         }
+    }
+
+    #[test]
+    fn writing_goes_on_where_there_was_no_room_and_ends_at_an_error() {
+        let mut out = Outgoing::default();
+        out.push_lines(b"one\ntwo\n");
+        let (mut written, mut calls) = (Vec::new(), 0);
+        let mut small_pipe = |bytes: &[u8]| {
+            calls += 1;
+            match calls {
+                1 => Err(Errno::INTR),
+                3 => Err(Errno::AGAIN),
+                _ => {
+                    let count = bytes.len().min(3);
+                    written.extend_from_slice(&bytes[..count]);
+                    Ok(count)
+                }
+            }
+        };
+        assert_eq!(out.drain(&mut small_pipe), Ok(Drained::NoRoom));
+        assert_eq!(out.len(), 5);
+        assert_eq!(out.drain(&mut small_pipe), Ok(Drained::Everything));
+        assert_eq!(written, b"one\ntwo\n");
+        out.push_lines(b"three\n");
+        assert_eq!(out.drain(|_| Err(Errno::PIPE)), Err(Errno::PIPE));
     }
 
     #[test]
