@@ -94,11 +94,12 @@ impl Clients {
                 return self.input_ended(table, slot);
             }
             Ok(count) => &buffer[..count],
-            Err(Errno::AGAIN) => return client.note_read(0, room),
-            Err(Errno::INTR) => {
+            // What was told once is not told again. Standard input, which may block, is.
+            Err(Errno::INTR) if !client.is_batch() => {
                 client.is_queued = true;
                 return readable.push_back(client.id);
             }
+            Err(Errno::AGAIN | Errno::INTR) => return client.note_read(0, room),
             Err(error) => {
                 if client.is_batch() {
                     self.batch_failed.set(true);
