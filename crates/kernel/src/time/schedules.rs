@@ -291,15 +291,12 @@ impl Schedules {
             let rights = self.slots[id.0 as usize].rights.clone();
             return Fired { send: Some(self.compose(id, 0, out)), rights, gone: Some(self.remove(id, out)) };
         };
-        let period_ns = ns(repeat_ms);
         let schedule = &mut self.slots[id.0 as usize];
-        // The next is due at a fixed rate from the first. Ticks that are already past fold into this one.
-        let late_ns = out.now.mono_ns.saturating_sub(schedule.deadline_ns).max(0);
-        let past = late_ns / period_ns;
-        let missed = past as u64 + u64::from(crowded);
+        let ticks = mainspring_ticks::fold(schedule.deadline_ns, ns(repeat_ms), out.now.mono_ns);
+        let missed = ticks.missed.saturating_add(u64::from(crowded));
         schedule.missed = schedule.missed.saturating_add(missed);
-        schedule.deadline_ns =
-            schedule.deadline_ns.saturating_add(period_ns.saturating_mul(past.saturating_add(1)));
+        // What lies beyond the range of time never comes.
+        schedule.deadline_ns = ticks.next.unwrap_or(i64::MAX);
         schedule.is_held = false;
         out.counters.timer_ticks_missed += missed;
         let send = if crowded {
