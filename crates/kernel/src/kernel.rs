@@ -19,8 +19,10 @@ use crate::flow::system::Signal;
 use crate::flow::{memory, work};
 use crate::history::History;
 use crate::lifecycle::Lifecycle;
+use crate::logs::Logs;
 use crate::out::Out;
 use crate::requests::Requests;
+use crate::taps::Taps;
 use crate::time::Job;
 use crate::time::schedules::Schedules;
 use mainspring_message::Json;
@@ -44,6 +46,10 @@ pub struct Kernel {
     pub(crate) schedules: Schedules,
     pub(crate) dead_letters: DeadLetters,
     pub(crate) history: History,
+    /// Who sees messages pass.
+    pub(crate) taps: Taps,
+    /// What capabilities wrote to standard error.
+    pub(crate) logs: Logs,
     /// The event that is on its way to many subscribers.
     pub(crate) fan_out: FanOut,
     /// Built-ins that are not answered at once.
@@ -77,7 +83,9 @@ impl Kernel {
             actors: Actors::new(&config),
             schedules: Schedules::new(limits),
             dead_letters: DeadLetters::new(limits),
-            history: History::new(limits.history_bytes_max),
+            history: History::new(limits.history_bytes_max, limits.history_data_bytes_max),
+            taps: Taps::new(limits),
+            logs: Logs::default(),
             fan_out: FanOut::default(),
             chores: Chores::default(),
             outside_bytes: 0,
@@ -139,6 +147,9 @@ impl Kernel {
         if !self.chores.is_empty() {
             self.work_on_chores();
         }
+        if !self.taps.is_empty() {
+            self.flush_taps();
+        }
         self.give_up_some_requests();
         if self.out.counters.turns.is_multiple_of(memory::TURNS_BETWEEN_LOOKS)
             || self.out.work - work_before >= work::SLICE_MAX
@@ -155,7 +166,10 @@ impl Kernel {
             return Turn::Ended;
         }
         let is_due = self.next_deadline().is_some_and(|deadline| deadline <= self.out.now.mono_ns);
-        let goes_on = self.fan_out.is_under_way() || !self.chores.is_empty() || self.lifecycle.is_giving_up();
+        let goes_on = self.fan_out.is_under_way()
+            || !self.chores.is_empty()
+            || self.lifecycle.is_giving_up()
+            || self.taps.wait();
         // Before READY no User message is served.
         let is_ready = match self.lifecycle.is_booting() {
             true => self.lanes.completions().len() > 0,
@@ -196,8 +210,8 @@ impl Kernel {
             match self.out.system.pop() {
                 Some(Signal::Fault { actor, failure, reason }) => self.handle_fault(actor, failure, &reason),
                 // What the kernel says of itself has no causes, and is no part of the history.
-                Some(Signal::Publish(event)) => {
-                    self.publish(&event);
+                Some(Signal::Publish(event, hearers)) => {
+                    self.publish_to(&event, hearers);
                 }
                 None => return,
             }

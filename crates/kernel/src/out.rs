@@ -6,7 +6,7 @@
 use crate::api::counters::Counters;
 use crate::api::effect::{Effect, Level};
 use crate::api::ids::{FreshIds, Now};
-use crate::flow::system::SystemLane;
+use crate::flow::system::{Hearers, SystemLane};
 use crate::time::Job;
 use crate::time::wheel::{TimerKey, Wheel, deadline_after};
 use mainspring_message::{Draft, Envelope, ErrorData, Failure, Kind, Parts, Started};
@@ -174,8 +174,18 @@ impl Out {
 
     /// Publishes an event of the kernel's own, by way of the System lane. `data` writes itself as JSON.
     pub(crate) fn announce(&mut self, type_name: &str, data: impl std::fmt::Display) {
+        self.announce_for(Hearers::All, type_name, data);
+    }
+
+    /// The same for operators alone: it tells of others' traffic.
+    pub(crate) fn announce_to_operators(&mut self, type_name: &str, data: impl std::fmt::Display) {
+        self.announce_for(Hearers::Operators(None), type_name, data);
+    }
+
+    /// The same for those who may hear it.
+    pub(crate) fn announce_for(&mut self, hearers: Hearers, type_name: &str, data: impl std::fmt::Display) {
         let event = self.message(Kind::Event, type_name, &data.to_string(), None, None);
-        if !self.system.announce(event) {
+        if !self.system.announce(event, hearers) {
             self.counters.signals_dropped += 1;
         }
     }

@@ -23,6 +23,8 @@ pub enum Failure {
     Schema,
     /// 429: the sender is over a limit of its own.
     LimitExceeded,
+    /// 499: whoever asked cancelled it; `started` says whether the actor had the request.
+    Cancelled,
     /// 500: a fault inside Mainspring.
     Internal,
     /// 502: the actor answered with something invalid and was restarted.
@@ -45,7 +47,7 @@ pub enum Failure {
 
 impl Failure {
     /// Every failure, in the order of the registry.
-    pub const ALL: [Failure; 16] = [
+    pub const ALL: [Failure; 17] = [
         Failure::Malformed,
         Failure::Forbidden,
         Failure::Routing,
@@ -53,6 +55,7 @@ impl Failure {
         Failure::TooLarge,
         Failure::Schema,
         Failure::LimitExceeded,
+        Failure::Cancelled,
         Failure::Internal,
         Failure::ActorFault,
         Failure::ActorCrash,
@@ -74,6 +77,7 @@ impl Failure {
             Failure::TooLarge => 413,
             Failure::Schema => 422,
             Failure::LimitExceeded => 429,
+            Failure::Cancelled => 499,
             Failure::Internal | Failure::Boot => 500,
             Failure::ActorFault | Failure::ActorCrash => 502,
             Failure::Overloaded | Failure::Unhealthy | Failure::ShuttingDown => 503,
@@ -92,6 +96,7 @@ impl Failure {
             Failure::TooLarge => "Sys.TooLargeError",
             Failure::Schema => "Sys.SchemaError",
             Failure::LimitExceeded => "Sys.LimitExceeded",
+            Failure::Cancelled => "Sys.Cancelled",
             Failure::Internal => "Sys.InternalError",
             Failure::ActorFault => "Sys.ActorFault",
             Failure::ActorCrash => "Sys.ActorCrash",
@@ -119,6 +124,9 @@ impl Failure {
             Failure::Schema => "The envelope or its data breaks a schema; the message names the field.",
             Failure::LimitExceeded => {
                 "The sender is over a limit of its own; wait for answers before sending more."
+            }
+            Failure::Cancelled => {
+                "Its requester cancelled it; `started` says whether the capability had the request."
             }
             Failure::Internal => "A fault inside Mainspring.",
             Failure::ActorFault => "The capability broke its contract over the request and was restarted.",

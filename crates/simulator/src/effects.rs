@@ -1,6 +1,6 @@
 //! What the kernel wants done, and whether it may want that.
 
-use mainspring_kernel::{ActorRef, CloseReason, ConnectionId, Effect, Source};
+use mainspring_kernel::{ActorRef, CloseReason, ConnectionId, Effect, SettingsRefused, Source};
 use mainspring_message::{Envelope, Failure, Kind};
 
 use crate::actor::Life;
@@ -37,6 +37,10 @@ impl World {
             }
             Effect::StopAdapter { .. } => {
                 self.adapter_stopped = true;
+                Ok(())
+            }
+            Effect::ReadSettings { ticket } => {
+                self.kernel.settings_read(ticket, Err(SettingsRefused::Nothing), self.now);
                 Ok(())
             }
             Effect::CollectStats { ticket } => {

@@ -95,6 +95,9 @@ fn tight_limits(random: &mut Random) -> Limits {
         dead_letters_max: 8,
         dead_letter_bytes_max: 900,
         history_bytes_max: 3_000,
+        history_data_bytes_max: 500,
+        tap_records_per_second: 100,
+        tap_data_bytes_max: 64,
         memory_bytes_max: 24_000,
         recent_events_max: 4,
         system_per_turn: 2,
@@ -160,6 +163,9 @@ pub(crate) fn manifest(random: &mut Random, at: usize, count: usize) -> Manifest
         outbound: random.percent(80).then_some(outbound),
         subscribes,
         uncaused: random.percent(30),
+        types: Default::default(),
+        cancel: true,
+        operator: false,
         restart: RestartPolicy {
             when: random.weighted(&[
                 (8, RestartWhen::Always),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hasher};
 
-use mainspring_kernel::{ActorExit, ConnectionId, Effect, Kernel, Mode, Now, Turn};
+use mainspring_kernel::{ActorExit, ConnectionId, Effect, Kernel, Mode, Now, Rights, Turn};
 
 use crate::action::{Action, Pass};
 use crate::actor::{Actor, Life};
@@ -345,6 +345,7 @@ impl World {
         let connection = ConnectionId(self.next_connection);
         self.clients.push(Client::new(connection, peer));
         self.kernel.connection_opened(connection, PEERS[peer], self.now);
+        self.kernel.connection_has(connection, Rights::of_operator(), self.now);
         self.carry_out()
     }
 

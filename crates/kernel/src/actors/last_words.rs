@@ -9,6 +9,15 @@ const LINES_MAX: usize = 3;
 /// Bytes of such a line that are kept. Beyond: the rest of it is left out.
 const LINE_BYTES_MAX: usize = 160;
 
+/// How a capability failed last.
+#[derive(Clone, Debug)]
+pub(super) struct LastFault {
+    pub(super) unix_ms: u64,
+    pub(super) message: String,
+    /// Its last lines on standard error before that.
+    pub(super) words: Vec<String>,
+}
+
 /// The last words of one incarnation of a capability.
 ///
 /// They may hold what others asked it, so they are for the log and for the operator, and for nobody else.
@@ -40,6 +49,11 @@ impl LastWords {
     /// The line that it is blamed for, to be put behind the reason; nothing if it is blamed for none.
     pub(super) fn quote(&self) -> String {
         self.offending.as_ref().map_or(String::new(), |line| format!("; the line was {line}"))
+    }
+
+    /// The last lines of standard error, as they were written.
+    pub(super) fn lines(&self) -> Vec<String> {
+        self.lines.iter().cloned().collect()
     }
 
     /// Everything, to be put behind the reason.

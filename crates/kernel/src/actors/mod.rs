@@ -26,7 +26,7 @@ use crate::flow::lanes::QueueId;
 use crate::requests::PeerId;
 use causes::Causes;
 use contract::Contract;
-use last_words::LastWords;
+use last_words::{LastFault, LastWords};
 use latency::Latency;
 use mailbox::Mailbox;
 use mainspring_message::{Envelope, Failure, Kind};
@@ -59,6 +59,10 @@ struct Actor {
     faults: u64,
     /// What this incarnation wrote, should it fail.
     last_words: LastWords,
+    /// Its last failure.
+    last_fault: Option<LastFault>,
+    /// While it rests: when it is tried again.
+    probe_ns: Option<i64>,
     /// How long requests took that it was given.
     latency: Box<Latency>,
     /// How it passes from one manifest or program to the next.
@@ -83,6 +87,8 @@ impl Actor {
             restarts: Restarts::default(),
             faults: 0,
             last_words: LastWords::default(),
+            last_fault: None,
+            probe_ns: None,
             latency: Box::default(),
             succession: Succession::default(),
             counted_bytes: 0,
@@ -233,6 +239,31 @@ impl Actors {
     pub(crate) fn sender(&self, capability: CapabilityId) -> (PeerId, QueueId) {
         let it = self.get(capability);
         (it.peer, it.queue)
+    }
+
+    /// Whether its manifest lets it send what is for operators.
+    pub(crate) fn is_operator(&self, capability: CapabilityId) -> bool {
+        self.get(capability).contract.manifest.operator
+    }
+
+    /// Whether it is told when a request that it works on is cancelled.
+    pub(crate) fn wants_cancellations(&self, capability: CapabilityId) -> bool {
+        self.get(capability).contract.manifest.cancel
+    }
+
+    /// Whether there is such a capability.
+    pub(crate) fn is_there(&self, capability: CapabilityId) -> bool {
+        capability.index() < self.list.len()
+    }
+
+    /// How often it was spawned.
+    pub(crate) fn incarnation(&self, capability: CapabilityId) -> u32 {
+        self.get(capability).incarnation
+    }
+
+    /// The id of the capability that asks as this peer.
+    pub(crate) fn id_of_peer(&self, peer: PeerId) -> Option<&str> {
+        self.list.iter().find(|it| it.peer == peer).map(Actor::id)
     }
 
     /// Whether its manifest lets it say what no message caused.

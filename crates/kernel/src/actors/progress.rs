@@ -1,5 +1,6 @@
 //! What an actor has in progress: requests within its concurrency, those that are overdue, and outcomes for itself.
 
+use super::supervision::ActorState;
 use super::{Actor, Actors};
 use crate::api::effect::Effect;
 use crate::api::ids::{ActorRef, CapabilityId};
@@ -168,6 +169,18 @@ impl Actors {
         it.progress.answers_bytes = bytes;
         it.progress.answers.push_back(answer);
         Ok(())
+    }
+
+    /// Tells an actor something of the kernel's own, past its mailbox. One that takes nothing for now is not told.
+    pub(crate) fn deliver_notice(&mut self, capability: CapabilityId, event: Envelope, out: &mut Out) {
+        let recent_max = self.bounds.recent;
+        let it = self.get_mut(capability);
+        if it.state != ActorState::Up || it.blocked || it.succession.input_ended() {
+            return;
+        }
+        it.causes.remember(&event, false, recent_max);
+        out.counters.deliveries += 1;
+        out.push(Effect::Deliver { actor: it.reference(capability), message: event });
     }
 
     /// An actor takes nothing for now.

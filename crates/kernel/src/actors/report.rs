@@ -1,6 +1,7 @@
 //! What is told of actors: to operators, to whoever asks what there is, to audits.
 
 use super::latency::{Latency, Summary};
+use super::supervision::ActorState;
 use super::{Actor, Actors};
 use crate::api::ids::CapabilityId;
 use crate::api::manifest::Manifest;
@@ -20,6 +21,14 @@ pub(crate) struct Totals {
     pub(crate) overdue: usize,
 }
 
+impl Actor {
+    /// When it is tried again, while it rests.
+    fn probe_in_ms(&self, now_ns: i64) -> Option<i64> {
+        let is_resting = matches!(self.state, ActorState::Unhealthy(Some(_)));
+        self.probe_ns.filter(|_| is_resting).map(|probe_ns| probe_ns.saturating_sub(now_ns).max(0) / MS)
+    }
+}
+
 impl Actors {
     pub(crate) fn totals(&self) -> Totals {
         self.list.iter().fold(Totals::default(), |sum, it| Totals {
@@ -27,6 +36,12 @@ impl Actors {
             in_progress: sum.in_progress + it.progress.len(),
             overdue: sum.overdue + it.progress.overdue_len(),
         })
+    }
+
+    /// The capabilities that have requests in progress, with how many.
+    pub(crate) fn busy(&self) -> Vec<(&str, usize)> {
+        let busy = self.list.iter().filter(|it| it.progress.len() > 0);
+        busy.map(|it| (it.id(), it.progress.len())).collect()
     }
 
     /// The state of an actor, as an operator sees it.
@@ -53,6 +68,11 @@ impl Actors {
                 "restartsInWindow": it.restarts.in_window(),
                 "latencyNs": told(Latency::summary(std::iter::once(&*it.latency), now_ns)),
                 "sinceMs": now_ns.saturating_sub(it.since_ns) / MS,
+                "startedAt": out.now.unix_ms.saturating_sub((now_ns.saturating_sub(it.since_ns).max(0) / MS) as u64),
+                "probeInMs": it.probe_in_ms(now_ns),
+                "lastFault": it.last_fault.as_ref().map(|fault| {
+                    json!({ "at": fault.unix_ms, "message": fault.message, "words": fault.words })
+                }),
             })
         })
     }

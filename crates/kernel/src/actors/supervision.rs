@@ -1,5 +1,6 @@
 //! How actors are kept alive: faults, crashes, restarts with a budget, and the states between them.
 
+use super::last_words::LastFault;
 use super::succession::News;
 use super::{Actor, Actors};
 use crate::api::effect::{Effect, Level};
@@ -174,12 +175,23 @@ impl Actors {
     }
 
     /// Tells of a fault whose signal was served; returns whether there is one to handle.
-    pub(crate) fn tell_fault(&self, actor: ActorRef, failure: Failure, reason: &str, out: &mut Out) -> bool {
-        let it = self.get(actor.capability);
+    pub(crate) fn tell_fault(
+        &mut self,
+        actor: ActorRef,
+        failure: Failure,
+        reason: &str,
+        out: &mut Out,
+    ) -> bool {
+        let it = self.get_mut(actor.capability);
         if it.incarnation != actor.incarnation || it.state != ActorState::Failing {
             return false;
         }
         let quote = it.last_words.quote();
+        it.last_fault = Some(LastFault {
+            unix_ms: out.now.unix_ms,
+            message: format!("{}: {reason}{quote}", failure.type_name()),
+            words: it.last_words.lines(),
+        });
         let text = format!("{}: {}: {reason}{quote}", it.id(), failure.type_name());
         out.log_about(it.id(), Level::Warn, text);
         let data = json!({
@@ -299,7 +311,12 @@ impl Actors {
         it.is_some_and(|it| it.incarnation == actor.incarnation && it.state == state)
     }
 
-    /// Forgets the failures of a capability and starts it at once if it does not run.
+    /// Forgets the failures of an actor.
+    pub(crate) fn forgive(&mut self, capability: CapabilityId) {
+        self.get_mut(capability).restarts.forgive();
+    }
+
+    /// Forgets the failures of an actor, and starts it at once if it does not run.
     pub(crate) fn reset(&mut self, capability: CapabilityId, out: &mut Out) {
         let it = self.get_mut(capability);
         it.restarts.forgive();
@@ -323,6 +340,7 @@ impl Actor {
             let pause_ms = doubled(policy.probe_ms, self.restarts.probes.min(PROBE_DOUBLINGS_MAX));
             (pause_ms, out.schedule_in(pause_ms, Job::Restart(capability)))
         });
+        self.probe_ns = probe.map(|(pause_ms, _)| out.now.mono_ns.saturating_add(ns(pause_ms)));
         self.state = ActorState::Unhealthy(probe.map(|(_, timer)| timer));
         self.restarts.probes += 1;
         let next = match probe {

@@ -114,6 +114,12 @@ crate::keys! {
         dead_letter_bytes_max: usize as Bytes = 16 << 20, in 1..;
         /// Bytes of the history that `Sys.Trace` reads. Beyond: the older half is forgotten. 0: none is kept.
         history_bytes_max: usize as Bytes = 4 << 20;
+        /// Bytes of the messages whose data `Sys.Trace` shows. Beyond: the oldest are forgotten. 0: no data is kept.
+        history_data_bytes_max: usize as Bytes = 0;
+        /// Records that one connection which taps gets in a second. Beyond: they are counted, and not made.
+        tap_records_per_second: usize = 5000, in 1..;
+        /// The longest data that a tap or a trace shows; of what is longer the length is told. 0: none is shown.
+        tap_data_bytes_max: usize as Bytes = 4096;
         /// Bytes that clients and actors make the daemon hold in all, by its own account: unwritten and waiting messages,
         /// begun lines, remembered answers, dead letters, schedules, history. Beyond: whoever has most loses the events that
         /// wait for it, is told and closed, or (a mailbox) has its newest messages refused (503). 0: half of what the control

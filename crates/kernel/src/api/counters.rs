@@ -31,6 +31,8 @@ counters! {
     requests_failed => "requestsFailed",
     /// Accepted requests whose deadline passed.
     requests_timed_out => "requestsTimedOut",
+    /// Accepted requests that their requesters cancelled.
+    requests_cancelled => "requestsCancelled",
     /// Deliveries of requests after the first.
     retries => "retries",
     /// Requests that were answered from the window or together with the first of the same id.

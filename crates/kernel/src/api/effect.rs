@@ -74,6 +74,12 @@ pub enum Effect {
         /// Names the question; the answer repeats it.
         ticket: u64,
     },
+    /// Read the settings again and take over what has changed; answered by
+    /// [`settings_read`](crate::Kernel::settings_read).
+    ReadSettings {
+        /// Names the question.
+        ticket: u64,
+    },
     /// The boot is complete; the message is the event `Sys.BootComplete`.
     Ready {
         /// The summary.

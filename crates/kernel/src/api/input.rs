@@ -1,6 +1,8 @@
 //! What happens to the kernel: plain values, so that a run can be logged and replayed.
 
 use crate::api::ids::{ActorRef, ConnectionId, Now};
+use crate::api::rights::Rights;
+use crate::builtins::SettingsRefused;
 use crate::{Change, Kernel, Manifest};
 use mainspring_message::{Draft, Envelope, Json};
 
@@ -46,8 +48,8 @@ pub enum Input {
     AdapterEnded(u32),
     /// See [`Kernel::connection_opened`].
     ConnectionOpened(ConnectionId, String),
-    /// See [`Kernel::connection_is_operators`].
-    ConnectionIsOperators(ConnectionId),
+    /// See [`Kernel::connection_has`].
+    ConnectionHas(ConnectionId, Rights),
     /// See [`Kernel::connection_closed`].
     ConnectionClosed(ConnectionId),
     /// See [`Kernel::ingest`].
@@ -81,6 +83,8 @@ pub enum Input {
     ActorBlocked(ActorRef),
     /// See [`Kernel::actor_ready`].
     ActorReady(ActorRef),
+    /// See [`Kernel::settings_read`].
+    SettingsRead(u64, Result<Json, SettingsRefused>),
     /// See [`Kernel::stats_collected`].
     StatsCollected(u64, Json),
     /// See [`Kernel::reload`].
@@ -103,7 +107,7 @@ impl Kernel {
             Input::AdapterStarted(adapter, result) => self.adapter_started(adapter, result, now),
             Input::AdapterEnded(adapter) => self.adapter_ended(adapter, now),
             Input::ConnectionOpened(connection, peer) => self.connection_opened(connection, &peer, now),
-            Input::ConnectionIsOperators(connection) => self.connection_is_operators(connection, now),
+            Input::ConnectionHas(connection, rights) => self.connection_has(connection, rights, now),
             Input::ConnectionClosed(connection) => self.connection_closed(connection, now),
             Input::Line(connection, line) => self.ingest(connection, &line, now),
             Input::LineTooLong(connection) => self.line_too_long(connection, now),
@@ -114,10 +118,13 @@ impl Kernel {
             Input::ActorEvent { actor, cause, type_name, data } => {
                 self.actor_event(actor, &cause, &type_name, || data, now);
             }
-            Input::ActorComplained(actor, line) => self.actor_complained(actor, &line, now),
+            Input::ActorComplained(actor, line) => {
+                self.actor_complained(actor, &line, now);
+            }
             Input::ActorExited(actor, exit) => self.actor_exited(actor, exit, now),
             Input::ActorBlocked(actor) => self.actor_blocked(actor, now),
             Input::ActorReady(actor) => self.actor_ready(actor, now),
+            Input::SettingsRead(ticket, result) => self.settings_read(ticket, result, now),
             Input::StatsCollected(ticket, numbers) => self.stats_collected(ticket, numbers, now),
             Input::Reload(changes) => {
                 // A refusal is told by an event, too.

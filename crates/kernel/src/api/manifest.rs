@@ -3,6 +3,7 @@
 use crate::keys::{Bytes, Millis};
 use serde::Deserialize;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// A capability: what it takes, what it says, and how it is kept alive.
 ///
@@ -32,6 +33,15 @@ pub struct Manifest {
     /// Types of events that it wants besides those that `inbound` lists.
     #[serde(default)]
     pub subscribes: Vec<String>,
+    /// What is said about each of its types besides their schemas, for people and language models.
+    #[serde(default)]
+    pub types: BTreeMap<String, TypeNotes>,
+    /// Whether it is told when a request that it works on is cancelled, by the event `Sys.RequestCancelled`.
+    #[serde(default)]
+    pub cancel: bool,
+    /// Whether it may send what is for operators: restarts, shutdown, dead letters, logs.
+    #[serde(default)]
+    pub operator: bool,
     /// Whether it may send events and requests that no message caused.
     #[serde(default)]
     pub uncaused: bool,
@@ -44,6 +54,29 @@ pub struct Manifest {
     /// Its bounds.
     #[serde(default)]
     pub limits: ActorLimits,
+}
+
+/// What is said about one type besides its schema. Whatever is left out is taken from the branch of the inbound schema, or
+/// is as careful as can be.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TypeNotes {
+    /// A name for people.
+    pub title: Option<String>,
+    /// What it does.
+    pub description: Option<String>,
+    /// Data that it may be sent with.
+    pub examples: Vec<Value>,
+    /// Whether it should not be used any more.
+    pub deprecated: Option<bool>,
+    /// Whether it changes nothing. A query does not, unless it says otherwise.
+    pub read_only: Option<bool>,
+    /// Whether it may undo or delete something.
+    pub destructive: Option<bool>,
+    /// Whether doing it twice is the same as doing it once.
+    pub idempotent: Option<bool>,
+    /// Whether it reaches beyond this daemon.
+    pub open_world: Option<bool>,
 }
 
 crate::words! {

@@ -7,3 +7,4 @@ pub(crate) mod effect;
 pub(crate) mod ids;
 pub(crate) mod input;
 pub(crate) mod manifest;
+pub(crate) mod rights;

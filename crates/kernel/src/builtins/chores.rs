@@ -47,12 +47,11 @@ pub(crate) enum Task {
 impl Task {
     /// Works for a slice; the answer when it is done.
     fn step(&mut self, kernel: &Kernel, slice: &mut Slice) -> Option<Answer> {
-        let out = &kernel.out;
         match self {
-            Task::Describe(task) => task.step(&kernel.actors, slice),
-            Task::Actors(task) => task.step(&kernel.actors, slice, out),
-            Task::DeadLetters(task) => task.step(&kernel.dead_letters, slice),
-            Task::Timers(task) => task.step(&kernel.schedules, slice, out),
+            Task::Describe(task) => task.step(kernel, slice),
+            Task::Actors(task) => task.step(kernel, slice),
+            Task::DeadLetters(task) => task.step(kernel, slice),
+            Task::Timers(task) => task.step(kernel, slice),
             Task::Trace(task) => task.step(kernel, slice),
         }
     }

@@ -2,14 +2,18 @@
 
 use super::chores::{Slice, Task};
 use super::{Answer, Caller, Served, Whole, append, read};
-use crate::dead_letters::DeadLetters;
+use crate::api::rights::covers;
+use crate::dead_letters::{DeadLetter, Owner};
+use crate::egress::check_pattern;
 use crate::flow::refusal::Refusal;
+use crate::flow::routes::Handler;
 use crate::flow::work;
 use crate::kernel::{Kernel, with_verbatim};
 use crate::requests::Delegate;
-use mainspring_message::{Draft, Envelope, Failure, Kind};
+use mainspring_message::{Draft, Envelope, Failure, Json, Kind};
 use serde::Deserialize;
 use serde_json::json;
+use serde_json::value::RawValue;
 
 /// Letters in one answer unless the request says otherwise.
 const LIST_LIMIT: usize = 100;
@@ -27,19 +31,76 @@ enum Action {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct DeadLettersData {
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct DeadLettersData<'a> {
     #[serde(default)]
     action: Action,
     number: Option<Whole>,
     #[serde(default)]
     after: Whole,
     limit: Option<Whole>,
+    #[serde(default)]
+    all: bool,
+    #[serde(rename = "type")]
+    type_name: Option<String>,
+    capability: Option<String>,
+    reason: Option<String>,
+    older_than_ms: Option<Whole>,
+    younger_than_ms: Option<Whole>,
+    #[serde(borrow)]
+    data: Option<&'a RawValue>,
+}
+
+/// Which letters are meant.
+#[derive(Debug, Default)]
+pub(crate) struct LetterFilter {
+    type_name: Option<String>,
+    capability: Option<String>,
+    /// In small letters.
+    reason: Option<String>,
+    /// Buried before and after these times.
+    before_ms: Option<u64>,
+    since_ms: Option<u64>,
+}
+
+impl LetterFilter {
+    fn of(data: &DeadLettersData<'_>, now_ms: u64) -> Result<LetterFilter, Refusal> {
+        if let Some(pattern) = &data.type_name {
+            check_pattern(pattern).map_err(|reason| {
+                Refusal::new(Failure::Schema, format!("data.type: {pattern:?}: {reason}"))
+            })?;
+        }
+        Ok(LetterFilter {
+            type_name: data.type_name.clone(),
+            capability: data.capability.clone(),
+            reason: data.reason.as_ref().map(|words| words.to_lowercase()),
+            before_ms: data.older_than_ms.map(|Whole(ms)| now_ms.saturating_sub(ms)),
+            since_ms: data.younger_than_ms.map(|Whole(ms)| now_ms.saturating_sub(ms)),
+        })
+    }
+
+    fn is_none(&self) -> bool {
+        let Self { type_name, capability, reason, before_ms, since_ms } = self;
+        type_name.is_none()
+            && capability.is_none()
+            && reason.is_none()
+            && before_ms.is_none()
+            && since_ms.is_none()
+    }
+
+    fn fits(&self, letter: &DeadLetter, capability: Option<&str>) -> bool {
+        self.type_name.as_ref().is_none_or(|pattern| covers(pattern, letter.message().type_name()))
+            && self.capability.as_ref().is_none_or(|id| capability == Some(id))
+            && self.reason.as_ref().is_none_or(|words| letter.reason().to_lowercase().contains(words))
+            && self.before_ms.is_none_or(|before_ms| letter.unix_ms() <= before_ms)
+            && self.since_ms.is_none_or(|since_ms| letter.unix_ms() >= since_ms)
+    }
 }
 
 /// The list as far as it was made.
 #[derive(Debug)]
 pub(crate) struct ListLetters {
+    filter: LetterFilter,
     /// Letters up to this number are not asked for, or in the list already.
     after: u64,
     /// How many more may follow.
@@ -48,20 +109,26 @@ pub(crate) struct ListLetters {
 }
 
 impl ListLetters {
-    fn of(data: &DeadLettersData) -> ListLetters {
-        let left = data.limit.map_or(LIST_LIMIT, |Whole(limit)| limit.clamp(1, LIST_LIMIT_MAX) as usize);
-        ListLetters { after: data.after.0, left, text: String::new() }
-    }
-
-    pub(super) fn step(&mut self, dead: &DeadLetters, slice: &mut Slice) -> Option<Answer> {
-        for (number, letter) in dead.after(self.after).take(self.left) {
+    pub(super) fn step(&mut self, kernel: &Kernel, slice: &mut Slice) -> Option<Answer> {
+        let dead = &kernel.dead_letters;
+        for (number, letter) in dead.after(self.after) {
+            if self.left == 0 {
+                break;
+            }
             if slice.is_over() {
                 return None;
             }
             self.after = number;
+            let capability = kernel.capability_of_letter(number);
+            if !self.filter.fits(letter, capability) {
+                slice.spend(work::LOOK);
+                continue;
+            }
             self.left -= 1;
             let before = self.text.len();
-            append(&mut self.text, &letter.headline());
+            let mut headline = letter.headline();
+            headline["capabilityId"] = json!(capability);
+            append(&mut self.text, &headline);
             slice.spend(work::ITEM + 2 * (self.text.len() - before) as u64);
         }
         let (letters, total, dropped) = (&self.text, dead.len(), dead.dropped());
@@ -70,47 +137,136 @@ impl ListLetters {
 }
 
 impl Kernel {
+    /// The capability that a letter was for: the one that failed over it, or that handles its type now.
+    fn capability_of_letter(&self, number: u64) -> Option<&str> {
+        if let Some(Owner::Capability(capability)) = self.dead_letters.owner(number) {
+            return Some(self.actors.id(capability));
+        }
+        let message = self.dead_letters.get(number)?.message();
+        match self.routes.handler(message.kind(), message.type_name()) {
+            Some(Handler::Capability(capability)) => Some(self.actors.id(capability)),
+            _ => None,
+        }
+    }
+
     pub(super) fn serve_dead_letters(
         &mut self,
         request: &Envelope,
         caller: Caller,
     ) -> Result<Served, Refusal> {
-        let data: DeadLettersData = read(request)?;
+        let data: DeadLettersData<'_> = read(request)?;
         if matches!(data.action, Action::Requeue | Action::Drop) && request.kind() == Kind::Query {
             let text = "kind: a query changes nothing; send requeue and drop as a command";
             return Err(Refusal::new(Failure::Schema, text));
         }
-        let answer = match (data.action, data.number) {
-            (Action::List, _) => return Ok(Served::In(Task::DeadLetters(ListLetters::of(&data)))),
-            (Action::Drop, None) => Ok(json!({ "dropped": self.dead_letters.clear() }).to_string()),
-            (_, None) => Err(Refusal::new(Failure::Schema, "data.number: is missing")),
-            (action, Some(Whole(number))) => {
-                let Some(letter) = self.dead_letters.get(number).cloned() else {
-                    let text = format!("data.number: there is no dead letter {number}");
-                    return Err(Refusal::new(Failure::Routing, text));
-                };
-                match action {
-                    Action::Show | Action::List => {
-                        Ok(with_verbatim(&letter.headline(), "message", letter.message().line()))
-                    }
-                    Action::Requeue => self.requeue(number, letter.message(), request, caller),
-                    Action::Drop => {
-                        self.dead_letters.take(number);
-                        Ok(json!({ "dropped": 1 }).to_string())
-                    }
+        let limit = data.limit.map_or(LIST_LIMIT, |Whole(limit)| limit.clamp(1, LIST_LIMIT_MAX) as usize);
+        let Some(Whole(number)) = data.number else {
+            let filter = LetterFilter::of(&data, self.out.now.unix_ms)?;
+            return match data.action {
+                Action::List => {
+                    let (after, text) = (data.after.0, String::new());
+                    Ok(Served::In(Task::DeadLetters(ListLetters { filter, after, left: limit, text })))
                 }
+                Action::Show => Err(Refusal::new(Failure::Schema, "data.number: is missing")),
+                Action::Drop => Ok(Served::AtOnce(self.drop_letters(&filter))),
+                Action::Requeue if filter.is_none() && !data.all => {
+                    let text = "data: needs number, a filter (type, capability, reason, olderThanMs, youngerThanMs) or all";
+                    Err(Refusal::new(Failure::Schema, text))
+                }
+                Action::Requeue => Ok(Served::AtOnce(self.requeue_many(&filter, limit, request, caller))),
+            };
+        };
+        let Some(letter) = self.dead_letters.get(number).cloned() else {
+            let text = format!("data.number: there is no dead letter {number}");
+            return Err(Refusal::new(Failure::Routing, text));
+        };
+        let answer = match data.action {
+            Action::Show | Action::List => {
+                let mut headline = letter.headline();
+                headline["capabilityId"] = json!(self.capability_of_letter(number));
+                Ok(with_verbatim(&headline, "message", letter.message().line()))
+            }
+            Action::Requeue => {
+                let data = data.data.map(|data| Json::parse(data.get())).transpose();
+                let data =
+                    data.map_err(|error| Refusal::new(Failure::Schema, format!("data.data: {error}")))?;
+                let id = self.requeue(number, letter.message(), data, request, caller)?;
+                Ok(json!({ "requeued": number, "id": id }).to_string())
+            }
+            Action::Drop => {
+                self.dead_letters.take(number);
+                Ok(json!({ "dropped": 1 }).to_string())
             }
         };
         answer.map(Served::AtOnce)
     }
 
+    /// The numbers of the letters that fit, oldest first.
+    fn fitting(&self, filter: &LetterFilter) -> Vec<u64> {
+        let all = self.dead_letters.after(0);
+        all.filter(|(number, letter)| filter.fits(letter, self.capability_of_letter(*number)))
+            .map(|(number, _)| number)
+            .collect()
+    }
+
+    fn drop_letters(&mut self, filter: &LetterFilter) -> String {
+        if filter.is_none() {
+            return json!({ "dropped": self.dead_letters.clear() }).to_string();
+        }
+        let numbers = self.fitting(filter);
+        self.out.work += numbers.len() as u64 * work::ITEM;
+        for number in &numbers {
+            self.dead_letters.take(*number);
+        }
+        json!({ "dropped": numbers.len() }).to_string()
+    }
+
+    /// Puts the oldest letters that fit back; each that cannot be is told with its reason, and stays.
+    fn requeue_many(
+        &mut self,
+        filter: &LetterFilter,
+        limit: usize,
+        request: &Envelope,
+        caller: Caller,
+    ) -> String {
+        let mut numbers = self.fitting(filter);
+        let left = numbers.len().saturating_sub(limit);
+        numbers.truncate(limit);
+        self.out.work += numbers.len() as u64 * work::ITEM;
+        let (mut requeued, mut refused) = (Vec::new(), Vec::new());
+        for number in numbers {
+            let Some(message) = self.dead_letters.get(number).map(|letter| letter.message().clone()) else {
+                continue;
+            };
+            match self.requeue(number, &message, None, request, caller) {
+                Ok(id) => requeued.push(json!({ "number": number, "id": id, "type": message.type_name() })),
+                Err(refusal) => refused.push(
+                    json!({ "number": number, "code": refusal.failure.code(), "message": refusal.text }),
+                ),
+            }
+        }
+        json!({ "requeued": requeued, "refused": refused, "left": left }).to_string()
+    }
+
     /// Puts a message back under a fresh id, caused by the request that does so.
-    fn requeue(&mut self, number: u64, dead: &Envelope, request: &Envelope, caller: Caller) -> Answer {
+    fn requeue(
+        &mut self,
+        number: u64,
+        dead: &Envelope,
+        data: Option<Json>,
+        request: &Envelope,
+        caller: Caller,
+    ) -> Result<String, Refusal> {
+        if !self.may_see(caller.recipient, dead.type_name()) {
+            let text = format!("{} is not among the types that this connection may send", dead.type_name());
+            return Err(Refusal::new(Failure::Forbidden, text));
+        }
         if dead.kind().is_outcome() {
             let text = "data.number: an outcome has nowhere to go; show or drop it";
             return Err(Refusal::new(Failure::Schema, text));
         }
-        let mut draft = Draft::caused_by(request, dead.kind(), dead.type_text(), dead.data_json());
+        let data = data.unwrap_or_else(|| dead.data_json());
+        let mut draft = Draft::caused_by(request, dead.kind(), dead.type_text(), data);
         draft.correlation = dead.correlation_text().or(draft.correlation);
         draft.timeout_ms = dead.timeout_ms();
         let message = self.out.compose(&draft);
@@ -121,6 +277,6 @@ impl Kernel {
         let id = message.id().to_owned();
         let delegate = Delegate { to: caller.recipient, timer_id: None };
         self.send_for(message, caller.peer, self.lanes.own_queue(), delegate);
-        Ok(json!({ "requeued": number, "id": id }).to_string())
+        Ok(id)
     }
 }

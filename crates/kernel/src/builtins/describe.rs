@@ -1,11 +1,11 @@
 //! `Syscall.Describe`: what can be sent, in words and JSON Schemas.
 
 use super::chores::{Slice, Task};
-use super::{Answer, BUILTINS, Served, append, read};
-use crate::actors::Actors;
+use super::notes::{Hints, Notes, emitted};
+use super::{Answer, BUILTINS, Caller, Served, append, read};
 use crate::api::ids::CapabilityId;
 use crate::api::manifest::Manifest;
-use crate::flow::refusal::Refusal;
+use crate::flow::refusal::{Refusal, is_reserved};
 use crate::flow::routes::Handler;
 use crate::flow::work;
 use crate::kernel::Kernel;
@@ -26,22 +26,37 @@ fn schema(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_default()
 }
 
-fn describe_capability(manifest: &Manifest, handles: &[(Kind, String)]) -> Value {
-    let handles: Vec<Value> =
-        handles.iter().map(|(kind, name)| json!({ "kind": kind.as_str(), "type": name })).collect();
-    json!({
+/// A capability as whoever asks may see it: `is_seen` tells which types. Its schemas are of all its types together, so they
+/// are told only to those who may see all of them.
+fn describe_capability(
+    manifest: &Manifest,
+    handles: &[(Kind, String)],
+    is_seen: impl Fn(&str) -> bool,
+) -> Option<Value> {
+    let seen: Vec<Value> = handles
+        .iter()
+        .filter(|(_, name)| is_seen(name))
+        .map(|(kind, name)| json!({ "kind": kind.as_str(), "type": name }))
+        .collect();
+    if seen.is_empty() && !handles.is_empty() {
+        return None;
+    }
+    let is_whole = seen.len() == handles.len();
+    let subscribes: Vec<&String> = manifest.subscribes.iter().filter(|name| is_seen(name)).collect();
+    Some(json!({
         "id": manifest.id,
         "description": manifest.description,
-        "handles": handles,
-        "subscribes": manifest.subscribes,
-        "inbound": manifest.inbound,
-        "outbound": manifest.outbound,
-    })
+        "handles": seen,
+        "subscribes": subscribes,
+        "inbound": is_whole.then_some(&manifest.inbound),
+        "outbound": manifest.outbound.as_ref().filter(|_| is_whole),
+    }))
 }
 
 /// Everything, as far as it was described.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct DescribeAll {
+    caller: Caller,
     builtins: usize,
     capabilities: usize,
     builtins_text: String,
@@ -49,7 +64,12 @@ pub(crate) struct DescribeAll {
 }
 
 impl DescribeAll {
-    pub(super) fn step(&mut self, actors: &Actors, slice: &mut Slice) -> Option<Answer> {
+    fn new(caller: Caller) -> DescribeAll {
+        let (builtins_text, capabilities_text) = Default::default();
+        DescribeAll { caller, builtins: 0, capabilities: 0, builtins_text, capabilities_text }
+    }
+
+    pub(super) fn step(&mut self, kernel: &Kernel, slice: &mut Slice) -> Option<Answer> {
         while let Some(entry) = BUILTINS.get(self.builtins) {
             if slice.is_over() {
                 return None;
@@ -65,13 +85,16 @@ impl DescribeAll {
             });
             slice.spend(add(&mut self.builtins_text, &item));
         }
-        for capability in actors.ids().skip(self.capabilities) {
+        for capability in kernel.actors.ids().skip(self.capabilities) {
             if slice.is_over() {
                 return None;
             }
             self.capabilities += 1;
-            if let Some((manifest, handles)) = actors.announced(capability) {
-                let item = describe_capability(manifest, handles);
+            let is_seen = |name: &str| kernel.may_see(self.caller.recipient, name);
+            let announced = kernel.actors.announced(capability);
+            if let Some(item) =
+                announced.and_then(|(manifest, handles)| describe_capability(manifest, handles, is_seen))
+            {
                 slice.spend(add(&mut self.capabilities_text, &item));
             }
         }
@@ -89,33 +112,52 @@ fn add(list: &mut String, item: &Value) -> u64 {
 }
 
 impl Kernel {
-    pub(super) fn describe(&self, request: &Envelope) -> Result<Served, Refusal> {
+    pub(super) fn describe(&self, request: &Envelope, caller: Caller) -> Result<Served, Refusal> {
         let data: DescribeData = read(request)?;
         match (data.capability, data.type_name) {
-            (None, None) => Ok(Served::In(Task::Describe(DescribeAll::default()))),
-            (Some(id), None) => {
-                let found =
-                    self.actors.find(&id).and_then(|(capability, _)| self.actors.announced(capability));
-                let described = found.map(|(manifest, handles)| describe_capability(manifest, handles));
-                described.map(|described| Served::AtOnce(described.to_string())).ok_or_else(|| {
-                    Refusal::new(Failure::Routing, format!("data.capability: there is no capability {id:?}"))
-                })
-            }
-            (None, Some(name)) => self.describe_type(&name).map(Served::AtOnce),
+            (None, None) => Ok(Served::In(Task::Describe(DescribeAll::new(caller)))),
+            (Some(id), None) => self.describe_one(&id, caller).map(Served::AtOnce),
+            (None, Some(name)) => self.describe_type(&name, caller).map(Served::AtOnce),
             (Some(_), Some(_)) => {
                 Err(Refusal::new(Failure::Schema, "data: capability and type exclude each other"))
             }
         }
     }
 
+    /// One capability, with all its types and the events that it says.
+    fn describe_one(&self, id: &str, caller: Caller) -> Answer {
+        let is_seen = |name: &str| self.may_see(caller.recipient, name);
+        let found = self.actors.find(id).and_then(|(capability, _)| {
+            let (manifest, handles) = self.actors.announced(capability)?;
+            let mut told = describe_capability(manifest, handles, is_seen)?;
+            let types = handles.iter().filter(|(_, name)| is_seen(name)).map(|(kind, name)| {
+                let mut handle = self.describe_capability_handle(capability, *kind, name);
+                handle.as_object_mut().map(|handle| handle.remove("message"));
+                handle
+            });
+            told["types"] = types.collect();
+            let emits = emitted(manifest).into_iter();
+            told["emits"] = emits.filter(|event| event["type"].as_str().is_some_and(is_seen)).collect();
+            Some(told.to_string())
+        });
+        found.ok_or_else(|| {
+            Refusal::new(Failure::Routing, format!("data.capability: there is no capability {id:?}"))
+        })
+    }
+
     /// Everything that is called `name`: a built-in, the handlers of a command and a query, subscribers of an event.
-    fn describe_type(&self, name: &str) -> Answer {
+    fn describe_type(&self, name: &str, caller: Caller) -> Answer {
         let mut found = Vec::new();
+        if !is_reserved(name) && !self.may_see(caller.recipient, name) {
+            let text = format!("data.type: nothing here is called {name:?}");
+            return Err(Refusal::new(Failure::Routing, text));
+        }
         for entry in BUILTINS.iter().filter(|entry| entry.type_name == name) {
             for kind in entry.kinds {
                 let takes = TypeSchema::of_data(*kind, name, schema(entry.input));
                 let mut handle = describe_handle(name, *kind, entry.description, takes);
                 handle["output"] = schema(entry.output);
+                handle["hints"] = Hints::of(*kind, None).told();
                 found.push(handle);
             }
         }
@@ -140,6 +182,7 @@ impl Kernel {
             .unwrap_or_else(|| TypeSchema::of_data(kind, name, json!({})));
         let mut handle = describe_handle(name, kind, &manifest.description, takes);
         handle["capability"] = json!(manifest.id);
+        Notes::of(manifest, kind, name).add_to(&mut handle);
         if kind.is_request() {
             let says = manifest.outbound.as_ref();
             handle["output"] = json!(

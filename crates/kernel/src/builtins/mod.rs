@@ -4,17 +4,25 @@
 //! returns an answer or a refusal; one whose work grows with what there is returns a task that works in slices (`chores`).
 //! Only the flow of messages calls this room.
 
+mod cancel;
 mod catalogue;
 mod chores;
 mod dead_letters;
 mod describe;
 mod list_actors;
+mod logs;
+mod notes;
+mod restart;
+mod restrict;
+mod search;
 mod stats;
 mod subscribe;
+mod tap;
 mod timers;
 mod trace;
 mod whole;
 
+pub use restart::SettingsRefused;
 pub use stats::Census;
 
 pub(crate) use catalogue::{BUILTINS, Builtin};
@@ -33,7 +41,6 @@ use list_actors::ListActors;
 use mainspring_message::{Envelope, Failure, Kind, Started};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use timers::ListTimers;
 
 /// The data of the reply, as JSON text, or why there is none.
 type Answer = Result<String, Refusal>;
@@ -82,12 +89,22 @@ impl Kernel {
         let caller = Caller { peer, recipient };
         let answer = match builtin {
             Builtin::Ping => return self.answer_builtin(key, &request, request.data()),
-            Builtin::Stats if self.config.collect_stats => return self.ask_for_stats(key),
+            Builtin::Stats | Builtin::Actors if self.config.collect_stats => return self.ask_for_stats(key),
             Builtin::Shutdown => self.syscall_shutdown(&request),
             Builtin::Subscribe => self.subscribe(&request, caller),
             Builtin::Unsubscribe => self.unsubscribe(&request, caller),
             Builtin::ResetActor => self.reset_by_name(&request),
-            Builtin::Stats => self.stats_answer(None),
+            Builtin::Stats => self.stats_answer(None, caller),
+            Builtin::Restrict => self.restrict(&request, caller),
+            Builtin::Tap => self.tap(&request, caller),
+            Builtin::Logs => self.tell_logs(&request),
+            Builtin::RestartActor => self.restart_actor(&request),
+            Builtin::Reload => match self.ask_for_settings(key, &request) {
+                Ok(()) => return,
+                Err(refusal) => Err(refusal),
+            },
+            Builtin::Cancel => self.cancel(&request, caller),
+            Builtin::Search => self.search(&request, caller),
             Builtin::TimerSchedule => self.timer_schedule(&request, caller),
             Builtin::TimerCancel => self.timer_cancel(&request, caller),
             Builtin::Describe
@@ -117,11 +134,11 @@ impl Kernel {
         key: RequestKey,
     ) -> Result<Served, Refusal> {
         match builtin {
-            Builtin::Describe => self.describe(request),
+            Builtin::Describe => self.describe(request, caller),
             Builtin::DeadLetters => self.serve_dead_letters(request, caller),
-            Builtin::Trace => self.trace(request, key),
-            Builtin::TimerList => Ok(Served::In(Task::Timers(ListTimers::of(caller.peer)))),
-            _ => Ok(Served::In(Task::Actors(ListActors::default()))),
+            Builtin::Trace => self.trace(request, key, caller),
+            Builtin::TimerList => self.list_timers(request, caller),
+            _ => Ok(Served::In(Task::Actors(ListActors::new(caller, Value::Null)))),
         }
     }
 

@@ -1,8 +1,11 @@
 //! `Sys.Stats`: the kernel's numbers, and those of the floors below when they are asked.
 
-use super::Answer;
+use super::chores::Task;
+use super::list_actors::ListActors;
+use super::{Answer, Builtin, Caller};
 use crate::api::effect::Effect;
 use crate::api::ids::Now;
+use crate::flow::routes::Handler;
 use crate::kernel::Kernel;
 use crate::requests::RequestKey;
 use mainspring_message::Json;
@@ -94,12 +97,19 @@ impl Kernel {
         self.out.now = now;
         let Some(key) = self.chores.take_outside(ticket) else { return };
         let Some(request) = self.requests.message(key).cloned() else { return };
-        if let Ok(data) = self.stats_answer(Some(&numbers)) {
+        let Some((peer, recipient)) = self.requests.caller(key) else { return };
+        let caller = Caller { peer, recipient };
+        if self.requests.handler(key) == Some(Handler::Builtin(Builtin::Actors)) {
+            let mut floors: Value = serde_json::from_str(numbers.as_str()).unwrap_or_default();
+            let task = Task::Actors(ListActors::new(caller, floors["actors"].take()));
+            return self.begin_chore(key, None, task);
+        }
+        if let Ok(data) = self.stats_answer(Some(&numbers), caller) {
             self.answer_builtin(key, &request, &data);
         }
     }
 
-    pub(super) fn stats_answer(&self, floors: Option<&Json>) -> Answer {
+    pub(super) fn stats_answer(&self, floors: Option<&Json>, caller: Caller) -> Answer {
         let counters: Map<String, Value> = self
             .out
             .counters
@@ -108,8 +118,14 @@ impl Kernel {
             .map(|(name, count)| (name.to_owned(), count.into()))
             .collect();
         let census = self.census();
-        let floors: Value =
+        let mut floors: Value =
             floors.and_then(|numbers| serde_json::from_str(numbers.as_str()).ok()).unwrap_or_default();
+        if !self.is_operator(caller.recipient)
+            && let Some(daemon) = floors.get_mut("daemon").and_then(Value::as_object_mut)
+        {
+            daemon.remove("configuration");
+            daemon.remove("listeners");
+        }
         Ok(json!({
             "counters": counters,
             "gauges": {

@@ -2,8 +2,9 @@
 
 use super::{Answer, Caller, client, read};
 use crate::egress::SlowPolicy;
+use crate::flow::refusal::{Refusal, is_reserved};
 use crate::kernel::Kernel;
-use mainspring_message::Envelope;
+use mainspring_message::{Envelope, Failure};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -24,6 +25,15 @@ impl Kernel {
     pub(super) fn subscribe(&mut self, request: &Envelope, caller: Caller) -> Answer {
         let connection = client(caller)?;
         let data: SubscribeData = read(request)?;
+        for pattern in data.types.iter().filter(|pattern| !is_reserved(pattern)) {
+            if !self.may_see(caller.recipient, pattern) {
+                let rights = self.connections.rights(connection).map(ToString::to_string).unwrap_or_default();
+                let text = format!(
+                    "data.types: {pattern:?} reaches beyond the types that this connection may see ({rights})"
+                );
+                return Err(Refusal::new(Failure::Forbidden, text));
+            }
+        }
         let types = self.connections.subscribe(connection, &data.types, data.slow)?;
         Ok(json!({ "types": types }).to_string())
     }

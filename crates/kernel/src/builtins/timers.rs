@@ -1,46 +1,67 @@
 //! `Timer.Schedule`, `Timer.Cancel` and `Timer.List`: messages for later.
 
-use super::chores::Slice;
-use super::{Answer, Caller, Whole, append, read};
+use super::chores::{Slice, Task};
+use super::{Answer, Caller, Served, Whole, append, read};
 use crate::flow::lanes::Sender;
 use crate::flow::refusal::{Refusal, is_reserved};
+use crate::flow::rights::check_type;
 use crate::flow::work;
 use crate::kernel::Kernel;
-use crate::out::Out;
-use crate::requests::PeerId;
-use crate::time::schedules::{NewSchedule, Schedules, Start};
+use crate::requests::{PeerId, Recipient};
+use crate::time::schedules::{NewSchedule, Start};
 use mainspring_message::{Draft, Envelope, Failure, Json, Kind};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-/// The scheduled messages of a peer, as far as they were listed.
+/// Scheduled messages, as far as they were listed.
 #[derive(Debug)]
 pub(crate) struct ListTimers {
-    peer: PeerId,
+    /// Whose; nothing for everybody's.
+    peer: Option<PeerId>,
     /// The last one in the list.
-    after: Option<Box<str>>,
+    after: Option<(PeerId, Box<str>)>,
     text: String,
 }
 
 impl ListTimers {
-    pub(super) fn of(peer: PeerId) -> ListTimers {
-        ListTimers { peer, after: None, text: String::new() }
-    }
-
     /// Works for a slice; the answer when it is done.
-    pub(super) fn step(&mut self, schedules: &Schedules, slice: &mut Slice, out: &Out) -> Option<Answer> {
+    pub(super) fn step(&mut self, kernel: &Kernel, slice: &mut Slice) -> Option<Answer> {
         let after = self.after.take();
-        for (name, schedule) in schedules.after(self.peer, after.as_deref()) {
-            append(&mut self.text, &schedule.describe(out.now));
-            slice.spend(work::ITEM);
-            if slice.is_over() {
-                self.after = Some(name.into());
-                return None;
+        let now = kernel.out.now;
+        match self.peer {
+            Some(peer) => {
+                for (name, schedule) in kernel.schedules.after(peer, after.as_ref().map(|(_, name)| &**name))
+                {
+                    append(&mut self.text, &schedule.describe(now));
+                    slice.spend(work::ITEM);
+                    if slice.is_over() {
+                        self.after = Some((peer, name.into()));
+                        return None;
+                    }
+                }
+            }
+            None => {
+                for (name, schedule) in kernel.schedules.all_after(after.as_ref()) {
+                    let mut item = schedule.describe(now);
+                    item["peer"] = json!(kernel.peer_name(name.0));
+                    append(&mut self.text, &item);
+                    slice.spend(work::ITEM);
+                    if slice.is_over() {
+                        self.after = Some(name.clone());
+                        return None;
+                    }
+                }
             }
         }
         Some(Ok(format!("{{\"timers\":[{}]}}", self.text)))
     }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ListData {
+    all: bool,
 }
 
 #[derive(Deserialize)]
@@ -77,6 +98,7 @@ struct InnerMetadata {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct CancelData {
     timer_id: String,
+    peer: Option<String>,
 }
 
 fn wrong(text: impl Into<String>) -> Refusal {
@@ -114,6 +136,15 @@ impl Kernel {
             return Err(wrong("data.count: says how often to repeat, so it needs data.repeat"));
         }
         let draft = self.inner_draft(request, &data.message)?;
+        let rights = match caller.recipient {
+            Recipient::Connection(connection) => self.connections.rights(connection),
+            Recipient::Actor(_) => None,
+        };
+        let rights = rights.filter(|rights| rights.leaves_types_out()).cloned();
+        if let Some(rights) = &rights {
+            check_type(rights, draft.type_name.as_str())
+                .map_err(|refusal| Refusal { text: format!("data.message.{}", refusal.text), ..refusal })?;
+        }
         let timer_id = match data.timer_id {
             Some(id) if id.is_empty() || id.len() > 256 => {
                 return Err(wrong("data.timerId: must be 1 to 256 bytes long"));
@@ -125,7 +156,7 @@ impl Kernel {
         self.schedules.check(peer, &timer_id, bytes)?;
         let answer = json!({ "timerId": timer_id }).to_string();
         let to = caller.recipient;
-        let new = NewSchedule { timer_id, draft, peer, to, start, repeat_ms, count, bytes };
+        let new = NewSchedule { timer_id, draft, peer, to, start, repeat_ms, count, bytes, rights };
         self.requests.retain_peer(peer);
         let queue = self.schedules.queue_of(peer).unwrap_or_else(|| self.lanes.open(Sender::Kernel));
         self.schedules.add(new, queue, &mut self.out);
@@ -163,9 +194,25 @@ impl Kernel {
         Ok(draft)
     }
 
+    pub(super) fn list_timers(&self, request: &Envelope, caller: Caller) -> Result<Served, Refusal> {
+        let data: ListData = read(request)?;
+        if data.all && !self.is_operator(caller.recipient) {
+            return Err(self.needs_operator("data.all", caller.recipient));
+        }
+        let peer = (!data.all).then_some(caller.peer);
+        Ok(Served::In(Task::Timers(ListTimers { peer, after: None, text: String::new() })))
+    }
+
     pub(super) fn timer_cancel(&mut self, request: &Envelope, caller: Caller) -> Answer {
         let data: CancelData = read(request)?;
-        let gone = self.schedules.cancel(caller.peer, &data.timer_id, &mut self.out);
+        let peer = match data.peer {
+            None => Some(caller.peer),
+            Some(_) if !self.is_operator(caller.recipient) => {
+                return Err(self.needs_operator("data.peer", caller.recipient));
+            }
+            Some(name) => self.peer_of_name(&name),
+        };
+        let gone = peer.and_then(|peer| self.schedules.cancel(peer, &data.timer_id, &mut self.out));
         if let Some(gone) = gone {
             self.schedule_gone(gone);
         }

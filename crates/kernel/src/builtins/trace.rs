@@ -1,15 +1,18 @@
 //! `Sys.Trace`: the messages of one workflow, or of one tree of causes, from the history.
 
 use super::chores::{Slice, Task};
-use super::{Answer, Served, append, read};
-use crate::api::ids::Now;
-use crate::flow::refusal::Refusal;
+use super::{Answer, Caller, Served, Whole, append, read};
+use crate::api::ids::{ConnectionId, Now};
+use crate::api::rights::covers;
+use crate::egress::check_pattern;
+use crate::flow::refusal::{Refusal, is_reserved};
 use crate::flow::work;
 use crate::history::{Audience, Author, Record};
 use crate::kernel::Kernel;
 use crate::out::MS;
 use crate::requests::RequestKey;
-use hashbrown::HashMap;
+use crate::taps::ends;
+use hashbrown::{HashMap, HashSet};
 use mainspring_message::{Envelope, Failure};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -24,25 +27,74 @@ const NODES_MAX: usize = 1000;
 struct TraceData {
     correlation: Option<String>,
     id: Option<String>,
+    latest: Option<Whole>,
+    #[serde(rename = "type")]
+    type_name: Option<String>,
+    capability: Option<String>,
+    #[serde(default)]
+    failed: bool,
 }
 
 impl Kernel {
-    pub(super) fn trace(&self, request: &Envelope, asked: RequestKey) -> Result<Served, Refusal> {
+    pub(super) fn trace(
+        &self,
+        request: &Envelope,
+        asked: RequestKey,
+        caller: Caller,
+    ) -> Result<Served, Refusal> {
         let data: TraceData = read(request)?;
         if !self.history.is_on() {
             let text = "there is no history: limits.history_bytes_max is 0";
             return Err(Refusal::new(Failure::Routing, text));
         }
-        let wanted = match (data.correlation, data.id) {
-            (Some(flow), None) => Wanted::Flow(flow),
-            (None, Some(id)) => {
+        let is_filtered = data.type_name.is_some() || data.capability.is_some() || data.failed;
+        let wanted = match (data.correlation, data.id, data.latest) {
+            (Some(flow), None, None) if !is_filtered => Wanted::Flow(flow),
+            (None, Some(id), None) if !is_filtered => {
                 let mut families = Families::default();
                 families.of(self.out.hash_id(&id));
                 Wanted::Family(Box::new(families))
             }
-            _ => return Err(Refusal::new(Failure::Schema, "data: needs either correlation or id")),
+            (None, None, Some(Whole(latest))) => {
+                if let Some(pattern) = &data.type_name {
+                    check_pattern(pattern).map_err(|reason| {
+                        Refusal::new(Failure::Schema, format!("data.type: {pattern:?}: {reason}"))
+                    })?;
+                }
+                Wanted::Latest(Box::new(Latest {
+                    most: latest.clamp(1, NODES_MAX as u64) as usize,
+                    type_name: data.type_name,
+                    capability: data.capability,
+                    failed: data.failed,
+                    families: Families::default(),
+                    known: HashSet::default(),
+                    roots: Vec::new(),
+                    sizes: HashMap::default(),
+                    names: HashMap::default(),
+                }))
+            }
+            _ => {
+                let text = "data: needs either correlation, id, or latest (with type, capability, failed)";
+                return Err(Refusal::new(Failure::Schema, text));
+            }
         };
-        Ok(Served::In(Task::Trace(Box::new(Trace::new(asked, wanted)))))
+        let view = (!self.is_operator(caller.recipient)).then(|| OwnView::of(self, caller));
+        Ok(Served::In(Task::Trace(Box::new(Trace::new(asked, wanted, view)))))
+    }
+
+    /// Adds the data of a message and of its answer to its node, or how long they are.
+    fn add_data(&self, node: &mut Value, message: &Envelope, answer: Option<&Envelope>) {
+        let bytes_max = self.config.limits.tap_data_bytes_max;
+        let add = |into: &mut Value, text: &str| match text.len() <= bytes_max {
+            true => into["data"] = serde_json::from_str(text).unwrap_or_default(),
+            false => into["dataBytes"] = json!(text.len()),
+        };
+        add(node, message.data());
+        if let (Some(answer), Some(outcome)) =
+            (answer, node.get_mut("outcome").filter(|outcome| outcome.is_object()))
+        {
+            add(outcome, answer.data());
+        }
     }
 
     fn node(&self, record: &Record<'_>, start_ns: i64, now: Now) -> Value {
@@ -54,7 +106,13 @@ impl Kernel {
             "causation": record.causation,
             "correlation": record.correlation,
             "from": match record.from {
-                Author::Connection(connection) => json!({ "connection": connection.0 }),
+                Author::Connection(connection) => {
+                    let place = self.connections.place(connection);
+                    match place.and_then(|place| self.requests.peer_name(place.peer)) {
+                        Some(peer) => json!({ "connection": connection.0, "peer": peer }),
+                        None => json!({ "connection": connection.0 }),
+                    }
+                }
                 Author::Capability(capability) => json!({ "capability": self.actors.id(capability) }),
                 Author::Kernel => json!({ "loop": true }),
             },
@@ -83,7 +141,7 @@ impl Kernel {
 }
 
 /// Where a message of the trace stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum NodePlace {
     /// In the history.
     Past(u64),
@@ -100,11 +158,103 @@ struct Found {
 }
 
 impl Found {
-    fn add(&mut self, accepted_ns: i64, place: NodePlace) {
+    fn add(&mut self, accepted_ns: i64, place: NodePlace, most: usize) {
         self.count += 1;
         self.latest.push(Reverse((accepted_ns, place)));
-        if self.latest.len() > NODES_MAX {
+        if self.latest.len() > most {
             self.latest.pop();
+        }
+    }
+}
+
+/// What somebody who is no operator may see: what its own open connections sent, and what that caused, of its types.
+#[derive(Debug)]
+struct OwnView {
+    connections: Vec<ConnectionId>,
+    caller: Caller,
+    /// Hashes of the ids of what was seen, and of their answers.
+    seen: HashSet<u64, foldhash::fast::FixedState>,
+}
+
+impl OwnView {
+    fn of(kernel: &Kernel, caller: Caller) -> OwnView {
+        OwnView { connections: kernel.connections.of_peer(caller.peer), caller, seen: HashSet::default() }
+    }
+
+    /// Looks at all messages before any is told: a message may stand before what caused it, if both came at once.
+    fn learn(&mut self, kernel: &Kernel, places: &[NodePlace]) {
+        for place in places.iter().chain(places.iter().rev()) {
+            if let Some(record) = record_at(kernel, *place) {
+                self.shows(kernel, &record);
+            }
+        }
+    }
+
+    /// Whether a message may be seen. Those that caused it must have been asked about before.
+    fn shows(&mut self, kernel: &Kernel, record: &Record<'_>) -> bool {
+        let is_own = match record.from {
+            Author::Connection(connection) => self.connections.contains(&connection),
+            Author::Capability(_) | Author::Kernel => {
+                record.causation.is_some_and(|cause| self.seen.contains(&kernel.out.hash_id(cause)))
+            }
+        };
+        if is_own {
+            self.seen.insert(kernel.out.hash_id(record.id));
+            self.seen.extend(record.end.map(|end| kernel.out.hash_id(end.outcome_id)));
+        }
+        is_own && (is_reserved(record.type_name) || kernel.may_see(self.caller.recipient, record.type_name))
+    }
+}
+
+/// The latest messages that nothing remembered has caused.
+#[derive(Debug)]
+struct Latest {
+    most: usize,
+    type_name: Option<String>,
+    capability: Option<String>,
+    failed: bool,
+    families: Families,
+    /// Hashes of all ids, and of those of answers.
+    known: HashSet<u64, foldhash::fast::FixedState>,
+    /// Messages that are wanted if nothing known has caused them: number of the name, hash of the cause, when, where.
+    roots: Vec<(u32, Option<u64>, i64, NodePlace)>,
+    /// How many messages belong to each family, by its head.
+    sizes: HashMap<u32, u32, foldhash::fast::FixedState>,
+    /// The number of the name of each message that is told.
+    names: HashMap<NodePlace, u32, foldhash::fast::FixedState>,
+}
+
+impl Latest {
+    fn fits(&self, kernel: &Kernel, record: &Record<'_>) -> bool {
+        let is_type = match &self.type_name {
+            Some(pattern) => covers(pattern, record.type_name),
+            None => !is_reserved(record.type_name),
+        };
+        let ends = ends(record);
+        let is_capability = self.capability.as_ref().is_none_or(|id| {
+            [ends.0, ends.1].into_iter().flatten().any(|capability| kernel.actors.id(capability) == id)
+        });
+        is_type && is_capability && (!self.failed || record.end.is_some_and(|end| end.code.is_some()))
+    }
+
+    fn look_at(&mut self, kernel: &Kernel, record: &Record<'_>, place: NodePlace) {
+        let hash = kernel.out.hash_id(record.id);
+        let own = self.families.of(hash);
+        self.known.insert(hash);
+        if let Some(end) = record.end {
+            let outcome = kernel.out.hash_id(end.outcome_id);
+            self.known.insert(outcome);
+            let outcome = self.families.of(outcome);
+            self.families.join(own, outcome);
+        }
+        let cause = record.causation.map(|cause| kernel.out.hash_id(cause));
+        if let Some(cause) = cause {
+            let cause = self.families.of(cause);
+            self.families.join(own, cause);
+        }
+        self.families.messages.push((own, record.accepted_ns, place));
+        if self.fits(kernel, record) {
+            self.roots.push((own, cause, record.accepted_ns, place));
         }
     }
 }
@@ -116,6 +266,8 @@ enum Wanted {
     Flow(String),
     /// Those that the first name caused or was caused by, over any number of others.
     Family(Box<Families>),
+    /// The latest that nothing caused.
+    Latest(Box<Latest>),
 }
 
 /// Names (hashes of ids) that belong together, because a message joins them: each family is a tree.
@@ -164,6 +316,8 @@ impl Families {
 pub(crate) struct Trace {
     asked: RequestKey,
     wanted: Wanted,
+    /// What may be seen, if that is not everything.
+    view: Option<OwnView>,
     found: Found,
     /// The next slot of the table of requests to look at.
     slot: u32,
@@ -177,10 +331,11 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    fn new(asked: RequestKey, wanted: Wanted) -> Trace {
+    fn new(asked: RequestKey, wanted: Wanted, view: Option<OwnView>) -> Trace {
         Trace {
             asked,
             wanted,
+            view,
             found: Found::default(),
             slot: 0,
             past: None,
@@ -204,14 +359,34 @@ impl Trace {
             // Told from the end, the earliest first.
             latest.sort_unstable();
             self.start_ns = latest.last().map_or(now.mono_ns, |Reverse((accepted_ns, _))| *accepted_ns);
-            self.shown = Some(latest.into_iter().map(|Reverse((_, place))| place).collect());
+            if matches!(self.wanted, Wanted::Latest(_)) {
+                latest.reverse();
+            }
+            let shown: Vec<NodePlace> = latest.into_iter().map(|Reverse((_, place))| place).collect();
+            if let Some(view) = &mut self.view {
+                view.learn(kernel, &shown);
+            }
+            self.shown = Some(shown);
         }
         let shown = self.shown.as_mut()?;
         while let Some(place) = shown.pop() {
             let before = self.text.len();
             // What is not there any more was forgotten, or has ended and is in the history as well.
-            if let Some(record) = record_at(kernel, place) {
-                append(&mut self.text, &kernel.node(&record, self.start_ns, now));
+            if let Some(record) = record_at(kernel, place)
+                && self.view.as_mut().is_none_or(|view| view.shows(kernel, &record))
+            {
+                let mut node = kernel.node(&record, self.start_ns, now);
+                if kernel.history.keeps_data()
+                    && let Some((message, answer)) = messages_at(kernel, place)
+                {
+                    kernel.add_data(&mut node, message, answer);
+                }
+                if let Wanted::Latest(latest) = &mut self.wanted {
+                    let name = latest.names.get(&place).copied().unwrap_or_default();
+                    let head = latest.families.head(name);
+                    node["messages"] = json!(latest.sizes.get(&head));
+                }
+                append(&mut self.text, &node);
                 self.nodes += 1;
             }
             slice.spend(2 * work::ITEM + (self.text.len() - before) as u64);
@@ -221,7 +396,9 @@ impl Trace {
         }
         let ago_ms = now.mono_ns.saturating_sub(self.start_ns) / MS;
         let started_at = now.unix_ms.saturating_sub(ago_ms.max(0) as u64);
-        let (nodes, left_out) = (&self.text, self.found.count.saturating_sub(self.nodes));
+        // How much there is of others is nobody else's business.
+        let left_out = if self.view.is_some() { 0 } else { self.found.count.saturating_sub(self.nodes) };
+        let nodes = &self.text;
         Some(Ok(format!("{{\"startedAt\":{started_at},\"nodes\":[{nodes}],\"leftOut\":{left_out}}}")))
     }
 
@@ -258,7 +435,7 @@ impl Trace {
         match &mut self.wanted {
             Wanted::Flow(flow) => {
                 if record.correlation == Some(flow) {
-                    self.found.add(record.accepted_ns, place);
+                    self.found.add(record.accepted_ns, place, NODES_MAX);
                 }
                 work::LOOK
             }
@@ -272,11 +449,18 @@ impl Trace {
                 families.messages.push((own, record.accepted_ns, place));
                 6 * work::LOOK
             }
+            Wanted::Latest(latest) => {
+                latest.look_at(kernel, record, place);
+                8 * work::LOOK
+            }
         }
     }
 
     /// Finds the messages of the wanted name's family, once all families are known.
     fn choose_family(&mut self, slice: &mut Slice) {
+        if let Wanted::Latest(latest) = &mut self.wanted {
+            return Trace::choose_latest(latest, &mut self.found, slice);
+        }
         let Wanted::Family(families) = &mut self.wanted else { return };
         while let Some((name, accepted_ns, place)) = families.messages.get(families.sorted).copied() {
             if slice.is_over() {
@@ -285,8 +469,41 @@ impl Trace {
             slice.spend(work::LOOK);
             families.sorted += 1;
             if families.head(name) == 0 {
-                self.found.add(accepted_ns, place);
+                self.found.add(accepted_ns, place, NODES_MAX);
             }
+        }
+    }
+
+    /// Counts the families, and finds the latest messages that nothing known has caused.
+    fn choose_latest(latest: &mut Latest, found: &mut Found, slice: &mut Slice) {
+        while let Some((name, ..)) = latest.families.messages.get(latest.families.sorted).copied() {
+            if slice.is_over() {
+                return;
+            }
+            slice.spend(work::LOOK);
+            latest.families.sorted += 1;
+            let head = latest.families.head(name);
+            *latest.sizes.entry(head).or_default() += 1;
+        }
+        while !slice.is_over()
+            && let Some((name, cause, accepted_ns, place)) = latest.roots.pop()
+        {
+            slice.spend(work::LOOK);
+            if cause.is_none_or(|cause| !latest.known.contains(&cause)) {
+                latest.names.insert(place, name);
+                found.add(accepted_ns, place, latest.most);
+            }
+        }
+    }
+}
+
+/// The message at a place and its answer, if they are kept.
+fn messages_at(kernel: &Kernel, place: NodePlace) -> Option<(&Envelope, Option<&Envelope>)> {
+    match place {
+        NodePlace::Past(place) => kernel.history.messages_at(place),
+        NodePlace::Unfinished(slot) => {
+            let (key, _) = kernel.requests.record_at(slot)?;
+            Some((kernel.requests.message(key)?, None))
         }
     }
 }

@@ -47,6 +47,16 @@ impl DeadLetter {
         self.message.line().len() + self.reason.len()
     }
 
+    /// When it was buried.
+    pub(crate) fn unix_ms(&self) -> u64 {
+        self.unix_ms
+    }
+
+    /// Why.
+    pub(crate) fn reason(&self) -> &str {
+        &self.reason
+    }
+
     /// What died.
     pub(crate) fn message(&self) -> &Envelope {
         &self.message
@@ -174,6 +184,11 @@ impl DeadLetters {
     pub(crate) fn after(&self, number: u64) -> impl Iterator<Item = (u64, &DeadLetter)> {
         let later = self.owners.range((Bound::Excluded(number), Bound::Unbounded));
         later.filter_map(|(number, owner)| Some((*number, self.by_owner.get(owner)?.get(*number)?)))
+    }
+
+    /// On whose account a letter is kept.
+    pub(crate) fn owner(&self, number: u64) -> Option<Owner> {
+        self.owners.get(&number).copied()
     }
 
     /// The letter of that number.

@@ -4,6 +4,7 @@ use super::Connections;
 use super::subscriptions::SlowPolicy;
 use crate::api::effect::Effect;
 use crate::api::ids::{ConnectionId, Source};
+use crate::api::rights::Rights;
 use crate::flow::lanes::QueueId;
 use crate::flow::work::BYTES_PER_WORK;
 use crate::out::{MS, Out};
@@ -28,6 +29,8 @@ pub(crate) struct ClientPlace {
     pub(crate) queue: QueueId,
     /// Its share in what is remembered of its peer.
     pub(crate) share: ShareId,
+    /// Whether there is something that it may not do.
+    pub(crate) is_limited: bool,
 }
 
 /// What is to be done because a client has much to read.
@@ -54,8 +57,8 @@ pub(crate) enum Pressure {
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) place: ClientPlace,
-    /// Whether it may know what capabilities write.
-    is_operator: bool,
+    /// What it may do.
+    rights: Rights,
     /// Lines in a row that were no messages.
     bad_lines: u32,
     /// Outcomes that it has not been given yet.
@@ -86,7 +89,7 @@ impl Connection {
     pub(super) fn new(place: ClientPlace) -> Connection {
         Connection {
             place,
-            is_operator: false,
+            rights: Rights::default(),
             bad_lines: 0,
             owed: 0,
             egress_bytes: 0,
@@ -116,15 +119,27 @@ impl Connection {
 }
 
 impl Connections {
-    /// The client of this connection is the operator, who may read the log.
-    pub(crate) fn set_operator(&mut self, connection: ConnectionId) {
+    /// What the client of this connection may do from now on.
+    pub(crate) fn set_rights(&mut self, connection: ConnectionId, rights: Rights) {
         if let Some(client) = self.clients.get_mut(&connection) {
-            client.is_operator = true;
+            client.place.is_limited = rights.is_limited();
+            client.rights = rights;
         }
     }
 
+    /// What the client of a connection may do.
+    pub(crate) fn rights(&self, connection: ConnectionId) -> Option<&Rights> {
+        self.clients.get(&connection).map(|client| &client.rights)
+    }
+
     pub(crate) fn is_operator(&self, connection: ConnectionId) -> bool {
-        self.clients.get(&connection).is_some_and(|client| client.is_operator)
+        self.clients.get(&connection).is_some_and(|client| client.rights.is_operator())
+    }
+
+    /// The connections of one peer.
+    pub(crate) fn of_peer(&self, peer: PeerId) -> Vec<ConnectionId> {
+        let own = self.clients.iter().filter(|(_, client)| client.place.peer == peer);
+        own.map(|(connection, _)| *connection).collect()
     }
 
     /// What the other parts know a connection by.

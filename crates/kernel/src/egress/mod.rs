@@ -11,6 +11,7 @@ mod subscriptions;
 
 pub(crate) use connection::{ClientPlace, Pressure, Strain};
 pub(crate) use events::EventWritten;
+pub use subscribers::check_pattern;
 pub(crate) use subscriptions::SlowPolicy;
 
 use crate::api::config::Limits;

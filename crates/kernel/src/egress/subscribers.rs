@@ -25,8 +25,11 @@ pub(super) struct Subscribers {
     looked_at: std::cell::Cell<usize>,
 }
 
-/// Checks a pattern.
-pub(super) fn check_pattern(pattern: &str) -> Result<(), &'static str> {
+/// Checks a pattern of types: an exact type, `Prefix.*`, or `*`.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_pattern(pattern: &str) -> Result<(), &'static str> {
     match pattern.strip_suffix('*') {
         Some("") => Ok(()),
         // Any last segment will do to see whether the prefix could begin a type.

@@ -79,6 +79,18 @@ impl Connections {
         Ok(&client.patterns)
     }
 
+    /// Ends the subscriptions of a connection for which `is_over` holds.
+    pub(crate) fn unsubscribe_where(&mut self, connection: ConnectionId, is_over: impl Fn(&str) -> bool) {
+        let Some(client) = self.clients.get_mut(&connection) else { return };
+        client.patterns.retain(|pattern| {
+            let ends = is_over(pattern);
+            if ends {
+                self.subscribers.remove(pattern, connection);
+            }
+            !ends
+        });
+    }
+
     fn check_length(&self, patterns: usize) -> Result<(), Refusal> {
         let subscriptions_max = self.bounds.subscriptions;
         if patterns > subscriptions_max {

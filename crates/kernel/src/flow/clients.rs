@@ -24,14 +24,7 @@ impl Kernel {
         }
         let (peer, share) = self.requests.connect(peer);
         let queue = self.lanes.open(Sender::Connection(connection));
-        self.connections.open(connection, ClientPlace { peer, queue, share });
-    }
-
-    /// The client of this connection is the operator, who may read the log. Errors about its own requests quote what the
-    /// capability wrote before it failed; errors for anybody else do not, for that may be about the requests of others.
-    pub fn connection_is_operators(&mut self, connection: ConnectionId, now: Now) {
-        self.out.now = now;
-        self.connections.set_operator(connection);
+        self.connections.open(connection, ClientPlace { peer, queue, share, is_limited: true });
     }
 
     /// A client is gone. What it asked is still worked on; the answers are remembered for the same id.
@@ -42,6 +35,9 @@ impl Kernel {
 
     fn close_connection(&mut self, connection: ConnectionId) {
         let Some(gone) = self.connections.close(connection) else { return };
+        if !self.taps.is_empty() {
+            self.taps.close(connection);
+        }
         self.lanes.close(gone.queue);
         self.requests.disconnect(gone.peer, gone.share);
     }

@@ -61,10 +61,23 @@ impl Kernel {
                 self.actors.forget_mail(capability, bytes);
             }
         }
-        if self.history.is_on() {
-            self.history.push(&ended.record(&answer, self.out.now.mono_ns));
+        if self.history.is_on() || !self.taps.is_empty() {
+            self.remember(&ended, &answer);
         }
         self.deliver_outcome(ended, answer);
+    }
+
+    /// A request has ended: the history remembers it, and those who tap see it.
+    #[inline]
+    fn remember(&mut self, ended: &Ended, answer: &Envelope) {
+        let record = ended.record(answer, self.out.now.mono_ns);
+        self.history.push(&record);
+        if self.history.keeps_data() {
+            self.history.keep_data(ended.message(), Some(answer));
+        }
+        if !self.taps.is_empty() {
+            self.tap_record(&record, ended.message(), Some(answer));
+        }
     }
 
     #[inline]

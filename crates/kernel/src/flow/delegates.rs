@@ -3,6 +3,9 @@
 use crate::dead_letters::Owner;
 use crate::flow::admission::Applicant;
 use crate::flow::lanes::{Item, QueueId};
+use crate::flow::refusal::Refusal;
+use crate::flow::rights::check_type;
+use crate::flow::system::Hearers;
 use crate::kernel::{Kernel, with_verbatim};
 use crate::requests::{Delegate, Origin, PeerId, Recipient};
 use crate::time::schedules::{GoneSchedule, ScheduleId};
@@ -23,7 +26,11 @@ impl Kernel {
         let crowded = unread || self.lanes.is_crowded(due.queue);
         let fired = self.schedules.fire(id, crowded, &mut self.out);
         if let Some((message, delegate)) = fired.send {
-            self.send_for(message, due.peer, due.queue, delegate);
+            // What may have been scheduled may be sent, unless whoever did so has lost that since.
+            match fired.rights.map_or(Ok(()), |rights| check_type(&rights, message.type_name())) {
+                Ok(()) => self.send_for(message, due.peer, due.queue, delegate),
+                Err(refusal) => self.refuse_for(&message, due.peer, &delegate, &refusal),
+            }
         }
         if let Some(gone) = fired.gone {
             self.schedule_gone(gone);
@@ -53,10 +60,14 @@ impl Kernel {
             self.admit(applicant).map(|_| ())
         };
         if let Err(refusal) = sent {
-            self.out.counters.refused += 1;
-            let answer = self.out.failure(&message, refusal.failure, &refusal.text, refusal.started);
-            self.deliver_delegated(peer, &delegate, &message, 0, answer);
+            self.refuse_for(&message, peer, &delegate, &refusal);
         }
+    }
+
+    fn refuse_for(&mut self, message: &Envelope, peer: PeerId, delegate: &Delegate, refusal: &Refusal) {
+        self.out.counters.refused += 1;
+        let answer = self.out.failure(message, refusal.failure, &refusal.text, refusal.started);
+        self.deliver_delegated(peer, delegate, message, 0, answer);
     }
 
     /// The outcome of a scheduled or requeued request: to whoever asked for it if it is still there, else an event. An
@@ -97,6 +108,7 @@ impl Kernel {
             "kind": answer.kind().as_str(),
             "type": answer.type_name(),
         });
-        self.out.announce("Sys.TimerOutcome", with_verbatim(&data, "data", answer.data()));
+        let hearers = Hearers::Operators(Some(peer));
+        self.out.announce_for(hearers, "Sys.TimerOutcome", with_verbatim(&data, "data", answer.data()));
     }
 }

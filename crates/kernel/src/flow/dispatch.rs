@@ -6,9 +6,10 @@ use crate::api::ids::{ActorRef, CapabilityId, Now};
 use crate::flow::lanes::{Item, QueueId, Sender};
 use crate::flow::routes::Handler;
 use crate::flow::work;
-use crate::history::{Author, Record};
+use crate::history::{Audience, Author, Record};
 use crate::kernel::Kernel;
 use crate::requests::RequestKey;
+use mainspring_message::Envelope;
 
 impl Kernel {
     /// Serves one message of the User lane.
@@ -37,10 +38,22 @@ impl Kernel {
                     Sender::Actor(capability) => Author::Capability(capability),
                     Sender::Kernel => Author::Kernel,
                 };
-                if self.history.is_on() {
-                    self.history.push(&Record::of_event(&event, from, to, self.out.now.mono_ns));
+                if self.history.is_on() || !self.taps.is_empty() {
+                    self.remember_event(&event, from, to);
                 }
             }
+        }
+    }
+
+    /// An event was told: the history remembers it, and those who tap see it.
+    fn remember_event(&mut self, event: &Envelope, from: Author, to: Audience) {
+        let record = Record::of_event(event, from, to, self.out.now.mono_ns);
+        self.history.push(&record);
+        if self.history.keeps_data() {
+            self.history.keep_data(event, None);
+        }
+        if !self.taps.is_empty() {
+            self.tap_record(&record, event, None);
         }
     }
 

@@ -7,6 +7,7 @@
 use crate::api::ids::{CapabilityId, ConnectionId};
 use crate::dead_letters::Owner;
 use crate::flow::refusal::is_reserved;
+use crate::flow::system::Hearers;
 use crate::flow::work;
 use crate::history::Audience;
 use crate::kernel::Kernel;
@@ -46,6 +47,11 @@ impl FanOut {
 impl Kernel {
     /// Sends an event to everyone who wants it; returns how many those are.
     pub(crate) fn publish(&mut self, event: &Envelope) -> Audience {
+        self.publish_to(event, Hearers::All)
+    }
+
+    /// Sends an event to everyone who wants it and may hear it.
+    pub(crate) fn publish_to(&mut self, event: &Envelope, hearers: Hearers) -> Audience {
         let wanted = self.routes.subscribers(event.type_name()).len();
         let mut capabilities = 0;
         for at in 0..wanted {
@@ -61,6 +67,13 @@ impl Kernel {
             }
         }
         self.connections.subscribers(event.type_name(), &mut self.fan_out.clients);
+        if let Hearers::Operators(peer) = hearers {
+            let connections = &self.connections;
+            self.fan_out.clients.retain(|connection| {
+                let is_own = || connections.place(*connection).map(|place| place.peer) == peer;
+                connections.is_operator(*connection) || (peer.is_some() && is_own())
+            });
+        }
         self.fan_out.reached = 0;
         let clients = self.fan_out.clients.len() as u32;
         if clients > 0 {

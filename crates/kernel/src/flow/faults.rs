@@ -13,9 +13,12 @@ use serde_json::json;
 impl Kernel {
     /// An actor wrote a line to its standard error, or what stands for that. It is kept for a while: if the actor fails,
     /// the operator is told of its last lines.
-    pub fn actor_complained(&mut self, actor: ActorRef, line: &[u8], now: Now) {
+    ///
+    /// Returns whether the kernel has something to do for it: somebody wants to hear it.
+    pub fn actor_complained(&mut self, actor: ActorRef, line: &[u8], now: Now) -> bool {
         self.out.now = now;
         self.actors.complained(actor, line);
+        self.keep_log_line(actor, line)
     }
 
     /// An actor ended.
@@ -105,7 +108,7 @@ impl Kernel {
         let settled = self.requests.settle(key, policy.as_ref(), &mut self.out);
         let Settled::GivenUp { message, attempts, kept_anyway, connection } = settled else { return };
         let mut words = format!("{} failed over the request: {reason}", self.actors.id(capability));
-        // Anybody may look at dead letters, so those quote nothing.
+        // Whoever puts a letter back may pass it on, so letters quote nothing.
         if !kept_anyway {
             let owner = Owner::Capability(capability);
             self.dead_letters.bury(owner, message, &words, attempts, &mut self.out);

@@ -31,7 +31,7 @@ impl Kernel {
         };
         let verdict = match message.kind() {
             Kind::Command | Kind::Query => return self.ingest_request(connection, place, message),
-            Kind::Event => self.ingest_event(place.queue, &message),
+            Kind::Event => self.ingest_event(connection, place, &message),
             Kind::Reply => Err(Refusal::new(Failure::Forbidden, "kind: a client has nothing to reply to")),
             // An error never produces an error: one that answers nobody ends here.
             Kind::Error => {
@@ -88,10 +88,19 @@ impl Kernel {
         let _ = self.write(connection, answer);
     }
 
-    fn ingest_event(&mut self, queue: QueueId, message: &Envelope) -> Result<(), Refusal> {
+    fn ingest_event(
+        &mut self,
+        connection: ConnectionId,
+        place: ClientPlace,
+        message: &Envelope,
+    ) -> Result<(), Refusal> {
+        let queue = place.queue;
         if is_reserved(message.type_name()) {
             let text = format!("type: {} is reserved for the kernel", message.type_name());
             return Err(Refusal::new(Failure::Forbidden, text));
+        }
+        if place.is_limited {
+            self.check_rights(connection, message)?;
         }
         if self.lifecycle.is_ending() {
             return Err(Refusal::shutting_down());
@@ -104,9 +113,10 @@ impl Kernel {
 
     #[inline(always)]
     fn ingest_request(&mut self, connection: ConnectionId, place: ClientPlace, message: Envelope) {
-        let ClientPlace { peer, queue, share } = place;
+        let ClientPlace { peer, queue, share, is_limited } = place;
         let origin = Origin::Connection(connection);
-        match self.examine(&message, &origin, peer, queue, None) {
+        let allowed = if is_limited { self.check_rights(connection, &message) } else { Ok(()) };
+        match allowed.and_then(|()| self.examine(&message, &origin, peer, queue, None)) {
             // A client that has not read what it has gets even an answer that is there when it has read.
             Ok(Examined::Known(Admission::Answered(_))) if self.connections.is_behind(connection) => {
                 self.defer_repetition(connection, queue, message);

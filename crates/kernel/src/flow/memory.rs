@@ -36,6 +36,9 @@ impl Kernel {
             + self.dead_letters.bytes()
             + self.schedules.bytes()
             + self.history.bytes()
+            + self.history.message_bytes()
+            + self.taps.bytes()
+            + self.logs.bytes()
     }
 
     /// The daemon says how many bytes it holds itself on behalf of clients and actors: lines that have begun, for one.

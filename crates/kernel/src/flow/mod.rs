@@ -20,6 +20,7 @@ pub(crate) mod memory;
 mod outputs;
 pub(crate) mod refusal;
 pub(crate) mod reload;
+pub(crate) mod rights;
 pub(crate) mod routes;
 pub(crate) mod system;
 pub(crate) mod work;

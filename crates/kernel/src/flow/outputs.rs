@@ -74,7 +74,8 @@ impl Kernel {
         if !self.listens_to(actor) {
             return;
         }
-        if self.is_wanted(type_name) || self.actors.needs_data(actor.capability) {
+        let is_seen = self.is_wanted(type_name) || !self.taps.is_empty() || type_name.ends_with(".Progress");
+        if is_seen || self.actors.needs_data(actor.capability) {
             let draft = Draft::caused_by(cause, Kind::Event, type_name, data());
             return self.actor_message(actor, draft, now);
         }
@@ -150,7 +151,7 @@ impl Kernel {
                 "kind": answer.kind().as_str(),
                 "type": answer.type_name(),
             });
-            self.out.announce("Sys.LateReply", with_verbatim(&data, "data", answer.data()));
+            self.out.announce_to_operators("Sys.LateReply", with_verbatim(&data, "data", answer.data()));
             self.pump(capability);
             return Ok(());
         }
@@ -170,6 +171,11 @@ impl Kernel {
         let (_, queue) = self.actors.sender(actor.capability);
         self.lanes.check(queue).map_err(|refusal| format!("a flood: {}", refusal.text))?;
         self.out.counters.events_accepted += 1;
+        if message.type_name().ends_with(".Progress")
+            && let Some(key) = self.find_in_progress(actor.capability, message.causation().unwrap_or(""))
+        {
+            self.tell_progress(key, &message);
+        }
         let bytes = message.line().len();
         self.enqueue(queue, Item::Event(message), bytes);
         Ok(())
@@ -222,10 +228,10 @@ impl Kernel {
         let admission = match self.find_deadlock(&message, cause) {
             Some(refusal) => Err(refusal),
             None if !self.lifecycle.takes_inner_requests() => Err(Refusal::shutting_down()),
-            None => {
+            None => self.check_actor_rights(actor, &message).and_then(|()| {
                 let origin = Origin::Actor(actor);
                 self.admit(Applicant { message: &message, origin, peer, queue, cause })
-            }
+            }),
         };
         match admission {
             Ok(Admission::Accepted | Admission::Joined) => {}

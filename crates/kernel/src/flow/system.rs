@@ -1,6 +1,7 @@
 //! The System lane: what the kernel tells itself. Bounded in signals and bytes; closed to outside traffic.
 
 use crate::api::ids::ActorRef;
+use crate::requests::PeerId;
 use mainspring_message::{Envelope, Failure};
 use std::collections::VecDeque;
 
@@ -14,8 +15,17 @@ const BYTES_MAX: usize = 64 << 20;
 pub(crate) enum Signal {
     /// An actor failed, for this reason.
     Fault { actor: ActorRef, failure: Failure, reason: String },
-    /// An event of the kernel itself.
-    Publish(Envelope),
+    /// An event of the kernel itself, for those who may hear it.
+    Publish(Envelope, Hearers),
+}
+
+/// Which clients may hear an event of the kernel's own, if they subscribe to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hearers {
+    /// Everybody.
+    All,
+    /// It tells of others' traffic: operators, and this peer.
+    Operators(Option<PeerId>),
 }
 
 /// The queue of signals.
@@ -28,13 +38,13 @@ pub(crate) struct SystemLane {
 
 impl SystemLane {
     /// Adds an event of the kernel's own; returns whether there was room.
-    pub(crate) fn announce(&mut self, event: Envelope) -> bool {
+    pub(crate) fn announce(&mut self, event: Envelope, hearers: Hearers) -> bool {
         let bytes = self.bytes + event.line().len();
         if self.signals.len() >= SIGNALS_MAX || bytes > BYTES_MAX {
             return false;
         }
         self.bytes = bytes;
-        self.signals.push_back(Signal::Publish(event));
+        self.signals.push_back(Signal::Publish(event, hearers));
         true
     }
 
@@ -46,7 +56,7 @@ impl SystemLane {
     /// The next signal.
     pub(crate) fn pop(&mut self) -> Option<Signal> {
         let signal = self.signals.pop_front()?;
-        if let Signal::Publish(event) = &signal {
+        if let Signal::Publish(event, _) = &signal {
             self.bytes -= event.line().len();
         }
         Some(signal)
@@ -77,9 +87,9 @@ mod tests {
         );
         let large = Envelope::parse(line.as_bytes()).unwrap();
         let mut lane = SystemLane::default();
-        let taken = (0..100).filter(|_| lane.announce(large.clone())).count();
+        let taken = (0..100).filter(|_| lane.announce(large.clone(), Hearers::All)).count();
         assert_eq!(taken, BYTES_MAX / line.len());
-        assert!(matches!(lane.pop(), Some(Signal::Publish(_))));
-        assert!(lane.announce(large.clone()) && !lane.announce(large));
+        assert!(matches!(lane.pop(), Some(Signal::Publish(..))));
+        assert!(lane.announce(large.clone(), Hearers::All) && !lane.announce(large, Hearers::All));
     }
 }

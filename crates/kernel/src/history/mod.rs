@@ -6,6 +6,7 @@
 
 use crate::api::ids::{CapabilityId, ConnectionId};
 use mainspring_message::{Envelope, Kind};
+use std::collections::VecDeque;
 
 /// Where a message came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +87,14 @@ pub(crate) struct History {
     begins: u64,
     /// What each of them may hold.
     bytes_max: usize,
+    /// Where the last record begins.
+    last: u64,
+    /// The messages of the latest records, with their answers, by the place of the record: whoever shows a record may
+    /// show their data.
+    messages: VecDeque<(u64, Envelope, Option<Envelope>)>,
+    /// Their bytes, and how many of them there may be.
+    message_bytes: usize,
+    message_bytes_max: usize,
 }
 
 /// The fixed part of a record, field after field.
@@ -97,9 +106,45 @@ const FROM_KERNEL: u64 = 2 << 62;
 const KINDS: [Kind; 5] = [Kind::Command, Kind::Query, Kind::Event, Kind::Reply, Kind::Error];
 
 impl History {
-    /// A history of at most so many bytes; 0 remembers nothing.
-    pub(crate) fn new(bytes_max: usize) -> History {
-        History { bytes_max: bytes_max / 2, ..History::default() }
+    /// A history of at most so many bytes, and as many of the messages themselves; 0 remembers nothing.
+    pub(crate) fn new(bytes_max: usize, message_bytes_max: usize) -> History {
+        History { bytes_max: bytes_max / 2, message_bytes_max, ..History::default() }
+    }
+
+    /// Whether messages are kept besides their records.
+    #[inline]
+    pub(crate) fn keeps_data(&self) -> bool {
+        self.message_bytes_max > 0 && self.bytes_max > 0
+    }
+
+    /// Keeps the message of the record that was pushed last, and its answer.
+    pub(crate) fn keep_data(&mut self, message: &Envelope, answer: Option<&Envelope>) {
+        let bytes = message.line().len() + answer.map_or(0, |answer| answer.line().len());
+        if bytes > self.message_bytes_max
+            || self.messages.back().is_some_and(|(place, ..)| *place == self.last)
+        {
+            return;
+        }
+        self.message_bytes += bytes;
+        self.messages.push_back((self.last, message.clone(), answer.cloned()));
+        while self.message_bytes > self.message_bytes_max
+            || self.messages.front().is_some_and(|(place, ..)| *place < self.begins)
+        {
+            let Some((_, message, answer)) = self.messages.pop_front() else { break };
+            self.message_bytes -= message.line().len() + answer.map_or(0, |answer| answer.line().len());
+        }
+    }
+
+    /// The message of the record at a place, and its answer, if they are kept.
+    pub(crate) fn messages_at(&self, place: u64) -> Option<(&Envelope, Option<&Envelope>)> {
+        let at = self.messages.binary_search_by_key(&place, |(place, ..)| *place).ok()?;
+        let (_, message, answer) = &self.messages[at];
+        Some((message, answer.as_ref()))
+    }
+
+    /// Bytes of the messages that are kept.
+    pub(crate) fn message_bytes(&self) -> usize {
+        self.message_bytes
     }
 
     /// Whether anything is remembered at all.
@@ -126,6 +171,7 @@ impl History {
             // All at once: the pages come one by one as they are written.
             self.newer.reserve_exact(self.bytes_max);
         }
+        self.last = self.end();
         self.newer.extend_from_slice(&head(record, &texts));
         for text in &texts {
             if let Some(text) = text
@@ -281,7 +327,7 @@ mod tests {
 
     #[test]
     fn a_record_is_read_as_it_was_written() {
-        let mut history = History::new(4096);
+        let mut history = History::new(4096, 0);
         let event = Record {
             kind: Kind::Event,
             causation: Some("c"),
@@ -300,7 +346,7 @@ mod tests {
 
     #[test]
     fn it_keeps_the_latest_within_its_bound_and_allocates_twice() {
-        let mut history = History::new(1000);
+        let mut history = History::new(1000, 0);
         for number in 0..1000 {
             history.push(&record(&format!("id-{number:04}")));
             assert!(history.bytes() <= 1000);
@@ -313,7 +359,7 @@ mod tests {
 
     #[test]
     fn a_place_stays_what_it_is_until_its_record_is_forgotten() {
-        let mut history = History::new(1000);
+        let mut history = History::new(1000, 0);
         let mut places = Vec::new();
         for number in 0..50 {
             places.push(history.end());
@@ -334,12 +380,36 @@ mod tests {
     }
 
     #[test]
+    fn messages_are_kept_beside_their_records_within_a_bound_of_their_own() {
+        let line = |id: &str| {
+            let text = format!(
+                r#"{{"kind":"event","type":"A.B","data":"x","metadata":{{"id":"{id}","timestamp":1}}}}"#
+            );
+            Envelope::parse(text.as_bytes()).unwrap()
+        };
+        let bytes = line("00").line().len();
+        let mut history = History::new(4096, 3 * bytes);
+        let mut places = Vec::new();
+        for number in 10..20 {
+            let (id, place) = (number.to_string(), history.end());
+            history.push(&record(&id));
+            history.keep_data(&line(&id), None);
+            places.push(place);
+        }
+        let kept: Vec<&str> =
+            places.iter().filter_map(|place| Some(history.messages_at(*place)?.0.id())).collect();
+        assert_eq!(kept, ["17", "18", "19"]);
+        assert_eq!(history.message_bytes(), 3 * bytes);
+        assert!(!History::new(4096, 0).keeps_data() && !History::new(0, 4096).keeps_data());
+    }
+
+    #[test]
     fn what_does_not_fit_is_left_out_and_nothing_else() {
-        let mut history = History::new(300);
+        let mut history = History::new(300, 0);
         history.push(&record("a"));
         history.push(&record(&"long".repeat(100)));
         assert_eq!(records(&history).len(), 1);
-        let mut off = History::new(0);
+        let mut off = History::new(0, 0);
         off.push(&record("a"));
         assert_eq!((off.is_on(), records(&off).len()), (false, 0));
     }

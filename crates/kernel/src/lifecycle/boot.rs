@@ -6,6 +6,7 @@ use crate::api::effect::Effect;
 use crate::api::ids::{ActorRef, Now};
 use crate::api::input::BootPlan;
 use crate::flow::lanes::Sender;
+use crate::flow::system::Hearers;
 use crate::kernel::Kernel;
 use crate::out::Out;
 use crate::time::Job;
@@ -223,7 +224,7 @@ impl Kernel {
         let event = self.out.message(Kind::Event, "Sys.BootComplete", &summary.to_string(), None, None);
         self.out.push(Effect::Ready { summary: event.clone() });
         // The lane is empty but for this.
-        self.out.system.announce(event);
+        self.out.system.announce(event, Hearers::All);
     }
 
     fn boot_summary(&self) -> serde_json::Value {

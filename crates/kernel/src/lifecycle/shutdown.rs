@@ -45,6 +45,11 @@ impl Kernel {
         self.out.schedule_in(self.config.drain_ms, Job::Drain);
     }
 
+    /// The capabilities that have requests in progress, with how many: what a shutdown waits for.
+    pub fn busy_capabilities(&self) -> Vec<(&str, usize)> {
+        self.actors.busy()
+    }
+
     /// Ends the patience of a shutdown: requests in flight are answered now, or, if that has begun, unwritten bytes and
     /// actors are given up as well.
     pub fn hasten(&mut self, now: Now) {

@@ -80,6 +80,12 @@ impl Ended {
         self.live.record(self.handler, Some(end))
     }
 
+    /// What was asked.
+    #[inline]
+    pub(crate) fn message(&self) -> &Envelope {
+        &self.live.message
+    }
+
     /// Whose request it was.
     pub(crate) fn peer(&self) -> PeerId {
         self.peer

@@ -103,6 +103,16 @@ impl Requests {
         self.peers.peers.len()
     }
 
+    /// The identity of a client; nothing for an actor.
+    pub(crate) fn peer_name(&self, peer: PeerId) -> Option<&str> {
+        self.peers.peers.get(peer.0 as usize)?.name.as_deref()
+    }
+
+    /// The client of that identity, if something refers to it.
+    pub(crate) fn peer_of_name(&self, name: &str) -> Option<PeerId> {
+        self.peers.by_name.get(name).copied()
+    }
+
     /// Unfinished requests of a peer.
     pub(crate) fn unfinished_of(&self, peer: PeerId) -> usize {
         self.peers.get(peer).requests

@@ -5,6 +5,7 @@
 
 use crate::api::config::Limits;
 use crate::api::ids::Now;
+use crate::api::rights::Rights;
 use crate::flow::lanes::QueueId;
 use crate::flow::refusal::Refusal;
 use crate::out::{MS, Out, ns};
@@ -48,6 +49,8 @@ pub(crate) struct NewSchedule {
     pub(crate) count: Option<u64>,
     /// What it counts for: the bytes of the command that made it.
     pub(crate) bytes: usize,
+    /// What whoever scheduled it may do; nothing if that is everything.
+    pub(crate) rights: Option<Rights>,
 }
 
 /// A scheduled message.
@@ -73,6 +76,8 @@ pub(crate) struct Schedule {
     missed: u64,
     /// What it counts for: the bytes of the command that made it.
     bytes: usize,
+    /// What whoever scheduled it may do; nothing if that is everything.
+    rights: Option<Rights>,
 }
 
 impl Schedule {
@@ -118,6 +123,8 @@ pub(crate) struct Due {
 pub(crate) struct Fired {
     /// What is to be sent, and for whom; nothing if the tick was missed.
     pub(crate) send: Option<(Envelope, Delegate)>,
+    /// What whoever scheduled it may do; nothing if that is everything.
+    pub(crate) rights: Option<Rights>,
     /// There was no other.
     pub(crate) gone: Option<GoneSchedule>,
 }
@@ -219,7 +226,7 @@ impl Schedules {
 
     /// Adds one that was [checked](Schedules::check). `queue` is that of its peer's schedules.
     pub(crate) fn add(&mut self, new: NewSchedule, queue: QueueId, out: &mut Out) {
-        let NewSchedule { timer_id, draft, peer, to, start, repeat_ms, count, bytes } = new;
+        let NewSchedule { timer_id, draft, peer, to, start, repeat_ms, count, bytes, rights } = new;
         let deadline_ns = match start {
             Start::In(delay_ms) => deadline_after(out.now.mono_ns, ns(delay_ms)),
             Start::At(at_ms) => self.deadline_at(at_ms, out.now),
@@ -244,6 +251,7 @@ impl Schedules {
             fired: 0,
             missed: 0,
             bytes,
+            rights,
         });
     }
 
@@ -280,7 +288,8 @@ impl Schedules {
     /// missed tick; a message that is sent once is sent all the same.
     pub(crate) fn fire(&mut self, id: ScheduleId, crowded: bool, out: &mut Out) -> Fired {
         let Some(repeat_ms) = self.slots[id.0 as usize].repeat_ms else {
-            return Fired { send: Some(self.compose(id, 0, out)), gone: Some(self.remove(id, out)) };
+            let rights = self.slots[id.0 as usize].rights.clone();
+            return Fired { send: Some(self.compose(id, 0, out)), rights, gone: Some(self.remove(id, out)) };
         };
         let schedule = &mut self.slots[id.0 as usize];
         let ticks = mainspring_ticks::fold(schedule.deadline_ns, ns(repeat_ms), out.now.mono_ns);
@@ -298,11 +307,12 @@ impl Schedules {
             Some(self.compose(id, missed, out))
         };
         let schedule = &mut self.slots[id.0 as usize];
+        let rights = schedule.rights.clone();
         if schedule.left == Some(0) {
-            return Fired { send, gone: Some(self.remove(id, out)) };
+            return Fired { send, rights, gone: Some(self.remove(id, out)) };
         }
         schedule.timer = out.wheel.schedule(schedule.deadline_ns, Job::Schedule(id));
-        Fired { send, gone: None }
+        Fired { send, rights, gone: None }
     }
 
     /// The message to send now; it says how many ticks it stands for besides its own.
@@ -313,6 +323,15 @@ impl Schedules {
         let extra = if missed > 0 { format!(",\"missedTicks\":{missed}") } else { String::new() };
         let delegate = Delegate { to: schedule.to, timer_id: Some(schedule.timer_id.clone()) };
         (out.compose_with(&schedule.draft, &extra), delegate)
+    }
+
+    /// The scheduled messages of all peers behind this one, in order.
+    pub(crate) fn all_after(
+        &self,
+        after: Option<&(PeerId, Box<str>)>,
+    ) -> impl Iterator<Item = (&(PeerId, Box<str>), &Schedule)> {
+        let from = after.map_or(Bound::Unbounded, |after| Bound::Excluded(after.clone()));
+        self.by_id.range((from, Bound::Unbounded)).map(|(name, id)| (name, &self.slots[id.0 as usize]))
     }
 
     /// Cancels the scheduled message of that name, if the peer has one.

@@ -1,7 +1,7 @@
 //! Every bound, and what happens there.
 
 use super::support::*;
-use mainspring_kernel::{ActorRef, CloseReason, Config, Effect, Limits, Source};
+use mainspring_kernel::{ActorRef, CloseReason, Config, Effect, Limits, Rights, Source};
 use mainspring_message::{Draft, Json, Kind};
 use serde_json::json;
 
@@ -343,8 +343,8 @@ fn inputs_as_values_do_what_the_methods_do() {
             Input::ConnectionOpened(client, "alice".into()),
         ),
         (
-            Box::new(|kernel| kernel.connection_is_operators(client, now)),
-            Input::ConnectionIsOperators(client),
+            Box::new(|kernel| kernel.connection_has(client, Rights::of_operator(), now)),
+            Input::ConnectionHas(client, Rights::of_operator()),
         ),
         (
             Box::new(|kernel| kernel.ingest(client, ask.as_bytes(), now)),
@@ -365,7 +365,9 @@ fn inputs_as_values_do_what_the_methods_do() {
         ),
         (Box::new(|kernel| kernel.actor_line(actor, b"{}", now)), Input::ActorLine(actor, b"{}".to_vec())),
         (
-            Box::new(|kernel| kernel.actor_complained(actor, b"oh", now)),
+            Box::new(|kernel| {
+                kernel.actor_complained(actor, b"oh", now);
+            }),
             Input::ActorComplained(actor, b"oh".to_vec()),
         ),
         (

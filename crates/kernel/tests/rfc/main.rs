@@ -5,7 +5,9 @@
 mod bounds;
 mod builtins;
 mod memory;
+mod observation;
 mod reload;
+mod rights;
 mod s05_workers;
 mod s06_lanes;
 mod s07_turns;

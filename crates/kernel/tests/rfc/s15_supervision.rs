@@ -1,7 +1,7 @@
 //! Section 15: supervision.
 
 use super::support::*;
-use mainspring_kernel::{ActorExit, ActorRef, ConnectionId, Effect, Manifest, RestartWhen};
+use mainspring_kernel::{ActorExit, ActorRef, ConnectionId, Effect, Manifest, RestartWhen, Rights};
 use mainspring_message::{Draft, Envelope, Json, Kind};
 use serde_json::json;
 
@@ -64,8 +64,8 @@ fn a_crash_is_told_with_the_name_of_the_capability_and_its_last_words_to_the_ope
     let mut capability = frail();
     capability.limits.concurrency = 2;
     let (mut world, operator, watcher) = watched(capability);
-    let stranger = world.connect(3);
-    world.kernel.connection_is_operators(operator, world.now);
+    let stranger = world.connect_with(3, "peer-3", Rights::default());
+    world.kernel.connection_has(watcher, Rights::default(), world.now);
     world.ask(operator, &line("command", "Frail.Do", "c-1", json!(1)));
     world.ask(stranger, &line("command", "Frail.Do", "c-2", json!(1)));
     for words in ["first", "second", "a \u{1b}[31mtraceback", "ValueError: secret"] {
@@ -86,7 +86,7 @@ fn a_crash_is_told_with_the_name_of_the_capability_and_its_last_words_to_the_ope
         "it may be about the requests of others"
     );
     let events = format!("{:?}", world.take_written(watcher));
-    let letters = format!("{:?}", world.dead_letters(stranger));
+    let letters = format!("{:?}", world.dead_letters(operator));
     assert!(!events.contains("secret") && !letters.contains("secret"), "{events} {letters}");
     // The next life has said nothing yet.
     world.pass_ms(1000);
@@ -98,7 +98,6 @@ fn a_crash_is_told_with_the_name_of_the_capability_and_its_last_words_to_the_ope
 #[test]
 fn a_stray_print_is_quoted_to_the_operator_with_what_to_do_about_it() {
     let (mut world, operator, watcher) = watched(frail());
-    world.kernel.connection_is_operators(operator, world.now);
     world.ask(operator, &line("command", "Frail.Do", "c-1", json!(1)));
     let stray = format!("got here \x07 {}", "x".repeat(500));
     world.says(life(1), &stray);

@@ -3,7 +3,7 @@
 #![allow(dead_code, unreachable_pub)]
 
 use mainspring_kernel::{
-    ActorExit, ActorRef, BootPlan, Config, ConnectionId, Effect, Kernel, Manifest, Now, Turn,
+    ActorExit, ActorRef, BootPlan, Config, ConnectionId, Effect, Kernel, Manifest, Now, Rights, Turn,
 };
 use mainspring_message::{Draft, Envelope, Json};
 use serde_json::{Value, json};
@@ -176,8 +176,16 @@ impl World {
     }
 
     pub fn connect_as(&mut self, number: u64, peer: &str) -> ConnectionId {
+        let connection = self.connect_with(number, peer, Rights::of_operator());
+        self.settle();
+        connection
+    }
+
+    /// A connection with these rights.
+    pub fn connect_with(&mut self, number: u64, peer: &str, rights: Rights) -> ConnectionId {
         let connection = ConnectionId(number);
         self.kernel.connection_opened(connection, peer, self.now);
+        self.kernel.connection_has(connection, rights, self.now);
         self.settle();
         connection
     }

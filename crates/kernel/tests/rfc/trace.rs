@@ -49,7 +49,10 @@ fn k14_1_a_workflow_is_told_with_where_from_and_to_when_and_how_it_ended() {
     let nodes = trace(&mut world, client, json!({ "correlation": "flow-1" }));
     assert_eq!(ids(&nodes), ["buy", "pay", "sold"]);
     let (buy, pay, sold) = (&nodes[0], &nodes[1], &nodes[2]);
-    assert_eq!((&buy["from"], &buy["to"]), (&json!({ "connection": 1 }), &json!({ "capability": "shop" })));
+    assert_eq!(
+        (&buy["from"], &buy["to"]),
+        (&json!({ "connection": 1, "peer": "peer-1" }), &json!({ "capability": "shop" }))
+    );
     assert_eq!(
         (&pay["from"], &pay["to"]),
         (&json!({ "capability": "shop" }), &json!({ "capability": "bank" }))

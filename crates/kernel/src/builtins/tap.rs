@@ -1,0 +1,90 @@
+//! `Sys.Tap`: messages as they pass.
+
+use super::{Answer, Caller, client, read};
+use crate::egress::check_pattern;
+use crate::flow::refusal::Refusal;
+use crate::history::Record;
+use crate::kernel::Kernel;
+use crate::taps::{Named, TapFilter, ends};
+use mainspring_message::{Envelope, Failure, Kind};
+use serde::Deserialize;
+use serde_json::json;
+
+/// Patterns, capabilities and kinds that a tap may name.
+const NAMES_MAX: usize = 256;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TapData {
+    #[serde(default)]
+    types: Vec<String>,
+    #[serde(default)]
+    capabilities: Vec<String>,
+    #[serde(default)]
+    kinds: Vec<String>,
+    correlation: Option<String>,
+    #[serde(default)]
+    failed: bool,
+    #[serde(default)]
+    data: bool,
+    #[serde(default)]
+    off: bool,
+}
+
+impl Kernel {
+    pub(super) fn tap(&mut self, request: &Envelope, caller: Caller) -> Answer {
+        let connection = client(caller)?;
+        let data: TapData = read(request)?;
+        if data.off {
+            self.taps.close(connection);
+            return Ok(json!({ "tapping": false }).to_string());
+        }
+        let wrong = |text: String| Refusal::new(Failure::Schema, text);
+        if [&data.types, &data.capabilities, &data.kinds].iter().any(|list| list.len() > NAMES_MAX) {
+            return Err(Refusal::new(Failure::LimitExceeded, format!("data: more than {NAMES_MAX} names")));
+        }
+        for pattern in &data.types {
+            check_pattern(pattern).map_err(|reason| wrong(format!("data.types: {pattern:?}: {reason}")))?;
+        }
+        let kinds = data.kinds.iter().map(|name| {
+            let kind = Kind::from_wire(name).filter(|kind| !kind.is_outcome());
+            kind.ok_or_else(|| wrong(format!("data.kinds: {name:?} is not command, query or event")))
+        });
+        let filter = TapFilter {
+            kinds: kinds.collect::<Result<_, _>>()?,
+            types: data.types,
+            capabilities: data.capabilities,
+            correlation: data.correlation,
+            failed: data.failed,
+            data: data.data,
+        };
+        self.taps.open(connection, filter);
+        Ok(json!({ "tapping": true, "recordsPerSecond": self.taps.per_second() }).to_string())
+    }
+
+    /// A message passed: those who tap get a record of it.
+    #[cold]
+    pub(crate) fn tap_record(&mut self, record: &Record<'_>, message: &Envelope, answer: Option<&Envelope>) {
+        let (from, to) = ends(record);
+        let place = match record.from {
+            crate::history::Author::Connection(connection) => self.connections.place(connection),
+            _ => None,
+        };
+        let named = Named {
+            from: from.map(|capability| self.actors.id(capability)),
+            to: to.map(|capability| self.actors.id(capability)),
+            peer: place.and_then(|place| self.requests.peer_name(place.peer)),
+        };
+        self.taps.record(record, &named, message, answer, &self.out);
+    }
+
+    /// Writes the records that wait to those who tap: at once if nobody else wants anything, else when there are many.
+    #[cold]
+    pub(crate) fn flush_taps(&mut self) {
+        let is_busy = self.lanes.is_ready();
+        while let Some((connection, data)) = self.taps.next_event(is_busy) {
+            let event = self.out.message(Kind::Event, "Sys.Tapped", &data, None, None);
+            self.write_event(connection, &event);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Who may send what: checked where messages come in, for those who may not do everything.
+
+use crate::api::ids::{ActorRef, ConnectionId, Now};
+use crate::api::rights::Rights;
+use crate::builtins::Builtin;
+use crate::flow::refusal::{Refusal, is_reserved};
+use crate::flow::routes::Handler;
+use crate::kernel::Kernel;
+use crate::requests::{PeerId, Recipient};
+use mainspring_message::{Envelope, Failure};
+
+impl Kernel {
+    /// What the client of this connection may do. Until it is said, a client may send every type and is no operator.
+    ///
+    /// Errors about an operator's own requests quote what the capability wrote before it failed; errors for anybody else
+    /// do not, for that may be about the requests of others.
+    pub fn connection_has(&mut self, connection: ConnectionId, rights: Rights, now: Now) {
+        self.out.now = now;
+        self.connections.set_rights(connection, rights);
+    }
+
+    /// Whether a client may send this message; else the refusal.
+    #[cold]
+    pub(crate) fn check_rights(&self, connection: ConnectionId, message: &Envelope) -> Result<(), Refusal> {
+        let Some(rights) = self.connections.rights(connection) else { return Ok(()) };
+        let name = message.type_name();
+        if is_reserved(name) {
+            let handler = self.routes.handler(message.kind(), name);
+            return match handler {
+                Some(Handler::Builtin(builtin)) if builtin.is_for_operators() && !rights.is_operator() => {
+                    Err(self.needs_operator(name, Recipient::Connection(connection)))
+                }
+                _ => Ok(()),
+            };
+        }
+        check_type(rights, name)
+    }
+
+    /// Whether an actor may send this request to the kernel itself; else the refusal.
+    pub(crate) fn check_actor_rights(&self, actor: ActorRef, message: &Envelope) -> Result<(), Refusal> {
+        let handler = self.routes.handler(message.kind(), message.type_name());
+        match handler {
+            Some(Handler::Builtin(builtin))
+                if builtin.is_for_operators() && !self.actors.is_operator(actor.capability) =>
+            {
+                Err(self.needs_operator(message.type_name(), Recipient::Actor(actor)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether whoever asks is an operator.
+    pub(crate) fn is_operator(&self, who: Recipient) -> bool {
+        match who {
+            Recipient::Connection(connection) => self.connections.is_operator(connection),
+            Recipient::Actor(actor) => self.actors.is_operator(actor.capability),
+        }
+    }
+
+    /// Whether whoever asks may send and see this type of an application.
+    pub(crate) fn may_see(&self, who: Recipient, type_name: &str) -> bool {
+        match who {
+            Recipient::Connection(connection) => {
+                self.connections.rights(connection).is_none_or(|rights| rights.allows(type_name))
+            }
+            Recipient::Actor(_) => true,
+        }
+    }
+
+    /// The refusal for whoever is no operator: what is needed, and who gives it.
+    pub(crate) fn needs_operator(&self, what: &str, who: Recipient) -> Refusal {
+        let remedy = match who {
+            Recipient::Connection(connection) => {
+                let place = self.connections.place(connection);
+                match place.and_then(|place| self.requests.peer_name(place.peer)) {
+                    Some(name) if name.starts_with("user:") || name == "stdio" => {
+                        "this connection has given that up".to_owned()
+                    }
+                    Some(name) => format!("set operator = true for the token {name:?} in mainspring.toml"),
+                    None => "this connection is none".to_owned(),
+                }
+            }
+            Recipient::Actor(actor) => {
+                format!("set \"operator\": true in the manifest of {}", self.actors.id(actor.capability))
+            }
+        };
+        Refusal::new(Failure::Forbidden, format!("{what} needs an operator; {remedy}"))
+    }
+
+    /// The name of a peer, for operators: a client's identity, or `capability:ID`.
+    pub(crate) fn peer_name(&self, peer: PeerId) -> Option<String> {
+        match self.requests.peer_name(peer) {
+            Some(name) => Some(name.to_owned()),
+            None => self.actors.id_of_peer(peer).map(|id| format!("capability:{id}")),
+        }
+    }
+
+    /// The peer of a name, as operators say it.
+    pub(crate) fn peer_of_name(&self, name: &str) -> Option<PeerId> {
+        match name.strip_prefix("capability:") {
+            Some(id) => self.actors.find(id).map(|(capability, _)| self.actors.sender(capability).0),
+            None => self.requests.peer_of_name(name),
+        }
+    }
+}
+
+/// Whether these rights are enough for a type of an application; else the refusal.
+pub(crate) fn check_type(rights: &Rights, type_name: &str) -> Result<(), Refusal> {
+    if rights.allows(type_name) {
+        return Ok(());
+    }
+    let text = format!("type: {type_name} is not among the types that this connection may send ({rights})");
+    Err(Refusal::new(Failure::Forbidden, text))
+}
+
+impl Builtin {
+    /// Whether it changes the daemon, or shows others' traffic.
+    pub(crate) fn is_for_operators(self) -> bool {
+        matches!(
+            self,
+            Builtin::Shutdown
+                | Builtin::ResetActor
+                | Builtin::RestartActor
+                | Builtin::Reload
+                | Builtin::DeadLetters
+                | Builtin::Logs
+                | Builtin::Tap
+        )
+    }
+}
