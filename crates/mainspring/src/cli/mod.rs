@@ -7,9 +7,9 @@ mod project;
 mod support;
 
 use clap::{Parser, Subcommand};
-use daemon::{down, status, up};
-use inspect::{actors, dead_letters, describe, timers, top, trace};
-use messages::{message, pipe, watch};
+use daemon::{down, restart, status, up};
+use inspect::{actors, dead_letters, describe, logs, timers, top, trace};
+use messages::{message, pipe, tap, watch};
 use project::{bench, check, completions, new, run, test_capability};
 use std::process::ExitCode;
 use support::target;
@@ -40,6 +40,14 @@ enum Command {
     Status(status::Arguments),
     /// End the daemon, and wait until it has ended.
     Down(down::Arguments),
+    /// Read the configuration again, and take over what has changed.
+    Reload(restart::Reload),
+    /// End a capability when it has finished what it has, and start it anew.
+    Restart(restart::Restart),
+    /// Show what capabilities write to standard error.
+    Logs(logs::Arguments),
+    /// Show messages as they pass, whoever sends them.
+    Tap(tap::Arguments),
     /// Send a command and print the data of its reply.
     Send(message::Send),
     /// Send a query and print the data of its reply.
@@ -104,6 +112,10 @@ pub fn main() -> ExitCode {
         }),
         Command::Status(arguments) => status::run(&arguments),
         Command::Down(arguments) => down::run(&arguments),
+        Command::Reload(arguments) => restart::reload(&arguments),
+        Command::Restart(arguments) => restart::restart(&arguments),
+        Command::Logs(arguments) => logs::run(&arguments),
+        Command::Tap(arguments) => tap::run(&arguments),
         Command::Send(arguments) => message::send(&arguments),
         Command::Query(arguments) => message::query(&arguments),
         Command::Emit(arguments) => message::emit(&arguments),

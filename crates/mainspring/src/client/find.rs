@@ -74,7 +74,7 @@ impl Address {
             }
             Listener::Tcp { address, tokens } => {
                 let token = tokens.into_iter().next();
-                Ok(token.map(|(_, token)| Address::Tcp { place: address.to_string(), token }))
+                Ok(token.map(|token| Address::Tcp { place: address.to_string(), token: token.secret }))
             }
             Listener::Stdio => Ok(None),
         }

@@ -8,7 +8,8 @@ use crate::config::report::Sources;
 use crate::config::text::{Node, Place, Source, Value, decode};
 use crate::natives::native_names;
 use crate::settings::Capability;
-use mainspring_kernel::{Manifest, RestartPolicy};
+use mainspring_kernel::{Manifest, RestartPolicy, TypeNotes};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -116,6 +117,7 @@ impl<'a> Loader<'a> {
         for (source, schema) in [&inbound, &outbound].into_iter().flatten() {
             keywords::verify(source, schema, self.sources);
         }
+        let types = self.type_notes(source, node);
         let program = program::read(source, node, self.sources);
         let (Some(file), Some(restart), Some(program), Some(inbound)) = (file, restart, program, inbound)
         else {
@@ -127,6 +129,9 @@ impl<'a> Loader<'a> {
             inbound: inbound.1.to_json(),
             outbound: outbound.as_ref().map(|(_, schema)| schema.to_json()),
             subscribes: file.subscribes,
+            types,
+            cancel: file.cancel,
+            operator: file.operator,
             uncaused: file.uncaused,
             restart,
             retry: file.retry,
@@ -139,6 +144,16 @@ impl<'a> Loader<'a> {
             inbound: Some(inbound),
             outbound,
         });
+    }
+
+    /// `types`: what is said about each type.
+    fn type_notes(&mut self, source: &Rc<Source>, manifest: &Node) -> BTreeMap<String, TypeNotes> {
+        let Some(node) = manifest.get("types") else { return BTreeMap::new() };
+        serde_json::from_value(node.to_json()).unwrap_or_else(|error| {
+            let place = Place { source: source.clone(), span: node.span.clone() };
+            self.sources.problem(&place, format!("`types`: {error}"));
+            BTreeMap::new()
+        })
     }
 
     /// A schema that is written in the manifest, or in the file that it names.

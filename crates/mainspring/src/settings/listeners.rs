@@ -1,5 +1,6 @@
 //! Where clients connect.
 
+use mainspring_kernel::Rights;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -16,8 +17,8 @@ pub enum Listener {
     Tcp {
         /// Where it listens; the address must be loopback.
         address: SocketAddr,
-        /// Who may connect: names and tokens.
-        tokens: Vec<(String, String)>,
+        /// Who may connect.
+        tokens: Vec<Token>,
     },
     /// Standard input and output, one client; the end of its input ends the adapter.
     Stdio,
@@ -29,12 +30,23 @@ impl fmt::Debug for Listener {
         match self {
             Listener::Unix { path } => formatter.debug_struct("Unix").field("path", path).finish(),
             Listener::Tcp { address, tokens } => {
-                let names: Vec<&str> = tokens.iter().map(|(name, _)| name.as_str()).collect();
+                let names: Vec<&str> = tokens.iter().map(|token| token.name.as_str()).collect();
                 formatter.debug_struct("Tcp").field("address", address).field("tokens", &names).finish()
             }
             Listener::Stdio => formatter.write_str("Stdio"),
         }
     }
+}
+
+/// Who may connect by TCP, and what it may do.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token {
+    /// Who has it: the peer that its connections are.
+    pub name: String,
+    /// What a client says first.
+    pub secret: String,
+    /// What its connections may do.
+    pub rights: Rights,
 }
 
 /// Whether a name is that of a peer who is known without a token: a user by the Unix socket (`user:1000`), or the standard

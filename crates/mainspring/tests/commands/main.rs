@@ -17,6 +17,7 @@ mod real;
 mod refusals;
 mod requests;
 mod shop;
+mod steering;
 mod tcp;
 mod together;
 mod watching;

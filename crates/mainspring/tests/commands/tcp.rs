@@ -15,7 +15,7 @@ const TOKEN: &str = "0123456789abcdef";
 
 fn daemon() -> Real {
     Real::start(&format!(
-        "[[listen]]\ntcp = '127.0.0.1:0'\ntokens = [{{ name = 'ann', token = '{TOKEN}' }}]\n"
+        "[[listen]]\ntcp = '127.0.0.1:0'\ntokens = [{{ name = 'ann', token = '{TOKEN}', operator = true }}]\n"
     ))
 }
 
@@ -197,7 +197,7 @@ fn a_configuration_with_a_tcp_door_alone_is_enough_to_find_the_daemon() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let folder = tempfile::tempdir().unwrap();
     let config = format!(
-        "[[listen]]\ntcp = '{}'\ntokens = [{{ name = 'ann', token = '{TOKEN}' }}]\n",
+        "[[listen]]\ntcp = '{}'\ntokens = [{{ name = 'ann', token = '{TOKEN}', operator = true }}]\n",
         listener.local_addr().unwrap()
     );
     fs::write(folder.path().join("mainspring.toml"), config).unwrap();

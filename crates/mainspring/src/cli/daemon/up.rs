@@ -21,6 +21,9 @@ Signals: INT and TERM end it, after what was accepted is answered; a second one 
 
 Exit code: 0 it ended as it was told to, 1 it could not start or had to stop, 2 the command line makes no sense.";
 
+/// Bytes of messages whose data traces show, where there is no file that says how many.
+const TRIAL_DATA_BYTES: usize = 4 << 20;
+
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(in crate::cli) struct Arguments {
@@ -69,7 +72,16 @@ pub(in crate::cli) fn up(arguments: &Arguments) -> Result<ExitCode, daemon::Erro
     // What was found once is read again by its name: that it is gone later is a fault, and not the wish for an empty house.
     let file = config::file_to_load(arguments.config.as_deref())
         .filter(|_| arguments.config.is_some() || !arguments.no_config);
-    let settings = match config::load(file.as_deref(), &flags) {
+    let load = move |file: Option<&Path>| {
+        config::load(file, &flags).map(|mut settings| {
+            // Whoever tries it out wants to see what passes; whoever writes a file says so there.
+            if file.is_none() {
+                settings.limits.history_data_bytes_max = TRIAL_DATA_BYTES;
+            }
+            settings
+        })
+    };
+    let settings = match load(file.as_deref()) {
         Ok(settings) => settings,
         Err(error) => {
             daemon::tell_unreadable(report, error.phase(), &error.to_string());
@@ -82,8 +94,7 @@ pub(in crate::cli) fn up(arguments: &Arguments) -> Result<ExitCode, daemon::Erro
         let file = file.clone();
         Arc::new(move || sources(file.as_deref())) as daemon::SourceFinder
     });
-    let reader: daemon::Reader =
-        Arc::new(move || config::load(file.as_deref(), &flags).map_err(|error| error.in_one_line()));
+    let reader: daemon::Reader = Arc::new(move || load(file.as_deref()).map_err(|error| error.in_one_line()));
     let code = daemon::run(
         settings,
         Options { report, reader: Some(reader), watch, configuration, ..Options::default() },

@@ -11,9 +11,10 @@ const EXAMPLES: &str = "\
 Examples:
   mainspring timers
   mainspring timers --cancel nightly
+  mainspring timers --cancel poll --peer capability:mail
   mainspring emit Clock.Midnight --at 00:00 --every 24h --timer nightly
 
-Timers belong to whoever set them: these are the timers of your user.
+Timers belong to whoever set them. An operator sees those of everybody, and cancels one of somebody else with --peer; anybody else sees its own.
 
 Exit code: 0 they are shown or it is cancelled, 1 there is no such timer, or the daemon refuses or does not answer, 2 the command line makes no sense, 3 no daemon.";
 
@@ -23,6 +24,9 @@ pub(in crate::cli) struct Arguments {
     /// Cancel one instead.
     #[arg(long, value_name = "ID", add = completion::timers())]
     cancel: Option<String>,
+    /// Whose it is, as WHOSE shows it [default: yours].
+    #[arg(long, value_name = "NAME", requires = "cancel")]
+    peer: Option<String>,
     #[command(flatten)]
     look: ReadCommand,
 }
@@ -30,13 +34,26 @@ pub(in crate::cli) struct Arguments {
 pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
     let look = &arguments.look;
     told(match &arguments.cancel {
-        Some(id) => cancel(&look.target, id),
-        None => look.ask("Timer.List", json!({}), |data| Ok(listing(data))),
+        Some(id) => cancel(&look.target, id, arguments.peer.as_deref()),
+        None => list(look),
     })
 }
 
-fn cancel(target: &Target, id: &str) -> Result<ExitCode, Failure> {
-    let reply = target.request(Kind::Command, "Timer.Cancel", json!({ "timerId": id }))?;
+/// Everybody's, for an operator; else one's own.
+fn list(look: &ReadCommand) -> Result<ExitCode, Failure> {
+    let data = match look.target.ask("Timer.List", json!({ "all": true })) {
+        Err(Failure::Refused(_)) => look.target.ask("Timer.List", json!({}))?,
+        answer => answer?,
+    };
+    look.print(&data, |data| Ok(listing(data)))
+}
+
+fn cancel(target: &Target, id: &str, peer: Option<&str>) -> Result<ExitCode, Failure> {
+    let mut question = json!({ "timerId": id });
+    if let Some(peer) = peer {
+        question["peer"] = json!(peer);
+    }
+    let reply = target.request(Kind::Command, "Timer.Cancel", question)?;
     let data: Value = serde_json::from_str(reply.data()).unwrap_or_default();
     match data["cancelled"] == true {
         true => Ok(ExitCode::SUCCESS),
@@ -45,8 +62,9 @@ fn cancel(target: &Target, id: &str) -> Result<ExitCode, Failure> {
 }
 
 fn listing(data: &Value) -> String {
-    let mut rows =
-        vec![["TIMER", "DUE IN", "KIND", "TYPE", "EVERY", "LEFT", "FIRED"].map(String::from).to_vec()];
+    let mut rows = vec![
+        ["TIMER", "WHOSE", "DUE IN", "KIND", "TYPE", "EVERY", "LEFT", "FIRED"].map(String::from).to_vec(),
+    ];
     for timer in data["timers"].as_array().into_iter().flatten() {
         let word = |key: &str| text::visible(timer[key].as_str().unwrap_or_default()).into_owned();
         let left = match (timer["left"].as_u64(), timer["repeat"].as_u64()) {
@@ -56,6 +74,7 @@ fn listing(data: &Value) -> String {
         };
         rows.push(vec![
             word("timerId"),
+            timer["peer"].as_str().map_or("-".into(), |_| word("peer")),
             text::span(timer["dueInMs"].as_u64().unwrap_or_default()),
             word("kind"),
             word("type"),
@@ -75,13 +94,13 @@ mod tests {
     fn timers_stand_in_columns() {
         let data = json!({ "timers": [
             { "timerId": "once", "kind": "event", "type": "A.B", "dueInMs": 90_000, "repeat": null, "left": null, "fired": 0 },
-            { "timerId": "nightly", "kind": "command", "type": "Import.Run", "dueInMs": 5, "repeat": 86_400_000, "left": null, "fired": 12 },
+            { "timerId": "nightly", "peer": "ci", "kind": "command", "type": "Import.Run", "dueInMs": 5, "repeat": 86_400_000, "left": null, "fired": 12 },
         ]});
         assert_eq!(
             listing(&data),
-            "TIMER    DUE IN  KIND     TYPE        EVERY  LEFT      FIRED
-once     1m30s   event    A.B         -      1             0
-nightly  5ms     command  Import.Run  1d00h  for ever     12
+            "TIMER    WHOSE  DUE IN  KIND     TYPE        EVERY  LEFT      FIRED
+once     -      1m30s   event    A.B         -      1             0
+nightly  ci     5ms     command  Import.Run  1d00h  for ever     12
 "
         );
         assert_eq!(listing(&json!({})), "no timers\n");

@@ -4,4 +4,5 @@ mod items;
 pub(super) mod message;
 pub(super) mod pipe;
 mod schedule;
+pub(super) mod tap;
 pub(super) mod watch;

@@ -124,7 +124,7 @@ fn describe_listener(listener: &Listener) -> String {
     match listener {
         Listener::Unix { path } => format!("unix {}", path.display()),
         Listener::Tcp { address, tokens } => {
-            let names: Vec<&str> = tokens.iter().map(|(name, _)| name.as_str()).collect();
+            let names: Vec<&str> = tokens.iter().map(|token| token.name.as_str()).collect();
             format!("tcp {address} for {}", names.join(", "))
         }
         Listener::Stdio => "standard input and output".into(),

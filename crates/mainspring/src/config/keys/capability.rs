@@ -16,6 +16,15 @@ keys! {
         outbound: SchemaOrPath = SchemaOrPath;
         /// Types of events that it wants besides those that `inbound` lists.
         subscribes: Vec<String> = Vec::new();
+        /// What is said about each of its types besides their schemas: tables by type with `title`,
+        /// `description`, `examples`, `deprecated`, `read_only`, `destructive`, `idempotent` and
+        /// `open_world`.
+        types: Table = Table;
+        /// Whether it is told when a request that it works on is cancelled, by the event
+        /// `Sys.RequestCancelled`.
+        cancel: bool = false;
+        /// Whether it may send what is for operators: shutdown, restarts, dead letters, logs.
+        operator: bool = false;
         /// Whether it may send events and requests that no message caused.
         uncaused: bool = false;
         /// How it is restarted. Keys that are absent are taken from `restart` of `mainspring.toml`.

@@ -2,11 +2,11 @@
 
 use crate::config::report::{Sources, TableReport};
 use crate::config::text::{Node, Source, Value};
-use crate::settings::{Listener, is_reserved_peer};
+use crate::settings::{Listener, Token, is_reserved_peer};
 use crate::system::files::read_secret;
 use crate::system::socket_path::SOCKET_PATH_BYTES_MAX;
-use mainspring_kernel::keys;
 use mainspring_kernel::keys::KeyType;
+use mainspring_kernel::{Rights, check_pattern, keys};
 use serde::Deserialize;
 use std::fmt;
 use std::net::SocketAddr;
@@ -36,6 +36,11 @@ keys! {
         token: Option<Secret> = None;
         /// A file that holds the secret (and perhaps a line end), which only its owner may read.
         token_file: Option<PathBuf> = None;
+        /// Types that its clients may send and see: exact types, `Prefix.*` or `*`. Empty: all.
+        allow: Vec<String> = Vec::new();
+        /// Whether its clients may change the daemon and see the traffic of others: shutdown,
+        /// restarts, reloads, dead letters, logs, taps, everybody's timers and traces.
+        operator: bool = false;
     }
 }
 
@@ -163,7 +168,7 @@ fn tcp(address: &str, file: &ListenFile, table: &mut TableReport<'_>) -> Option<
         return None;
     }
     let nodes = table.node().get("tokens").map_or(&[][..], Node::elements);
-    let mut tokens: Vec<(String, String)> = Vec::new();
+    let mut tokens: Vec<Token> = Vec::new();
     for (token, node) in file.tokens.iter().zip(nodes) {
         let mut table = TableReport::new(table.source(), node, table.sources);
         tokens.extend(named_token(token, &tokens, &mut table));
@@ -172,11 +177,7 @@ fn tcp(address: &str, file: &ListenFile, table: &mut TableReport<'_>) -> Option<
 }
 
 /// A token and its name; what is wrong with it, beside those before it, is added to the problems.
-fn named_token(
-    token: &TokenFile,
-    others: &[(String, String)],
-    table: &mut TableReport<'_>,
-) -> Option<(String, String)> {
+fn named_token(token: &TokenFile, others: &[Token], table: &mut TableReport<'_>) -> Option<Token> {
     let source = table.source();
     let secret = match secret(token, source) {
         Ok(secret) => secret,
@@ -189,12 +190,19 @@ fn named_token(
         let place = table.place_of_key("token");
         table.sources.warn_hiding(&secret, &place, readable_token(source));
     }
-    if others.iter().any(|(name, _)| *name == token.name) {
+    if others.iter().any(|other| other.name == token.name) {
         table.problem("name", format!("the name {:?} is there twice", token.name));
-    } else if others.iter().any(|(_, other)| *other == secret) {
+    } else if others.iter().any(|other| other.secret == secret) {
         table.problem("name", "the same token is there twice; nobody could be told apart");
     }
-    Some((token.name.clone(), secret))
+    for pattern in &token.allow {
+        if let Err(reason) = check_pattern(pattern) {
+            table.problem("allow", format!("{pattern:?}: {reason}"));
+        }
+    }
+    let rights = Rights::default().as_operator(token.operator);
+    let rights = if token.allow.is_empty() { rights } else { rights.limited_to(&token.allow) };
+    Some(Token { name: token.name.clone(), secret, rights })
 }
 
 /// Whether users other than its owner may read a file.

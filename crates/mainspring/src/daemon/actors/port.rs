@@ -118,7 +118,11 @@ impl Port {
 
     /// The actor wrote a line to its standard error, or to what stands for that. The kernel has nothing to do for it.
     pub fn complained(&self, line: &[u8]) {
-        self.kernel_cell.with(|kernel, now| kernel.actor_complained(self.actor, line, now));
+        let is_told = self.kernel_cell.with(|kernel, now| kernel.actor_complained(self.actor, line, now));
+        if is_told {
+            // Somebody follows the log: the kernel has an event to tell.
+            self.kernel_cell.feed(|_, _| ());
+        }
     }
 
     /// The actor takes no more for now.

@@ -1,5 +1,6 @@
 //! Who may come in through a door that cannot tell who somebody is.
 
+use crate::settings::Token;
 use serde::Deserialize;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A gate that opens to tokens. The first line of a client must be `{"token": "..."}`.
 pub(crate) struct Gate {
-    tokens: Vec<(String, String)>,
+    tokens: Vec<Token>,
 }
 
 #[derive(Deserialize)]
@@ -21,17 +22,17 @@ struct TokenLine {
 
 impl Gate {
     /// A gate for these names and tokens.
-    pub(crate) fn new(tokens: Vec<(String, String)>) -> Gate {
+    pub(crate) fn new(tokens: Vec<Token>) -> Gate {
         Gate { tokens }
     }
 
     /// The name that belongs to the token in this line. Every token is compared whole, so the time taken tells nothing.
-    pub(crate) fn admit(&self, line: &[u8]) -> Option<&str> {
+    pub(crate) fn admit(&self, line: &[u8]) -> Option<&Token> {
         let shown: TokenLine = serde_json::from_slice(line).ok()?;
         let mut found = None;
-        for (name, token) in &self.tokens {
-            if is_same(token.as_bytes(), shown.token.as_bytes()) {
-                found = Some(name.as_str());
+        for token in &self.tokens {
+            if is_same(token.secret.as_bytes(), shown.token.as_bytes()) {
+                found = Some(token);
             }
         }
         found
@@ -60,11 +61,18 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mainspring_kernel::Rights;
 
     #[test]
     fn the_right_token_gives_the_name_and_everything_else_nothing() {
-        let gate = Gate::new(vec![("ann".into(), "secret-a".into()), ("bob".into(), "secret-b".into())]);
-        assert_eq!(gate.admit(br#"{"token":"secret-b"}"#), Some("bob"));
+        let token = |name: &str, secret: &str| Token {
+            name: name.into(),
+            secret: secret.into(),
+            rights: Rights::default().as_operator(name == "bob"),
+        };
+        let gate = Gate::new(vec![token("ann", "secret-a"), token("bob", "secret-b")]);
+        let bob = gate.admit(br#"{"token":"secret-b"}"#);
+        assert!(bob.is_some_and(|token| token.name == "bob" && token.rights.is_operator()));
         for wrong in [
             &br#"{"token":"secret-"}"#[..],
             br#"{"token":""}"#,
@@ -72,7 +80,7 @@ mod tests {
             b"secret-a",
             b"\xff",
         ] {
-            assert_eq!(gate.admit(wrong), None);
+            assert!(gate.admit(wrong).is_none());
         }
     }
 }

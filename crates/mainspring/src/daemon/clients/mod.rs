@@ -11,7 +11,7 @@ use crate::daemon::kernel_cell::KernelCell;
 use crate::daemon::operator::throttle::Throttle;
 use crate::daemon::transport::wire::Wire;
 use client::{Client, Dirty};
-use mainspring_kernel::{CloseReason, ConnectionId};
+use mainspring_kernel::{CloseReason, ConnectionId, Rights};
 use mainspring_message::{Envelope, Failure, Kind};
 use mainspring_reactor::{Handle, Instant, Interest, Readiness};
 use rustix::io::Errno;
@@ -183,7 +183,7 @@ impl Clients {
             // Whoever needs no token is the user whose daemon this is, and may read its log as well.
             Entry::Peer(peer) => self.kernel_cell.feed(|kernel, now| {
                 kernel.connection_opened(id, peer, now);
-                kernel.connection_is_operators(id, now);
+                kernel.connection_has(id, Rights::of_operator(), now);
             }),
             Entry::Gate(gate) => self.expire(id, gate.patience()),
         }

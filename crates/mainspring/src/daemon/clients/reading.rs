@@ -102,15 +102,18 @@ impl Clients {
             let mut verdict = None;
             client.lines.cut(head, gate.line_bytes_max(), |cut| {
                 verdict = Some(match cut {
-                    Cut::Line(line) => gate.admit(line).map(str::to_owned),
+                    Cut::Line(line) => gate.admit(line).cloned(),
                     Cut::TooLong => None,
                 });
             });
             match verdict {
                 None => bytes = rest,
-                Some(Some(peer)) => {
+                Some(Some(token)) => {
                     client.gate = None;
-                    self.kernel_cell.feed(|kernel, now| kernel.connection_opened(client.id, &peer, now));
+                    self.kernel_cell.feed(|kernel, now| {
+                        kernel.connection_opened(client.id, &token.name, now);
+                        kernel.connection_has(client.id, token.rights, now);
+                    });
                     return self.ingest(client, rest);
                 }
                 Some(None) => {

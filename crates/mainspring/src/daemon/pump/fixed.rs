@@ -43,14 +43,15 @@ fn changed_listeners(then: &[Listener], now: &[Listener]) -> Option<&'static str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::{LogFormat, LogLevel, LogSettings};
+    use crate::settings::{LogFormat, LogLevel, LogSettings, Token};
+    use mainspring_kernel::Rights;
     use std::time::Duration;
 
     #[test]
     fn every_setting_that_stays_is_named_when_it_differs() {
         let tcp = |token: &str| Listener::Tcp {
             address: ([127, 0, 0, 1], 7700).into(),
-            tokens: vec![("ann".into(), token.into())],
+            tokens: vec![Token { name: "ann".into(), secret: token.into(), rights: Rights::default() }],
         };
         let mut settings = Settings::new(vec![Listener::Stdio], Vec::new());
         settings.listeners.push(tcp("one"));

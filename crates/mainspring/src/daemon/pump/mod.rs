@@ -21,7 +21,7 @@ use mainspring_reactor::{Handle, Instant, Timer};
 use reloading::Reloading;
 use serde_json::json;
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 /// Turns of the kernel per turn of the loop.
@@ -38,6 +38,8 @@ const GUESTS_TIME_MAX: Duration = Duration::from_millis(1);
 
 /// Everything that a running daemon consists of.
 pub(crate) struct Pump {
+    /// Itself, for what goes on after a turn.
+    own: Weak<Pump>,
     kernel_cell: Rc<KernelCell>,
     reactor: Handle,
     clients: Rc<Clients>,
@@ -98,7 +100,8 @@ impl Pump {
             guest_compiler: GuestCompiler::new(reactor),
         };
         let actors = Actors::new(Rc::clone(&kernel_cell), factory, reload::stamp(settings.capabilities));
-        Rc::new(Pump {
+        Rc::new_cyclic(|own| Pump {
+            own: own.clone(),
             kernel_cell,
             reactor: reactor.clone(),
             clients,
@@ -255,6 +258,11 @@ impl Pump {
             Effect::CollectStats { ticket } => {
                 let numbers = self.stats();
                 self.kernel_cell.feed(|kernel, now| kernel.stats_collected(ticket, numbers, now));
+            }
+            Effect::ReadSettings { ticket } => {
+                if let Some(pump) = self.own.upgrade() {
+                    Pump::reload_for(&pump, ticket);
+                }
             }
             Effect::Ready { summary } => {
                 let took = self.reactor.now().saturating_duration_since(self.started);

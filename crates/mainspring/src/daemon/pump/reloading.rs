@@ -4,6 +4,9 @@ use crate::daemon::operator::reload::{self, Reader, Stamped};
 use crate::daemon::pump::Pump;
 use crate::daemon::pump::fixed::changed_keys;
 use crate::settings::Settings;
+use mainspring_kernel::{Change, SettingsRefused};
+use mainspring_message::Json;
+use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -16,11 +19,19 @@ pub(super) struct Reloading {
     stage: Cell<Stage>,
     /// Capabilities that are to be started anew though nothing that their settings name has changed.
     touched: RefCell<BTreeSet<String>>,
+    /// Who asked for it by message, and waits for what has changed.
+    asked: Cell<Option<u64>>,
 }
 
 impl Reloading {
     pub(super) fn new(reader: Option<Reader>, started_with: Settings) -> Reloading {
-        Reloading { reader, started_with, stage: Cell::new(Stage::No), touched: RefCell::default() }
+        Reloading {
+            reader,
+            started_with,
+            stage: Cell::new(Stage::No),
+            touched: RefCell::default(),
+            asked: Cell::new(None),
+        }
     }
 }
 
@@ -50,9 +61,16 @@ impl Pump {
         let pump = Rc::clone(this);
         let begun = this.reactor.blocking(read).and_then(|reading| {
             this.reactor.spawn(async move {
-                match reading.await {
+                let adopted = match reading.await {
                     Ok((settings, capabilities)) => pump.adopt(&settings, &capabilities),
-                    Err(reason) => tracing::error!("nothing was reloaded: {reason}"),
+                    Err(reason) => {
+                        tracing::error!("nothing was reloaded: {reason}");
+                        Err(reason)
+                    }
+                };
+                if let Some(ticket) = pump.reloading.asked.take() {
+                    let result = adopted.map(Json::from).map_err(SettingsRefused::Faulty);
+                    pump.kernel_cell.feed(|kernel, now| kernel.settings_read(ticket, result, now));
                 }
                 if let Some(watch) = &*pump.file_watch.borrow() {
                     watch.follow(&pump);
@@ -84,7 +102,7 @@ impl Pump {
     }
 
     /// Takes over the capabilities of new settings.
-    fn adopt(&self, settings: &Settings, capabilities: &[Stamped]) {
+    fn adopt(&self, settings: &Settings, capabilities: &[Stamped]) -> Result<Value, String> {
         let keys = changed_keys(&self.reloading.started_with, settings);
         if !keys.is_empty() {
             tracing::warn!(
@@ -96,14 +114,45 @@ impl Pump {
         let touched = self.reloading.touched.take();
         let (changes, programs): (Vec<_>, Vec<_>) =
             reload::changes(&actors.capabilities(), capabilities, &touched).into_iter().unzip();
+        let told = told(&changes, &keys);
         if changes.is_empty() {
-            return tracing::info!("no capability has changed");
+            tracing::info!("no capability has changed");
+            return Ok(told);
         }
         // A refusal is logged by the kernel, and told as an event.
-        if let Ok(changed) = self.kernel_cell.feed(|kernel, now| kernel.reload(changes, now)) {
-            for (capability, program) in changed.into_iter().zip(programs) {
-                actors.change(capability, program);
-            }
+        let changed = self.kernel_cell.feed(|kernel, now| kernel.reload(changes, now));
+        let changed = changed.map_err(|refused| refused.reason)?;
+        for (capability, program) in changed.into_iter().zip(programs) {
+            actors.change(capability, program);
         }
+        Ok(told)
     }
+
+    /// Reads the settings again for somebody who asked by message.
+    pub(crate) fn reload_for(this: &Rc<Pump>, ticket: u64) {
+        let refused = if this.reloading.reader.is_none() {
+            SettingsRefused::Nothing
+        } else if this.reloading.stage.get() != Stage::No {
+            SettingsRefused::Busy
+        } else {
+            this.reloading.asked.set(Some(ticket));
+            return Pump::reload(this);
+        };
+        this.kernel_cell.feed(|kernel, now| kernel.settings_read(ticket, Err(refused), now));
+    }
+}
+
+/// What a reload changes, for whoever asked for it.
+fn told(changes: &[Change], keys: &[String]) -> Value {
+    let of = |wanted: fn(&Change) -> bool| -> Vec<&str> {
+        changes.iter().filter(|change| wanted(change)).map(Change::id).collect()
+    };
+    let notes =
+        keys.iter().map(|key| format!("{key} has changed, and takes effect when the daemon is restarted"));
+    json!({
+        "added": of(|change| matches!(change, Change::Add(_))),
+        "changed": of(|change| matches!(change, Change::Replace(_) | Change::Restart(_))),
+        "removed": of(|change| matches!(change, Change::Remove(_))),
+        "notes": notes.collect::<Vec<_>>(),
+    })
 }

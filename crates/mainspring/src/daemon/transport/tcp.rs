@@ -4,7 +4,7 @@ use crate::daemon::clients::Entry;
 use crate::daemon::clients::gate::Gate;
 use crate::daemon::transport::listener::{ListeningSocket, Room};
 use crate::daemon::transport::wire::Wire;
-use crate::settings::is_reserved_peer;
+use crate::settings::{Token, is_reserved_peer};
 use mainspring_reactor::Handle;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
@@ -16,7 +16,7 @@ pub(in crate::daemon::transport) fn open(
     room: Room,
     door: u32,
     address: SocketAddr,
-    tokens: &[(String, String)],
+    tokens: &[Token],
 ) -> Result<(ListeningSocket, SocketAddr), String> {
     if !address.ip().is_loopback() {
         return Err(format!("{address} is not loopback: messages are not encrypted"));
@@ -24,10 +24,10 @@ pub(in crate::daemon::transport) fn open(
     if tokens.is_empty() {
         return Err(format!("{address} has no tokens, so nobody could come in"));
     }
-    if tokens.iter().any(|(_, token)| token.is_empty()) {
+    if tokens.iter().any(|token| token.secret.is_empty()) {
         return Err(format!("{address} has an empty token, so anybody could come in"));
     }
-    if let Some((name, _)) = tokens.iter().find(|(name, _)| is_reserved_peer(name)) {
+    if let Some(Token { name, .. }) = tokens.iter().find(|token| is_reserved_peer(&token.name)) {
         return Err(format!("{address} has a token named {name:?}, and that is another peer's name"));
     }
     let listener = TcpListener::bind(address).map_err(|error| format!("{address}: {error}"))?;
