@@ -202,6 +202,7 @@ fn a_trace_shows_data_if_that_is_kept_and_others_do_not_see_it() {
     }
     world.ask(stranger, &line("command", "Order.Place", "mine", json!(1)));
     let (actor, request) = world.only_delivered();
+    world.pass_ms(1);
     world.says_draft(actor, Draft::caused_by(&request, Kind::Event, "Order.Placed", Json::null()));
     world.replies(actor, &request, json!(1));
     let own = reply(&mut world, stranger, "query", "Sys.Trace", json!({ "id": "mine" }));

@@ -81,7 +81,15 @@ fn dead_letters_are_listed_shown_sent_again_and_dropped() {
     let first = numbers[0].to_string();
     let shown = daemon.ok(&["dead-letters", "show", &first]);
     assert!(shown.contains("{\"n\": 1.50}"), "{shown}");
-    assert!(daemon.ok(&["dead-letters", "requeue", &first]).starts_with("sent again as "));
+    // It fails again, and that is told.
+    let again = daemon.run(&["dead-letters", "requeue", &first]);
+    assert_eq!(again.status.code(), Some(1));
+    let words = format!("{first} sent again as ");
+    assert!(
+        stdout(&again).starts_with(&words) && stdout(&again).contains(": failed again: "),
+        "{}",
+        stdout(&again)
+    );
     let second = numbers[1].to_string();
     assert_eq!(daemon.ok(&["dead-letters", "drop", &second]), "1 dropped\n");
     let gone = daemon.run(&["dead-letters", "show", &second]);
