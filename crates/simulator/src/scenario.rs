@@ -1,7 +1,7 @@
 //! What is simulated: settings, capabilities and weather, all from the seed.
 
 use mainspring_kernel::{
-    ActorLimits, BootPlan, Config, Limits, Manifest, Mode, RestartPolicy, RestartWhen, RetryPolicy,
+    ActorLimits, BootPlan, Config, Limits, Manifest, Mode, Redeliver, RestartPolicy, RestartWhen, RetryPolicy,
 };
 use serde_json::json;
 
@@ -160,6 +160,9 @@ pub(crate) fn manifest(random: &mut Random, at: usize, count: usize) -> Manifest
         outbound: random.percent(80).then_some(outbound),
         subscribes,
         uncaused: random.percent(30),
+        durable: true,
+        redeliver: Redeliver::IfNotStarted,
+        keeps_facts: false,
         restart: RestartPolicy {
             when: random.weighted(&[
                 (8, RestartWhen::Always),

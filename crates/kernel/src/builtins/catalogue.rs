@@ -15,9 +15,22 @@ pub(crate) enum Builtin {
     DeadLetters,
     Stats,
     Trace,
+    Result,
     TimerSchedule,
     TimerCancel,
     TimerList,
+}
+
+impl Builtin {
+    /// Whether its command changes what survives the process.
+    pub(crate) fn changes_what_is_kept(self) -> bool {
+        matches!(self, Builtin::TimerSchedule | Builtin::TimerCancel | Builtin::DeadLetters)
+    }
+
+    /// Whether its answer tells of that.
+    pub(crate) fn tells_what_is_kept(self) -> bool {
+        matches!(self, Builtin::TimerList | Builtin::DeadLetters | Builtin::Trace | Builtin::Result)
+    }
 }
 
 /// A built-in's entry.
@@ -114,6 +127,14 @@ pub(crate) const BUILTINS: &[BuiltinEntry] = &[
         description: "Tells the messages of a workflow (`correlation`), or of the tree of causes around one message (`id`), from the history of late: where from and to, when, how long, with which outcome.",
         input: r#"{"type":"object","properties":{"correlation":{"type":"string"},"id":{"type":"string"}},"minProperties":1,"maxProperties":1,"additionalProperties":false}"#,
         output: r#"{"type":"object","properties":{"startedAt":{"type":"integer"},"nodes":{"type":"array","items":{"type":"object"}},"leftOut":{"type":"integer"}}}"#,
+    },
+    BuiltinEntry {
+        builtin: Builtin::Result,
+        type_name: "Sys.Result",
+        kinds: &[Kind::Query],
+        description: "Tells what became of a command that the same peer sent under this id: it waits, a capability has it, or it ended, and with which outcome. For clients that come back.",
+        input: r#"{"type":"object","properties":{"id":{"type":"string"}},"required":["id"],"additionalProperties":false}"#,
+        output: r#"{"type":"object","properties":{"id":{"type":"string"},"state":{"enum":["waiting","delivered","ended"]},"attempts":{"type":"integer"},"outcome":{"type":["object","null"]}},"required":["id","state"]}"#,
     },
     BuiltinEntry {
         builtin: Builtin::TimerSchedule,

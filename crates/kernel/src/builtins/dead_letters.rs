@@ -2,7 +2,7 @@
 
 use super::chores::{Slice, Task};
 use super::{Answer, Caller, Served, Whole, append, read};
-use crate::dead_letters::DeadLetters;
+use crate::dead_letters::{DeadLetters, LetterChange};
 use crate::flow::refusal::Refusal;
 use crate::flow::work;
 use crate::kernel::{Kernel, with_verbatim};
@@ -82,7 +82,12 @@ impl Kernel {
         }
         let answer = match (data.action, data.number) {
             (Action::List, _) => return Ok(Served::In(Task::DeadLetters(ListLetters::of(&data)))),
-            (Action::Drop, None) => Ok(json!({ "dropped": self.dead_letters.clear() }).to_string()),
+            (Action::Drop, None) => {
+                if let Some((first, last)) = self.dead_letters.range() {
+                    self.dead_letters.note(LetterChange::Dropped(first, last), &self.out);
+                }
+                Ok(json!({ "dropped": self.dead_letters.clear() }).to_string())
+            }
             (_, None) => Err(Refusal::new(Failure::Schema, "data.number: is missing")),
             (action, Some(Whole(number))) => {
                 let Some(letter) = self.dead_letters.get(number).cloned() else {
@@ -96,6 +101,7 @@ impl Kernel {
                     Action::Requeue => self.requeue(number, letter.message(), request, caller),
                     Action::Drop => {
                         self.dead_letters.take(number);
+                        self.dead_letters.note(LetterChange::Dropped(number, number), &self.out);
                         Ok(json!({ "dropped": 1 }).to_string())
                     }
                 }
@@ -118,6 +124,7 @@ impl Kernel {
             self.routes.find(&message)?;
         }
         self.dead_letters.take(number);
+        self.dead_letters.note(LetterChange::Requeued(number), &self.out);
         let id = message.id().to_owned();
         let delegate = Delegate { to: caller.recipient, timer_id: None };
         self.send_for(message, caller.peer, self.lanes.own_queue(), delegate);

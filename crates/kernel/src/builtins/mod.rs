@@ -9,6 +9,7 @@ mod chores;
 mod dead_letters;
 mod describe;
 mod list_actors;
+mod result;
 mod stats;
 mod subscribe;
 mod timers;
@@ -88,6 +89,7 @@ impl Kernel {
             Builtin::Unsubscribe => self.unsubscribe(&request, caller),
             Builtin::ResetActor => self.reset_by_name(&request),
             Builtin::Stats => self.stats_answer(None),
+            Builtin::Result => self.result_of(&request, caller, key),
             Builtin::TimerSchedule => self.timer_schedule(&request, caller),
             Builtin::TimerCancel => self.timer_cancel(&request, caller),
             Builtin::Describe

@@ -125,10 +125,15 @@ impl Kernel {
         self.schedules.check(peer, &timer_id, bytes)?;
         let answer = json!({ "timerId": timer_id }).to_string();
         let to = caller.recipient;
-        let new = NewSchedule { timer_id, draft, peer, to, start, repeat_ms, count, bytes };
+        let is_durable = self.is_durable() && request.durable() != Some(false);
+        let name = timer_id.clone();
+        let new = NewSchedule { timer_id, draft, peer, to, start, repeat_ms, count, bytes, is_durable };
         self.requests.retain_peer(peer);
         let queue = self.schedules.queue_of(peer).unwrap_or_else(|| self.lanes.open(Sender::Kernel));
         self.schedules.add(new, queue, &mut self.out);
+        if is_durable {
+            self.record_scheduled(peer, &name);
+        }
         Ok(answer)
     }
 
@@ -165,6 +170,9 @@ impl Kernel {
 
     pub(super) fn timer_cancel(&mut self, request: &Envelope, caller: Caller) -> Answer {
         let data: CancelData = read(request)?;
+        if self.schedules.is_durable(caller.peer, &data.timer_id) {
+            self.record_cancelled(caller.peer, data.timer_id.as_str().into());
+        }
         let gone = self.schedules.cancel(caller.peer, &data.timer_id, &mut self.out);
         if let Some(gone) = gone {
             self.schedule_gone(gone);

@@ -25,6 +25,9 @@ impl Kernel {
         if let Some((message, delegate)) = fired.send {
             self.send_for(message, due.peer, due.queue, delegate);
         }
+        if let Some(state) = &fired.durable {
+            self.record_fired(due.peer, state);
+        }
         if let Some(gone) = fired.gone {
             self.schedule_gone(gone);
         }

@@ -6,8 +6,8 @@ use crate::config::keys::{native, program};
 use crate::config::patterns;
 use crate::config::report::Sources;
 use crate::config::text::{Node, Place, Source, Value, decode};
-use crate::natives::native_names;
-use crate::settings::Capability;
+use crate::natives::{keeps_facts, native_names};
+use crate::settings::{Capability, Program};
 use mainspring_kernel::{Manifest, RestartPolicy};
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -128,6 +128,9 @@ impl<'a> Loader<'a> {
             outbound: outbound.as_ref().map(|(_, schema)| schema.to_json()),
             subscribes: file.subscribes,
             uncaused: file.uncaused,
+            durable: file.durable,
+            redeliver: file.redeliver,
+            keeps_facts: matches!(&program, Program::Native(name) if keeps_facts(name)),
             restart,
             retry: file.retry,
             limits: file.limits,

@@ -2,7 +2,7 @@
 
 use crate::daemon::kernel_cell::KernelCell;
 use crate::daemon::transport::lines::Cut;
-use mainspring_kernel::{ActorExit, ActorRef};
+use mainspring_kernel::{ActorExit, ActorRef, Fact};
 use mainspring_message::{Draft, Envelope, Json};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -114,6 +114,16 @@ impl Port {
     /// it must not use this port.
     pub fn event(&self, cause: &Envelope, type_name: &str, data: impl FnOnce() -> Json) {
         self.kernel_cell.feed(|kernel, now| kernel.actor_event(self.actor, cause, type_name, data, now));
+    }
+
+    /// The actor, which is native and whose manifest says that all it keeps is facts, changed what it keeps. `fact` is asked for
+    /// it, with the capability's id, if there is a journal.
+    pub(crate) fn record(&self, fact: impl FnOnce(&str) -> Fact) {
+        self.kernel_cell.feed(|kernel, now| {
+            if kernel.is_durable() {
+                kernel.actor_record(self.actor, fact(&self.name), now);
+            }
+        });
     }
 
     /// The actor wrote a line to its standard error, or to what stands for that. The kernel has nothing to do for it.

@@ -55,6 +55,7 @@ struct Told {
 /// Tells how the boot went, on the standard streams of this process.
 pub(crate) struct Teller {
     report: Report,
+    journal: Option<String>,
     reactor: Handle,
     output: Rc<RefCell<Lane>>,
     complaints: Rc<RefCell<Lane>>,
@@ -72,10 +73,12 @@ struct Lane {
 }
 
 impl Teller {
-    pub(crate) fn new(report: Report, reactor: &Handle) -> Teller {
+    /// `journal` is the folder of the journal, if there is one.
+    pub(crate) fn new(report: Report, reactor: &Handle, journal: Option<String>) -> Teller {
         let output = Lane { waits: Some(&REPORT_WAITS), ..Lane::default() };
         Teller {
             report,
+            journal,
             reactor: reactor.clone(),
             output: Rc::new(RefCell::new(output)),
             complaints: Rc::default(),
@@ -89,7 +92,7 @@ impl Teller {
             Report::Json => self.print(&format!("{}\n", summary.line())),
             Report::Human => {
                 if let Ok(data) = summary.data_as() {
-                    self.print(&for_people(&data, took));
+                    self.print(&for_people(&data, took, self.journal.as_deref()));
                 }
             }
         }
@@ -225,7 +228,7 @@ fn complain(text: &str) {
     let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
 }
 
-fn for_people(summary: &Summary, took: Duration) -> String {
+fn for_people(summary: &Summary, took: Duration, journal: Option<&str>) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "mainspring {} is ready after {} ms", env!("CARGO_PKG_VERSION"), took.as_millis());
     let ids = summary.capabilities.iter().map(|it| it.id.chars().count());
@@ -248,6 +251,10 @@ fn for_people(summary: &Summary, took: Duration) -> String {
     for (event, subscribers) in &summary.subscriptions {
         let _ = writeln!(text, "  {} goes to {}", one_line(event), one_line(&subscribers.join(", ")));
     }
+    let _ = match journal {
+        Some(folder) => writeln!(text, "  {:<width$}{}", "journal", one_line(folder)),
+        None => writeln!(text, "  no journal: nothing is kept when the daemon ends"),
+    };
     text
 }
 
