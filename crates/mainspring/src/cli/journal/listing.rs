@@ -83,10 +83,11 @@ pub(super) fn tail(arguments: &Tail) -> Result<ExitCode, Failure> {
         out.write_all(line.as_bytes())?;
     }
     out.flush()?;
-    if arguments.follow {
-        output::end_with_reader();
+    if !arguments.follow {
+        return Ok(ExitCode::SUCCESS);
     }
-    while arguments.follow {
+    output::end_with_reader();
+    loop {
         let mut lines = String::new();
         let mut show = |record: Record<'_>, unix_ms: u64| {
             lines.extend(line(record, unix_ms, choice, since_ms, arguments.json));
@@ -98,7 +99,6 @@ pub(super) fn tail(arguments: &Tail) -> Result<ExitCode, Failure> {
             std::thread::sleep(LOOK_INTERVAL);
         }
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 pub(super) fn export(arguments: &Export) -> Result<ExitCode, Failure> {

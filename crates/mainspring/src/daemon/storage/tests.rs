@@ -44,7 +44,9 @@ fn start(folder: &SimFolder, keep: Retention) -> (Running, Durable) {
         snapshot_bytes: 0,
     };
     let (wake, woken) = channel();
-    let writer = Writer::new(journal, Arc::clone(&shared), plan, move || drop(wake.send(())));
+    let writer = Writer::new(journal, Arc::clone(&shared), plan, move || {
+        let _ = wake.send(());
+    });
     let thread = std::thread::spawn(move || writer.run());
     (Running { shared, batch: Batch::new(opened.next), woken, thread }, durable)
 }
