@@ -18,8 +18,11 @@
 //! The contract, clause by clause and with the test that proves each, is `docs/contracts/guests.md` in the repository.
 //!
 //! # Extending it
-//! Implement [`Capability`] and [`Resource`] to give guests something else to open, and [`Watchable`] to let them wait for it;
-//! `sys/loop` needs no change. [`HostConfig::link`] adds other imports, such as WASI's.
+//! Implement [`Capability`] to give guests something else to open: it has a configuration and a state
+//! per guest, and limits of its own. What it opens is a [`Framed`] handle that speaks in messages, or
+//! any [`Resource`], [`Watchable`] if guests are to wait for it; `sys/loop` needs no change.
+//! `examples/host-capability` in the repository is a complete one. [`HostConfig::link`] adds other
+//! imports.
 
 mod abi;
 mod capabilities;

@@ -1,16 +1,9 @@
 //! What is refused before it is compiled.
 
-use mainspring_host::{CompileLimits, Error, Host, HostConfig};
-use std::sync::OnceLock;
+mod support;
 
-fn host() -> &'static Host {
-    static HOST: OnceLock<Host> = OnceLock::new();
-    HOST.get_or_init(|| {
-        let mut config = HostConfig::default();
-        config.guests_max = 16;
-        config.build().unwrap()
-    })
-}
+use mainspring_host::{CompileLimits, Error};
+use support::host;
 
 /// A module whose one function has so many instructions, of two bytes each.
 fn module_with_a_function_of(instructions: usize) -> Vec<u8> {

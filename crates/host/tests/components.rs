@@ -1,20 +1,13 @@
 //! Components that use async features of the component model, and those that do not.
 #![cfg(feature = "wasi")]
 
-use mainspring_host::wasmtime::Engine;
-use mainspring_host::{CompileLimits, Exit, GuestConfig, Host, HostConfig, Limit};
-use mainspring_reactor::Reactor;
-use std::sync::OnceLock;
-use std::time::Duration;
+mod support;
 
-fn host() -> &'static Host {
-    static HOST: OnceLock<Host> = OnceLock::new();
-    HOST.get_or_init(|| {
-        let mut config = HostConfig::default();
-        config.guests_max = 16;
-        config.build().unwrap()
-    })
-}
+use mainspring_host::wasmtime::Engine;
+use mainspring_host::{CompileLimits, Exit, GuestConfig, Limit};
+use mainspring_reactor::Reactor;
+use std::time::Duration;
+use support::host;
 
 /// A component whose `run` is `body`, and which imports something of the async features if it is to.
 fn component(asynchronous: bool, body: &str) -> Vec<u8> {

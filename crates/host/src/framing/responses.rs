@@ -6,7 +6,7 @@ use crate::readiness::signal::Signal;
 use mainspring_zcl::abi::ErrorCode;
 use mainspring_zcl::sys_loop::Readiness;
 use mainspring_zcl::{ErrorPayload, HEADER_BYTES, Header, STATUS_ERROR, STATUS_OK};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::{Rc, Weak};
 
@@ -121,6 +121,7 @@ pub struct Responses {
     outbox: RefCell<Outbox>,
     signal: Rc<Signal>,
     guest: Weak<GuestContext>,
+    closed: Cell<bool>,
 }
 
 impl Responses {
@@ -129,6 +130,7 @@ impl Responses {
             outbox: RefCell::default(),
             signal: Signal::raised(Readiness::WRITABLE),
             guest: Rc::downgrade(guest),
+            closed: Cell::new(false),
         })
     }
 
@@ -137,10 +139,10 @@ impl Responses {
     }
 
     /// Puts a frame there that answers a request, or tells something unasked. False if there is no
-    /// room for it, or the guest is gone: a guest that does not read is to lose what it does not read,
+    /// room for it, or the handle is closed: a guest that does not read is to lose what it does not read,
     /// not to make the host hold it.
     pub fn send(&self, op: u16, rid: u32, payload: &[u8]) -> bool {
-        let Some(guest) = self.guest.upgrade() else { return false };
+        let Some(guest) = self.guest.upgrade().filter(|_| !self.closed.get()) else { return false };
         let needed = HEADER_BYTES + payload.len();
         let mut outbox = self.outbox.borrow_mut();
         if outbox.room(&guest, needed).is_err() {
@@ -187,6 +189,7 @@ impl Responses {
     }
 
     pub(super) fn close(&self, guest: &GuestContext) {
+        self.closed.set(true);
         self.outbox.borrow_mut().close(guest);
     }
 }
