@@ -1,7 +1,8 @@
-//! A guest as a capability: messages come in on standard input and leave on standard output, one a line.
+//! A guest as a capability: messages come in on standard input and leave on standard output, one a
+//! line.
 //!
-//! What is said is gathered and written when there is nothing left to read, so a batch of requests costs one wake-up, one read and one
-//! write.
+//! What is said is gathered and written when there is nothing left to read, so a batch of requests
+//! costs one wake-up, one read and one write.
 //!
 //! # A capability
 //!
@@ -103,11 +104,13 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// The next message; `None` when the input has ended. Before it waits, everything that was said is written.
+    /// The next message; `None` when the input has ended. Before it waits, everything that was said
+    /// is written.
     ///
     /// # Errors
     ///
-    /// `InvalidData` for a line that is no message (those after it can be read), and whatever reading or writing fails with.
+    /// `InvalidData` for a line that is no message (those after it can be read), and whatever
+    /// reading or writing fails with.
     pub async fn next(&mut self) -> io::Result<Option<Envelope>> {
         loop {
             if self.outbox.waiting_bytes() >= OUTBOX_BYTES_MAX {
@@ -151,7 +154,8 @@ struct Outgoing {
 }
 
 impl Outbox {
-    /// Says a message. It is written at the next [`flush`](Outbox::flush), which the inbox does before it waits.
+    /// Says a message. It is written at the next [`flush`](Outbox::flush), which the inbox does
+    /// before it waits.
     pub fn send(&self, draft: &Draft) {
         let mut outgoing = self.0.borrow_mut();
         let timestamp_ms = outgoing.now_ms();

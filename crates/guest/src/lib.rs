@@ -1,11 +1,14 @@
-//! The guest's side of Mainspring: a small async runtime for WebAssembly that waits in one place only, the host's `sys/loop@v1`.
+//! The guest's side of Mainspring: a small async runtime for WebAssembly that waits in one place
+//! only, the host's `sys/loop@v1`.
 //!
-//! While any task can run, it runs; when none can, the guest makes one POLL, and costs nothing until something happens. There is no
-//! busy wait anywhere, and one waiting task never holds up another.
+//! While any task can run, it runs; when none can, the guest makes one POLL, and costs nothing
+//! until something happens. There is no busy wait anywhere, and one waiting task never holds up
+//! another.
 //!
 //! # A guest
 //!
-//! An ordinary program, built for `wasm32-unknown-unknown` (or `wasm32-wasip1`, if it wants files as well):
+//! An ordinary program, built for `wasm32-unknown-unknown` (or `wasm32-wasip1`, if it wants files
+//! as well):
 //!
 //! ```no_run
 //! use mainspring_guest::{TcpListener, block_on, spawn};
@@ -32,17 +35,20 @@
 //!
 //! - [`block_on`], [`spawn`], [`yield_now`]: tasks, which need not be `Send`.
 //! - [`sleep`], [`timeout`], [`interval`], [`Instant`]: time, on the host's monotonic clock.
-//! - [`TcpStream`], [`TcpListener`]: as far as the host's allow-list goes. With the feature `tokio` or `futures-io` they have those traits, so that
-//!   clients and codecs written for either run inside a guest.
-//! - [`stdin`] with its lines, [`stdout`], [`stderr`], and [`println!`], which also works where `std`'s does nothing.
-//! - `capability`, with the feature of that name: messages in, messages out, for capabilities of a Mainspring daemon.
+//! - [`TcpStream`], [`TcpListener`]: as far as the host's allow-list goes. With the feature `tokio`
+//!   or `futures-io` they have those traits, so that clients and codecs written for either run
+//!   inside a guest.
+//! - [`stdin`] with its lines, [`stdout`], [`stderr`], and [`println!`], which also works where
+//!   `std`'s does nothing.
+//! - `capability`, with the feature of that name: messages in, messages out, for capabilities of a
+//!   Mainspring daemon.
 //! - [`args`], [`vars`], [`var`], [`random_seed`], [`system_time`], [`shutdown_requested`].
 //! - [`zi`] and [`Handle`]: the calls themselves, for capabilities that this crate does not know.
 //!
 //! # Elsewhere than in WebAssembly
 //!
-//! The crate compiles for every target, so that a guest's logic can be tested natively. There is no host then, and every
-//! call is refused as unknown, unless a test installs a [`backend`].
+//! The crate compiles for every target, so that a guest's logic can be tested natively. There is no
+//! host then, and every call is refused as unknown, unless a test installs a [`backend`].
 
 mod calls;
 #[cfg(feature = "capability")]

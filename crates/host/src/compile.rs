@@ -1,8 +1,9 @@
 //! What may be compiled, and a look at a guest before it is.
 //!
-//! A compiler's time and memory grow with what it is given, functions above all, and it cannot be interrupted. So sizes are checked
-//! beforehand, by reading the sections of a guest without its code. Whoever needs time and memory bounded whatever the code looks like
-//! compiles in a process of its own, as the daemon does.
+//! A compiler's time and memory grow with what it is given, functions above all, and it cannot be
+//! interrupted. So sizes are checked beforehand, by reading the sections of a guest without its
+//! code. Whoever needs time and memory bounded whatever the code looks like compiles in a process
+//! of its own, as the daemon does.
 
 use crate::{Error, Result};
 use std::time::Duration;
@@ -26,7 +27,8 @@ pub struct CompileLimits {
     pub bytes: u64,
     /// The size of its largest function. 1 MiB.
     pub function_bytes: u64,
-    /// CPU time. The host itself cannot hold it: it is for whoever compiles in another process. 60 s.
+    /// CPU time. The host itself cannot hold it: it is for whoever compiles in another process. 60
+    /// s.
     pub cpu_time: Duration,
     /// Memory, as [`cpu_time`](CompileLimits::cpu_time). 1 GiB.
     pub memory_bytes: u64,
@@ -44,7 +46,8 @@ impl Default for CompileLimits {
 }
 
 impl CompileLimits {
-    /// Refuses a guest that is too large, or has a function that is. What cannot be read is left to the compiler, which says why.
+    /// Refuses a guest that is too large, or has a function that is. What cannot be read is left to
+    /// the compiler, which says why.
     ///
     /// # Errors
     /// [`Error::GuestTooLarge`], [`Error::FunctionTooLarge`].

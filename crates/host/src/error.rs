@@ -52,13 +52,15 @@ pub enum Error {
         /// The most there may be.
         limit: u64,
     },
-    /// Compiling took too long: for whoever holds [`CompileLimits::cpu_time`](crate::CompileLimits::cpu_time).
+    /// Compiling took too long: for whoever holds
+    /// [`CompileLimits::cpu_time`](crate::CompileLimits::cpu_time).
     #[error("compiling the guest takes more than {limit:?} of CPU time")]
     CompileTime {
         /// The most it may take.
         limit: std::time::Duration,
     },
-    /// Compiling took too much memory: for whoever holds [`CompileLimits::memory_bytes`](crate::CompileLimits::memory_bytes).
+    /// Compiling took too much memory: for whoever holds
+    /// [`CompileLimits::memory_bytes`](crate::CompileLimits::memory_bytes).
     #[error("compiling the guest takes more than {limit} bytes of memory")]
     CompileMemory {
         /// The most it may take.

@@ -28,7 +28,8 @@ pub(crate) enum EntryPoint {
 
 impl Program {
     pub(crate) fn new(linker: &Linker<GuestState>, module: &Module) -> Result<Program> {
-        // The engine knows more than one because components need that where they meet; the host's calls know one.
+        // The engine knows more than one because components need that where they meet; the host's
+        // calls know one.
         if module.resources_required().num_memories > 1 {
             return Err(Error::Link(wasmtime::Error::msg("it has more than one memory")));
         }
@@ -50,12 +51,14 @@ impl Program {
         self.instance_pre.module()
     }
 
-    /// Whether the module imports anything from the module `name`, such as `wasi_snapshot_preview1`.
+    /// Whether the module imports anything from the module `name`, such as
+    /// `wasi_snapshot_preview1`.
     pub fn imports_from(&self, name: &str) -> bool {
         self.module().imports().any(|import| import.module() == name)
     }
 
-    /// The compiled code, to be kept and given to [`Host::load`](crate::Host::load) by this very program on this very machine.
+    /// The compiled code, to be kept and given to [`Host::load`](crate::Host::load) by this very
+    /// program on this very machine.
     ///
     /// # Errors
     /// [`Error::Compile`].
@@ -63,7 +66,8 @@ impl Program {
         self.module().serialize().map_err(Error::Compile)
     }
 
-    /// What its largest memory begins with, in bytes. With more than its limit, it would end before its first instruction.
+    /// What its largest memory begins with, in bytes. With more than its limit, it would end before
+    /// its first instruction.
     #[must_use]
     pub fn memory_bytes_min(&self) -> u64 {
         memory_bytes_min(&self.module().resources_required())

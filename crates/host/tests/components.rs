@@ -9,7 +9,8 @@ use mainspring_reactor::Reactor;
 use std::time::Duration;
 use support::host;
 
-/// A component whose `run` is `body`, and which imports something of the async features if it is to.
+/// A component whose `run` is `body`, and which imports something of the async features if it is
+/// to.
 fn component(asynchronous: bool, body: &str) -> Vec<u8> {
     let (cancel, import, with) = match asynchronous {
         true => (
@@ -78,7 +79,8 @@ fn w2_4_other_components_have_nothing_to_do_with_that_engine() {
     assert_eq!(exit_of(&plain, GuestConfig::new()), Exit::Returned(0));
 }
 
-/// A component in which one part hands a string to another that has a memory of its own, of so many pages.
+/// A component in which one part hands a string to another that has a memory of its own, of so many
+/// pages.
 fn two_memories(pages: u32) -> Vec<u8> {
     wat::parse_str(format!(
         r#"(component

@@ -1,4 +1,5 @@
-//! WASI's sockets, used by a component through Rust's standard library, behind the same allow-list as `net/tcp@v1`.
+//! WASI's sockets, used by a component through Rust's standard library, behind the same allow-list
+//! as `net/tcp@v1`.
 #![cfg(feature = "wasi")]
 
 mod guest_modules;

@@ -54,7 +54,8 @@ fn p1_3_waiting_is_not_charged_to_the_slice() {
         let polls = puppet.guest.stats().polls;
         puppet.start_poll(target, 1, TIMEOUT_FOREVER).await;
         until(&handle, || puppet.guest.stats().polls > polls).await;
-        // A neighbour keeps the clock of slices going for longer than the slice of the one that waits.
+        // A neighbour keeps the clock of slices going for longer than the slice of the one that
+        // waits.
         let neighbour = host().spawn(&handle, &spinner(), limited(slice(1))).unwrap();
         until(&handle, || neighbour.stats().preemptions > 210).await;
         neighbour.kill();
@@ -113,7 +114,8 @@ fn p1_4_the_ticker_rests_while_no_guest_runs() {
     });
 }
 
-/// A module of preview 1 with 60 MiB of memory that wants so much randomness at once, and traps if that fails.
+/// A module of preview 1 with 60 MiB of memory that wants so much randomness at once, and traps if
+/// that fails.
 #[cfg(feature = "wasi")]
 fn asking_for_randomness(bytes: u32) -> mainspring_host::Program {
     program(&format!(
@@ -149,7 +151,8 @@ fn p1_5_a_guest_that_asks_for_a_lot_of_randomness_makes_way_meanwhile() {
 #[cfg(feature = "wasi")]
 fn p1_5_files_and_streams_of_preview_1_are_written_and_read_in_pieces_of_256_kib() {
     run(async |handle| {
-        // Opens `big` in its only folder, writes 1 MiB, reads it back at 0, and returns how much that moved, in KiB.
+        // Opens `big` in its only folder, writes 1 MiB, reads it back at 0, and returns how much
+        // that moved, in KiB.
         let program = program(
             r#"(module
                 (import "wasi_snapshot_preview1" "path_open"

@@ -28,7 +28,8 @@ fn l8_1_a_bad_header_gets_an_error_and_costs_the_bytes_written_so_far() {
         ] {
             let mut frame = good();
             frame[at] = value;
-            // Even a good frame behind it, in the same write, is lost: nobody knows where it would begin.
+            // Even a good frame behind it, in the same write, is lost: nobody knows where it would
+            // begin.
             frame.extend(good());
             assert_eq!(puppet.request(target, &frame).await.message(), message);
             works(&puppet, target).await;
@@ -227,7 +228,8 @@ fn l8_7_fuzz_garbage_in_random_pieces_never_crashes_wedges_or_grows_the_host() {
                 let stats = puppet.guest.stats();
                 assert!(stats.buffered_bytes <= 65_536 && stats.watches <= 16 && stats.timers <= 16);
             }
-            // However the last piece ended, two malformed writes later the stream has its footing again.
+            // However the last piece ended, two malformed writes later the stream has its footing
+            // again.
             for _ in 0..2 {
                 assert!(puppet.write(target, &[0xEE; 60]).await > 0);
                 while puppet.read(target, 65_536).await.is_ok() {}

@@ -307,7 +307,8 @@ fn n3_1_without_rules_everything_is_denied_at_once_and_counted() {
 #[test]
 fn n3_2_a_name_that_points_somewhere_private_is_denied_after_the_lookup() {
     run(async |handle| {
-        // The rule admits the name; the address that it stands for, on this very machine, it does not admit.
+        // The rule admits the name; the address that it stands for, on this very machine, it does
+        // not admit.
         let mut config = GuestConfig::new();
         let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let name = name.trim();

@@ -1,4 +1,5 @@
-//! The server goes away under its clients. In a file of its own: no other test may use the server meanwhile.
+//! The server goes away under its clients. In a file of its own: no other test may use the server
+//! meanwhile.
 #![cfg(feature = "wasi")]
 
 mod database;

@@ -1,4 +1,5 @@
-//! `mainspring:sockets`: what components that wake themselves can rely on. The guest is `guests/rust/wasi-socket`, which does what it is told.
+//! `mainspring:sockets`: what components that wake themselves can rely on. The guest is
+//! `guests/rust/wasi-socket`, which does what it is told.
 #![cfg(feature = "wasi")]
 
 mod guest_modules;
@@ -81,7 +82,8 @@ impl Guest {
         (handle.parse().unwrap(), listener.accept().unwrap().0)
     }
 
-    /// Waits until the guest is suspended in the call that it was ordered to make: it has read its order, and has said nothing.
+    /// Waits until the guest is suspended in the call that it was ordered to make: it has read its
+    /// order, and has said nothing.
     async fn suspended(&self) {
         let before = self.0.guest.stats().wakeups;
         while self.0.guest.stats().phase != GuestPhase::Waiting || self.0.guest.stats().wakeups == before {
@@ -221,7 +223,8 @@ fn c1_5_a_lookup_too_many_is_socket_config() {
 fn c1_6_an_address_that_does_not_answer_is_given_up_after_10_s() {
     run_virtually(async |handle, _| {
         let Some(guest) = Guest::start(&handle, steady()) else { return };
-        // A listener that accepts nothing and has no room for more: the system does not answer who connects to it.
+        // A listener that accepts nothing and has no room for more: the system does not answer who
+        // connects to it.
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         rustix::net::listen(&listener, 0).unwrap();
         let address = listener.local_addr().unwrap();
@@ -286,7 +289,8 @@ fn c2_3_the_wait_grows_from_1_to_10_ms_and_is_never_short() {
     });
 }
 
-/// The calls that a guest makes in a second of waiting while it works so many steps between them, with the settings that are shipped.
+/// The calls that a guest makes in a second of waiting while it works so many steps between them,
+/// with the settings that are shipped.
 async fn calls_per_second(handle: &Handle, steps: u64) -> Option<f64> {
     const CALLS: u64 = 1000;
     let guest = Guest::start(handle, SocketWait::default())?;
@@ -309,7 +313,8 @@ fn c2_3_an_idle_guest_makes_about_a_hundred_calls_a_second() {
 #[test]
 fn c2_5_a_guest_that_computes_and_moves_no_byte_makes_at_most_a_thousand_calls_a_second() {
     run_virtually(async |handle, _| {
-        // Time is virtual, so that what the guest computes takes none: this is what its waits alone hold it to.
+        // Time is virtual, so that what the guest computes takes none: this is what its waits alone
+        // hold it to.
         for steps in [100_000, 200_000, 400_000, 1_000_000, 3_000_000] {
             let Some(calls) = calls_per_second(&handle, steps).await else { return };
             assert!(calls < 1100.0, "{calls} calls a second with {steps} steps between them");
@@ -359,7 +364,8 @@ fn c2_6_the_wait_ends_when_any_socket_of_the_guest_is_ready() {
 #[test]
 fn c2_6_room_on_another_socket_that_the_guest_was_told_to_wait_for_ends_the_wait() {
     run(async |handle| {
-        // The first call on each socket is told at once that it would block, the second waits until there is news.
+        // The first call on each socket is told at once that it would block, the second waits until
+        // there is news.
         let wait = SocketWait { spare_calls: 1, ..patient() };
         let Some(guest) = Guest::start(&handle, wait) else { return };
         let ((idle, _idle_peer), (full, peer)) = (guest.connect().await, guest.connect().await);

@@ -8,7 +8,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use support::*;
 
-/// A guest that copies its input to its output, waiting in POLL whenever it has to, and returns how many polls that took.
+/// A guest that copies its input to its output, waiting in POLL whenever it has to, and returns how
+/// many polls that took.
 fn cat() -> mainspring_host::Program {
     use mainspring_zcl::sys_loop::{Poll, TIMEOUT_FOREVER, Watch};
     let watch_in = Watch { handle: 0, events: READABLE, watch_id: 1 }.to_frame(1);

@@ -1,7 +1,8 @@
 //! zABI 2.5: the numbers that the `zi_*` calls are given and return.
 //!
-//! Imports live in the module [`IMPORT_MODULE`]. Pointers are 64 bits wide and hold an offset into the guest's memory;
-//! sizes and handles are 32 bits wide. A call returns a count or a handle (zero and up), or an [`ErrorCode`] (negative).
+//! Imports live in the module [`IMPORT_MODULE`]. Pointers are 64 bits wide and hold an offset into
+//! the guest's memory; sizes and handles are 32 bits wide. A call returns a count or a handle (zero
+//! and up), or an [`ErrorCode`] (negative).
 
 use core::fmt;
 
@@ -64,7 +65,8 @@ impl ErrorCode {
         self as i32
     }
 
-    /// The code behind a number; `None` for zero and up. A negative number that is not listed is [`ErrorCode::Internal`].
+    /// The code behind a number; `None` for zero and up. A negative number that is not listed is
+    /// [`ErrorCode::Internal`].
     pub const fn from_raw(raw: i32) -> Option<ErrorCode> {
         Some(match raw {
             0.. => return None,

@@ -1,4 +1,5 @@
-//! Opening capabilities: the request of `zi_cap_open`, the parameters of `net/tcp@v1`, the records of a listener.
+//! Opening capabilities: the request of `zi_cap_open`, the parameters of `net/tcp@v1`, the records
+//! of a listener.
 
 use crate::wire::{Reader, Truncated, put};
 

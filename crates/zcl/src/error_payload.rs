@@ -5,7 +5,8 @@ use core::fmt;
 
 /// What went wrong: who says so, in words, and whatever else they wish to add.
 ///
-/// On the wire: three strings, each a 32-bit length and UTF-8 bytes without NUL; 12 bytes and the three lengths in all.
+/// On the wire: three strings, each a 32-bit length and UTF-8 bytes without NUL; 12 bytes and the
+/// three lengths in all.
 ///
 /// # Examples
 /// ```
@@ -45,7 +46,8 @@ fn text<'a>(reader: &mut Reader<'a>) -> Result<&'a str, MalformedErrorPayload> {
 }
 
 impl<'a> ErrorPayload<'a> {
-    /// Reads a payload. Bytes after the third string are ignored: the protocol's first implementation sends four.
+    /// Reads a payload. Bytes after the third string are ignored: the protocol's first
+    /// implementation sends four.
     ///
     /// # Errors
     /// [`MalformedErrorPayload`].

@@ -100,7 +100,8 @@ impl Header {
     /// # Errors
     /// The first byte that says no, as the field it belongs to.
     pub fn check_prefix(prefix: &[u8]) -> Result<(), MalformedFrame> {
-        // A header that is valid in every field, with the given bytes on top: what is missing cannot be the culprit.
+        // A header that is valid in every field, with the given bytes on top: what is missing
+        // cannot be the culprit.
         let mut bytes = Header::request(0, 0, 0).encode();
         let length = prefix.len().min(HEADER_BYTES);
         bytes[..length].copy_from_slice(&prefix[..length]);
@@ -132,7 +133,8 @@ pub struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// Reads a frame off the front of `bytes`, and returns it with what follows; `None` if more bytes are needed.
+    /// Reads a frame off the front of `bytes`, and returns it with what follows; `None` if more
+    /// bytes are needed.
     ///
     /// # Errors
     /// [`MalformedFrame`] as soon as the bytes cannot become a frame, even if they are incomplete.

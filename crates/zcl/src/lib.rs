@@ -1,15 +1,19 @@
-//! The wire between a guest and its host: ZCL1 frames, the messages of `sys/loop@v1`, and the constants of zABI 2.5.
+//! The wire between a guest and its host: ZCL1 frames, the messages of `sys/loop@v1`, and the
+//! constants of zABI 2.5.
 //!
-//! Both sides of the wall use this crate, so neither can misread the other. It needs neither `std` nor an allocator:
-//! encoding writes fixed-size arrays or a caller's buffer, decoding borrows from the bytes it is given.
+//! Both sides of the wall use this crate, so neither can misread the other. It needs neither `std`
+//! nor an allocator: encoding writes fixed-size arrays or a caller's buffer, decoding borrows from
+//! the bytes it is given.
 //!
 //! - [`abi`]: error codes, handle numbers and flags, as the `zi_*` calls use them.
 //! - [`Frame`] and [`Header`]: the envelope of every request and response.
 //! - [`ErrorPayload`]: what an error response carries.
-//! - [`sys_loop`]: how a guest waits. [`cap`]: how it opens things. [`ctl`]: `zi_ctl`. [`info`]: `sys/info@v1`.
+//! - [`sys_loop`]: how a guest waits. [`cap`]: how it opens things. [`ctl`]: `zi_ctl`. [`info`]:
+//!   `sys/info@v1`.
 //!
-//! Readers are strict where a mistake could hide (sizes, reserved fields, versions) and lenient in one place: trailing
-//! bytes after an error payload are ignored, because the protocol's first implementation sends some.
+//! Readers are strict where a mistake could hide (sizes, reserved fields, versions) and lenient in
+//! one place: trailing bytes after an error payload are ignored, because the protocol's first
+//! implementation sends some.
 //!
 //! # Examples
 //! A guest asks to be told when handle 3 is readable, and the host reads the request:

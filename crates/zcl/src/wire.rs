@@ -1,4 +1,5 @@
-//! Little-endian numbers and length-prefixed strings, read and written without copying more than once.
+//! Little-endian numbers and length-prefixed strings, read and written without copying more than
+//! once.
 
 use core::fmt;
 

@@ -46,8 +46,8 @@ pub(crate) fn cap_open(kind: &str, name: &str, parameters: &[u8]) -> i32 {
         params_len: length(parameters),
     }
     .encode();
-    // SAFETY: the request and what it points to live until the call returns. Addresses inside `parameters` (a host name, the
-    // place for a port) are kept alive by whoever built them.
+    // SAFETY: the request and what it points to live until the call returns. Addresses inside
+    // `parameters` (a host name, the place for a port) are kept alive by whoever built them.
     unsafe { env::zi_cap_open(request.as_ptr() as u64) }
 }
 

@@ -1,7 +1,8 @@
 //! The `zi_*` calls of zABI 2.5, in Rust's own types.
 //!
-//! Every call returns at once, but for a write to a loop handle whose last frame is a POLL. On a target other than WebAssembly
-//! they go to the [`backend`](crate::backend) that a test has installed.
+//! Every call returns at once, but for a write to a loop handle whose last frame is a POLL. On a
+//! target other than WebAssembly they go to the [`backend`](crate::backend) that a test has
+//! installed.
 
 pub use mainspring_zcl::abi::ErrorCode;
 
@@ -54,7 +55,8 @@ pub fn ctl(request: &[u8], response: &mut [u8]) -> Result<usize, ErrorCode> {
 ///
 /// # Errors
 ///
-/// [`ErrorCode::NoEntry`] for a capability that the host does not have, [`ErrorCode::Denied`] for one that policy forbids.
+/// [`ErrorCode::NoEntry`] for a capability that the host does not have, [`ErrorCode::Denied`] for
+/// one that policy forbids.
 pub fn open(kind: &str, name: &str, parameters: &[u8]) -> Result<RawHandle, ErrorCode> {
     let handle = calls::cap_open(kind, name, parameters);
     check(handle).map(|_| handle)

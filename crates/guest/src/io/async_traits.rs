@@ -1,7 +1,7 @@
 //! The read and write traits of tokio and of futures-io, for every stream of this crate.
 //!
-//! The two families differ in how a read is told where to put its bytes and in what the last call is
-//! named; everything else is written once.
+//! The two families differ in how a read is told where to put its bytes and in what the last call
+//! is named; everything else is written once.
 
 use crate::{Stderr, Stdin, Stdout, TcpStream};
 use std::io;

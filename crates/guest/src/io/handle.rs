@@ -18,19 +18,22 @@ pub(crate) enum Direction {
 
 /// A handle; closed when dropped, unless it is a standard stream.
 ///
-/// Each operation is tried first. Where the host says AGAIN, the task sleeps until the handle is ready, and tries again.
+/// Each operation is tried first. Where the host says AGAIN, the task sleeps until the handle is
+/// ready, and tries again.
 #[derive(Debug)]
 pub struct Handle {
     raw: RawHandle,
     closes: bool,
     read: Cell<Option<WatchKey>>,
     write: Cell<Option<WatchKey>>,
-    /// The last read got less than it asked for, so that the next one would most likely get nothing.
+    /// The last read got less than it asked for, so that the next one would most likely get
+    /// nothing.
     drained: Cell<bool>,
 }
 
 impl Handle {
-    /// Takes over a handle that was opened by [`zi::open`], for capabilities that this crate does not know.
+    /// Takes over a handle that was opened by [`zi::open`], for capabilities that this crate does
+    /// not know.
     #[must_use]
     pub fn from_raw(raw: RawHandle) -> Handle {
         Handle::new(raw, true)
@@ -87,8 +90,9 @@ impl Handle {
         self.poll_with(context, Direction::Read, || zi::read(self.raw, buffer))
     }
 
-    /// The same for handles that are certainly watchable: after a read that got less than it asked for, waits first. Watches are levels, so
-    /// that nothing can be missed, and the usual case is spared a call that gets AGAIN.
+    /// The same for handles that are certainly watchable: after a read that got less than it asked
+    /// for, waits first. Watches are levels, so that nothing can be missed, and the usual case is
+    /// spared a call that gets AGAIN.
     pub(crate) fn poll_read_watched(
         &self,
         context: &mut Context<'_>,
@@ -125,7 +129,8 @@ impl Handle {
         }
     }
 
-    /// Waits until the handle is writable or has failed; it is in vain for one whose first readiness means nothing.
+    /// Waits until the handle is writable or has failed; it is in vain for one whose first
+    /// readiness means nothing.
     ///
     /// # Errors
     ///

@@ -5,7 +5,8 @@ use std::ops::Range;
 /// How much is asked for at once; a batch of messages should fit.
 const READ_BYTES: usize = 16 * 1024;
 
-/// A buffer that bytes are read into at its end and lines are taken from at its front. It grows for a long line alone.
+/// A buffer that bytes are read into at its end and lines are taken from at its front. It grows for
+/// a long line alone.
 #[derive(Debug)]
 pub(crate) struct LineBuffer {
     /// All of it is initialised, so that reading into it clears nothing.
@@ -29,7 +30,8 @@ impl LineBuffer {
         self.line_bytes_max = bytes;
     }
 
-    /// The next line whose end has come, without that end. One that is too long is cut off at one byte more than it may have.
+    /// The next line whose end has come, without that end. One that is too long is cut off at one
+    /// byte more than it may have.
     pub(crate) fn next_line(&mut self) -> Option<&[u8]> {
         let found = memchr::memchr(b'\n', &self.bytes[self.scanned..self.held.end]);
         let Some(at) = found else {

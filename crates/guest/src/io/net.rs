@@ -20,8 +20,8 @@ const CTL_ANSWER_BYTES_MAX: usize = 256;
 
 /// A TCP connection. Small segments are sent at once (no delay).
 ///
-/// Reading and writing take `&self`, so that one task may read while another writes. With the features `tokio` and `futures-io` it has the
-/// traits of those, too.
+/// Reading and writing take `&self`, so that one task may read while another writes. With the
+/// features `tokio` and `futures-io` it has the traits of those, too.
 #[derive(Debug)]
 pub struct TcpStream {
     handle: Handle,
@@ -33,7 +33,8 @@ impl TcpStream {
     ///
     /// # Errors
     ///
-    /// `PermissionDenied` by the allow-list, `NotFound` for a name that does not resolve, otherwise what failed.
+    /// `PermissionDenied` by the allow-list, `NotFound` for a name that does not resolve, otherwise
+    /// what failed.
     ///
     /// # Examples
     ///
@@ -52,7 +53,8 @@ impl TcpStream {
         Ok(stream)
     }
 
-    /// The other end, as far as it is known: for accepted connections, and for those to an address rather than a name.
+    /// The other end, as far as it is known: for accepted connections, and for those to an address
+    /// rather than a name.
     #[must_use]
     pub fn peer_addr(&self) -> Option<SocketAddr> {
         self.peer
@@ -180,7 +182,8 @@ fn open(host: &str, port: u16, flags: u32) -> io::Result<(zi::RawHandle, u16)> {
         out_port_ptr: if flags & tcp_flags::LISTEN == 0 { 0 } else { (&raw mut bound_port) as u64 },
     };
     let handle = zi::open("net", "tcp", &parameters.encode()).map_err(io_error)?;
-    // SAFETY: it is a live local; read as volatile because the compiler has not seen the host write to it.
+    // SAFETY: it is a live local; read as volatile because the compiler has not seen the host write
+    // to it.
     let bound_port = unsafe { (&raw const bound_port).read_volatile() };
     Ok((handle, bound_port as u16))
 }

@@ -127,7 +127,8 @@ impl Lines {
     ///
     /// # Errors
     ///
-    /// `InvalidData` for a line that is too long or not UTF-8 (the lines after it can be read), and whatever reading fails with.
+    /// `InvalidData` for a line that is too long or not UTF-8 (the lines after it can be read), and
+    /// whatever reading fails with.
     pub async fn next_line(&mut self) -> io::Result<Option<String>> {
         let line_bytes_max = self.buffer.line_bytes_max();
         loop {
@@ -153,8 +154,8 @@ fn finish(line: &[u8], line_bytes_max: usize) -> io::Result<String> {
     String::from_utf8(line.to_vec()).map_err(|_| wrong("a line is not UTF-8".into()))
 }
 
-/// Writes all of `bytes` to a standard stream. If the stream cannot take them, the whole guest waits; use [`Stdout`] in tasks that
-/// should not hold up the others.
+/// Writes all of `bytes` to a standard stream. If the stream cannot take them, the whole guest
+/// waits; use [`Stdout`] in tasks that should not hold up the others.
 fn write_blocking(number: i32, mut bytes: &[u8]) -> io::Result<()> {
     let handle = Handle::standard(number);
     let mut context = std::task::Context::from_waker(Waker::noop());
@@ -183,7 +184,8 @@ pub fn print_to_stderr(text: fmt::Arguments<'_>) {
     let _ = write_blocking(STDERR, text.to_string().as_bytes());
 }
 
-/// Prints to standard output, where `std`'s macro of this name does nothing on bare WebAssembly. If the stream is full, the whole guest waits.
+/// Prints to standard output, where `std`'s macro of this name does nothing on bare WebAssembly. If
+/// the stream is full, the whole guest waits.
 #[macro_export]
 macro_rules! print {
     ($($argument:tt)*) => { $crate::print_to_stdout(::core::format_args!($($argument)*)) };

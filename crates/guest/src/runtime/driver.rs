@@ -1,11 +1,14 @@
 //! The one place where a guest waits: its handle of `sys/loop@v1`, and who waits for what.
 //!
-//! Watches are level-triggered, so a watch that nobody waits for must not stay installed once it has fired: the next POLL would
-//! return at once, for ever. But taking it away after each event and installing it again costs two requests per read. So
-//! a watch is left where it is, and removed only if it fired and, when the guest next parks, nobody waits for it again. What is
-//! to be installed and removed travels in the same write as the POLL: parking is two calls of the host, whatever changed.
+//! Watches are level-triggered, so a watch that nobody waits for must not stay installed once it
+//! has fired: the next POLL would return at once, for ever. But taking it away after each event and
+//! installing it again costs two requests per read. So a watch is left where it is, and removed
+//! only if it fired and, when the guest next parks, nobody waits for it again. What is to be
+//! installed and removed travels in the same write as the POLL: parking is two calls of the host,
+//! whatever changed.
 //!
-//! Timers are kept on this side, ordered by deadline. The host knows one, the earliest, which is moved only to be earlier.
+//! Timers are kept on this side, ordered by deadline. The host knows one, the earliest, which is
+//! moved only to be earlier.
 
 use crate::zi::{self, ErrorCode, RawHandle};
 use mainspring_zcl::sys_loop::{
@@ -200,7 +203,8 @@ impl Driver {
         !self.interests.is_empty() || !self.timers.is_empty()
     }
 
-    /// One POLL: tells the host what changed, waits, and lists whoever waited for what happened (see [`Driver::take_woken`]).
+    /// One POLL: tells the host what changed, waits, and lists whoever waited for what happened
+    /// (see [`Driver::take_woken`]).
     ///
     /// # Errors
     ///
@@ -324,7 +328,8 @@ impl Driver {
         }
     }
 
-    /// Handles the complete answers that have been read; how many events there were if a POLL's was among them.
+    /// Handles the complete answers that have been read; how many events there were if a POLL's was
+    /// among them.
     fn take_responses(&mut self) -> Result<Option<usize>, ParkError> {
         let mut responses = std::mem::take(&mut self.responses);
         let mut rest = &responses[..self.responses_length];
@@ -386,8 +391,9 @@ impl Driver {
         self.woken.extend(due.into_values());
     }
 
-    /// A watch was refused: whoever waits for it gets to know. A refused timer is asked for again. Refusals of UNWATCH and TIMER_CANCEL mean that the handle was closed
-    /// or the timer fired in the meantime.
+    /// A watch was refused: whoever waits for it gets to know. A refused timer is asked for again.
+    /// Refusals of UNWATCH and TIMER_CANCEL mean that the handle was closed or the timer fired in
+    /// the meantime.
     fn take_refusal(&mut self, frame: &Frame<'_>) {
         match frame.op {
             OP_WATCH => {}

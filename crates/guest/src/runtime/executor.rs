@@ -1,8 +1,9 @@
 //! Tasks, the queue of those that can run, and the loop that runs them.
 //!
-//! While any task can run, it runs; when none can, the guest makes one POLL. Nothing is ever tried again on the chance that it might
-//! work. A task that keeps waking itself does not keep the others from their sockets and timers: after [`RUNS_PER_POLL_MAX`]
-//! runs there is a POLL that does not wait.
+//! While any task can run, it runs; when none can, the guest makes one POLL. Nothing is ever tried
+//! again on the chance that it might work. A task that keeps waking itself does not keep the others
+//! from their sockets and timers: after [`RUNS_PER_POLL_MAX`] runs there is a POLL that does not
+//! wait.
 
 use crate::runtime::driver::{Driver, Wait};
 use crate::runtime::join::{Join, JoinHandle};
@@ -48,7 +49,8 @@ struct Runtime {
     polls: Cell<u64>,
 }
 
-/// The tasks that can run. A waker may be called from anywhere, hence the lock; on WebAssembly it costs nothing.
+/// The tasks that can run. A waker may be called from anywhere, hence the lock; on WebAssembly it
+/// costs nothing.
 #[derive(Default)]
 struct Queue {
     keys: Mutex<VecDeque<TaskKey>>,
@@ -104,7 +106,8 @@ thread_local! {
     });
 }
 
-/// Does something with the driver of this thread. The driver never calls back, so this cannot be entered twice.
+/// Does something with the driver of this thread. The driver never calls back, so this cannot be
+/// entered twice.
 pub(crate) fn with_driver<T>(work: impl FnOnce(&mut Driver) -> T) -> T {
     RUNTIME.with(|runtime| work(&mut runtime.driver.borrow_mut()))
 }
@@ -176,7 +179,8 @@ pub(crate) fn abort(key: TaskKey) {
     drop(removed);
 }
 
-/// Waits, with the whole guest, for something to happen: for writes that cannot be asynchronous. Tasks are woken as usual and run later.
+/// Waits, with the whole guest, for something to happen: for writes that cannot be asynchronous.
+/// Tasks are woken as usual and run later.
 pub(crate) fn park_all() {
     RUNTIME.with(|runtime| runtime.park(Wait::Forever));
 }

@@ -9,7 +9,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// A moment on the host's monotonic clock. Bare WebAssembly has no `std::time::Instant`; this works everywhere.
+/// A moment on the host's monotonic clock. Bare WebAssembly has no `std::time::Instant`; this works
+/// everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant {
     monotonic_ns: u64,

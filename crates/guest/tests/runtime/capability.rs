@@ -51,7 +51,8 @@ fn a_batch_costs_one_wait_one_read_one_write_and_one_look_at_the_clock() {
     serve(|message, outbox| outbox.reply(message, Json::null())).unwrap();
     assert_eq!(said(&host).len(), 50);
     assert_eq!((host.polls.get(), host.clock_requests.get()), (2, 1));
-    // Opening the clock and asking it twice, opening the loop; a read in vain, two waits with a read each, and the one write.
+    // Opening the clock and asking it twice, opening the loop; a read in vain, two waits with a
+    // read each, and the one write.
     assert_eq!(host.calls.get(), 1 + 2 * 2 + 1 + 1 + 2 * (calls_of_a_wait + 1) + 1);
 }
 

@@ -24,7 +24,8 @@ fn reading_again_and_again_installs_one_watch() {
         }
         assert_eq!(host.written(FIRST), b"pong".repeat(10));
     });
-    // One WATCH to connect and its UNWATCH, one to read; and a wait is a write and a read of the loop, no more.
+    // One WATCH to connect and its UNWATCH, one to read; and a wait is a write and a read of the
+    // loop, no more.
     assert_eq!(host.watch_requests.get(), 3);
     assert_eq!((host.polls.get(), host.empty_polls.get()), (12, 0));
 }
@@ -113,7 +114,8 @@ fn a_full_peer_is_waited_for_and_the_other_tasks_go_on() {
         other.await.unwrap()
     });
     assert_eq!(counted, 5);
-    // Written, so nobody waits for it to be writable any more: no watch is left but the listener's, if that.
+    // Written, so nobody waits for it to be writable any more: no watch is left but the listener's,
+    // if that.
     assert!(host.installed_watches() <= 1);
     assert_eq!(host.empty_polls.get(), 0);
 }
@@ -132,7 +134,8 @@ fn closing_a_stream_ends_its_watch_and_its_number_may_be_used_again() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (first, _) = listener.accept().await.unwrap();
         let mut buffer = [0; 16];
-        // Wants a watch that is never written to the host, because the handle is closed before the guest parks.
+        // Wants a watch that is never written to the host, because the handle is closed before the
+        // guest parks.
         timeout(MILLISECOND, async {
             std::future::poll_fn(|context| {
                 let mut read = std::pin::pin!(first.read(&mut buffer));
@@ -193,7 +196,8 @@ fn printing_to_a_full_standard_output_waits_without_spinning() {
     assert_eq!(host.written(1), b"hello 5\n");
     assert_eq!(host.polls.get(), 1);
     assert_eq!(host.installed_watches(), 1);
-    // The watch goes with the next POLL; a standard stream stays open, so closing it cannot take the watch away.
+    // The watch goes with the next POLL; a standard stream stays open, so closing it cannot take
+    // the watch away.
     block_on(sleep(MILLISECOND));
     assert_eq!((host.polls.get(), host.installed_watches()), (2, 0));
 }

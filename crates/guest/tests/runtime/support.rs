@@ -1,4 +1,5 @@
-//! A host in memory: virtual time, streams made of queues, and a script of what happens while the guest waits.
+//! A host in memory: virtual time, streams made of queues, and a script of what happens while the
+//! guest waits.
 
 use mainspring_guest::backend::{Backend, Installed, install};
 use mainspring_guest::zi::ErrorCode;

@@ -1,7 +1,8 @@
 //! `zi_alloc` and `zi_free`: memory for guests that have no allocator of their own.
 //!
-//! Blocks come from pages that the host grew for the purpose. A guest's own heap is left alone: its allocator grows memory, too,
-//! and copes with pages that are not its own. What is where is kept on the host's side, so a guest cannot damage it.
+//! Blocks come from pages that the host grew for the purpose. A guest's own heap is left alone: its
+//! allocator grows memory, too, and copes with pages that are not its own. What is where is kept on
+//! the host's side, so a guest cannot damage it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -1,7 +1,8 @@
 //! The `zi_*` calls of zABI 2.5, and its capability extension.
 //!
-//! Everything here is synchronous and returns at once, except that a write to a `sys/loop` handle suspends its guest at a `POLL`.
-//! Pointers and lengths are checked before they are used and before anything is allocated for them.
+//! Everything here is synchronous and returns at once, except that a write to a `sys/loop` handle
+//! suspends its guest at a `POLL`. Pointers and lengths are checked before they are used and before
+//! anything is allocated for them.
 
 use crate::abi::ctl::{self, Answer};
 use crate::abi::heap::Found;

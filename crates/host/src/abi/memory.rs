@@ -3,7 +3,8 @@
 use mainspring_zcl::abi::ErrorCode;
 use std::ops::Range;
 
-/// A guest's linear memory during one call. Every access is checked, and nothing is allocated before it has been.
+/// A guest's linear memory during one call. Every access is checked, and nothing is allocated
+/// before it has been.
 pub struct GuestMemory<'a>(&'a mut [u8]);
 
 impl<'a> GuestMemory<'a> {

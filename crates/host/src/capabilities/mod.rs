@@ -1,6 +1,6 @@
 //! Capabilities: what guests can open by name. Each has a folder or a file of its own, with its
-//! configuration, its state and its messages; it is built like one of another crate, and sees a guest
-//! only through its context. The list below is all that the rest of the host knows of them.
+//! configuration, its state and its messages; it is built like one of another crate, and sees a
+//! guest only through its context. The list below is all that the rest of the host knows of them.
 
 pub(crate) mod capability;
 pub(crate) mod net_tcp;

@@ -1,4 +1,5 @@
-//! `sys/info@v1`: the machine, its load, the time, and randomness. A guest learns neither the machine's name nor its model.
+//! `sys/info@v1`: the machine, its load, the time, and randomness. A guest learns neither the
+//! machine's name nor its model.
 
 use crate::capabilities::{Capability, CapabilityId, Opened, Opening};
 use crate::framing::{Framed, Reply, Service};

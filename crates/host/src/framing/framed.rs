@@ -18,7 +18,8 @@ pub type Reply = Result<Vec<u8>, Cow<'static, str>>;
 
 /// The requests that a guest can write to a [`Framed`] handle, and what becomes of them.
 ///
-/// Nothing here may block: what takes time is started, and [sent](Responses::send) when it is there.
+/// Nothing here may block: what takes time is started, and [sent](Responses::send) when it is
+/// there.
 pub trait Service: Sized + 'static {
     /// Who errors are from, such as `sys.info`.
     const TRACE: &'static str;
@@ -55,8 +56,8 @@ pub trait Service: Sized + 'static {
 
 /// A handle that is asked in ZCL1 frames and answers in ZCL1 frames.
 ///
-/// It is readable while there are answers to be read, and writable unless the guest has left so many
-/// of them that there is no room for another.
+/// It is readable while there are answers to be read, and writable unless the guest has left so
+/// many of them that there is no room for another.
 pub struct Framed<S: Service> {
     service: S,
     requests: RefCell<Inbox>,

@@ -18,13 +18,14 @@ pub(crate) enum Input<'a> {
 
 /// Cuts requests out of a byte stream.
 ///
-/// A request that was written in one piece, as nearly all are, is not copied. Bytes that cannot become
-/// a frame cost the bytes written so far: the rest of that write is dropped with them, and the next
-/// write starts a new frame. A header whose magic and version are right tells its length: whatever else
-/// is wrong with it, it costs its announced payload, as far as that write goes. So nothing that a guest
-/// writes can make the stream lose its footing for longer than one write.
+/// A request that was written in one piece, as nearly all are, is not copied. Bytes that cannot
+/// become a frame cost the bytes written so far: the rest of that write is dropped with them, and
+/// the next write starts a new frame. A header whose magic and version are right tells its length:
+/// whatever else is wrong with it, it costs its announced payload, as far as that write goes. So
+/// nothing that a guest writes can make the stream lose its footing for longer than one write.
 pub(crate) struct Inbox {
-    /// The beginning of a request whose rest has not been written, or a whole one that was returned.
+    /// The beginning of a request whose rest has not been written, or a whole one that was
+    /// returned.
     held: Vec<u8>,
     /// What is held was returned, and is not needed any more.
     returned: bool,

@@ -12,8 +12,8 @@ use std::rc::{Rc, Weak};
 
 /// Most bytes of unread responses per handle.
 pub(crate) const RESPONSES_BYTES_MAX: usize = 64 * 1024;
-/// Room that must be left before another request is taken: every response fits that a capability did
-/// not announce to be longer, and every error.
+/// Room that must be left before another request is taken: every response fits that a capability
+/// did not announce to be longer, and every error.
 pub(crate) const RESPONSE_BYTES_DEFAULT: usize = 256;
 /// A response buffer larger than this is given back once it has been read.
 const IDLE_BUFFER_BYTES: usize = 4 * 1024;
@@ -139,8 +139,8 @@ impl Responses {
     }
 
     /// Puts a frame there that answers a request, or tells something unasked. False if there is no
-    /// room for it, or the handle is closed: a guest that does not read is to lose what it does not read,
-    /// not to make the host hold it.
+    /// room for it, or the handle is closed: a guest that does not read is to lose what it does not
+    /// read, not to make the host hold it.
     pub fn send(&self, op: u16, rid: u32, payload: &[u8]) -> bool {
         let Some(guest) = self.guest.upgrade().filter(|_| !self.closed.get()) else { return false };
         let needed = HEADER_BYTES + payload.len();
@@ -159,8 +159,8 @@ impl Responses {
         self.outbox.borrow().unread() == 0
     }
 
-    /// Room for a response of `needed` bytes; without it, the handle is not writable until the guest
-    /// has read.
+    /// Room for a response of `needed` bytes; without it, the handle is not writable until the
+    /// guest has read.
     pub(super) fn check_room(&self, guest: &GuestContext, needed: usize) -> Result<(), ErrorCode> {
         let room = self.outbox.borrow().room(guest, needed);
         if room.is_err() {

@@ -1,11 +1,12 @@
 //! The one place where single-threaded values cross bounds that ask for `Send`.
 //!
-//! wasmtime wants `Send` of a store's data and of every host future, because some embedders move stores between threads. We never
-//! do: a guest lives and dies on its loop's thread. Rather than make the loop pay for locks, its values are wrapped here; the
-//! wrapper checks the thread on every access and panics on any other, so a mistake cannot become a data race.
+//! wasmtime wants `Send` of a store's data and of every host future, because some embedders move
+//! stores between threads. We never do: a guest lives and dies on its loop's thread. Rather than
+//! make the loop pay for locks, its values are wrapped here; the wrapper checks the thread on every
+//! access and panics on any other, so a mistake cannot become a data race.
 //!
-//! The crate `send_wrapper` does the same, but asks the standard library for the current thread each time, which showed up in
-//! profiles: a guest's request passes a dozen of these checks.
+//! The crate `send_wrapper` does the same, but asks the standard library for the current thread
+//! each time, which showed up in profiles: a guest's request passes a dozen of these checks.
 
 use std::future::Future;
 use std::mem::ManuallyDrop;
@@ -21,16 +22,18 @@ fn this_thread() -> ThreadId {
     THIS_THREAD.with(|id| *id)
 }
 
-/// A value that stays on the thread that made it. Using or dropping it on any other panics; it is then leaked.
+/// A value that stays on the thread that made it. Using or dropping it on any other panics; it is
+/// then leaked.
 pub(crate) struct Confined<T> {
     owner: ThreadId,
     value: ManuallyDrop<T>,
 }
 
-// SAFETY: the wrapper itself may go anywhere. Its value is reached only through `deref`, `deref_mut` and `drop`, each of which
-// first checks that it runs on the owner's thread.
+// SAFETY: the wrapper itself may go anywhere. Its value is reached only through `deref`,
+// `deref_mut` and `drop`, each of which first checks that it runs on the owner's thread.
 unsafe impl<T> Send for Confined<T> {}
-// SAFETY: as above: on any other thread a shared reference gives access to nothing but the owner's name.
+// SAFETY: as above: on any other thread a shared reference gives access to nothing but the owner's
+// name.
 unsafe impl<T> Sync for Confined<T> {}
 
 impl<T> Confined<T> {
@@ -78,7 +81,8 @@ impl<F: Future> Future for Confined<F> {
 
     #[inline]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        // SAFETY: the wrapper owns the future in place and never moves it out, so pinning the wrapper pins the future.
+        // SAFETY: the wrapper owns the future in place and never moves it out, so pinning the
+        // wrapper pins the future.
         unsafe { self.map_unchecked_mut(|confined| &mut **confined) }.poll(context)
     }
 }

@@ -183,8 +183,8 @@ impl GuestContext {
         self.make_way().await;
     }
 
-    /// Lets its neighbours come first if it has used up its slice. For calls that go on for as long as their arguments say: guest code is
-    /// preempted by itself.
+    /// Lets its neighbours come first if it has used up its slice. For calls that go on for as long
+    /// as their arguments say: guest code is preempted by itself.
     #[cfg(feature = "wasi")]
     pub(crate) async fn make_way_if_due(&self) {
         if self.stretch.get().is_some_and(|stretch| stretch.has_used(self.limits.cpu_slice)) {

@@ -58,14 +58,15 @@ impl Control {
 pub struct GuestControl(pub(crate) Arc<Control>);
 
 impl GuestControl {
-    /// Ends the guest, whatever it is doing: if it waits, at once; if it runs, within its slice. Everything it has is freed. Killing
-    /// a guest that has ended does nothing.
+    /// Ends the guest, whatever it is doing: if it waits, at once; if it runs, within its slice.
+    /// Everything it has is freed. Killing a guest that has ended does nothing.
     pub fn kill(&self) {
         self.0.killed.store(true, Ordering::Release);
         self.0.wake();
     }
 
-    /// Makes the guest's `POLL`, the one it waits in or else its next one, return at once, with whatever events there are.
+    /// Makes the guest's `POLL`, the one it waits in or else its next one, return at once, with
+    /// whatever events there are.
     pub fn interrupt(&self) {
         self.0.interrupted.store(true, Ordering::Release);
         self.0.wake();

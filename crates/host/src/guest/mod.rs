@@ -1,5 +1,6 @@
-//! A guest: its life as a task on the loop, what its store carries, how it is ended from outside, its numbers, and how its owner
-//! sees it. The host makes guests; the calls of `abi` and the capabilities get them as a `GuestContext`.
+//! A guest: its life as a task on the loop, what its store carries, how it is ended from outside,
+//! its numbers, and how its owner sees it. The host makes guests; the calls of `abi` and the
+//! capabilities get them as a `GuestContext`.
 
 pub(crate) mod confined;
 pub(crate) mod context;
@@ -22,7 +23,8 @@ use std::future::{Future, poll_fn};
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-/// How a guest is started: what it is given and what it may do. By default nothing, within [`Limits::default`].
+/// How a guest is started: what it is given and what it may do. By default nothing, within
+/// [`Limits::default`].
 ///
 /// # Examples
 /// ```
@@ -65,7 +67,8 @@ impl GuestConfig {
         GuestConfig::default()
     }
 
-    /// Calls `callback` with topic and message of each `zi_telemetry`. It runs inside the guest's call: keep it short.
+    /// Calls `callback` with topic and message of each `zi_telemetry`. It runs inside the guest's
+    /// call: keep it short.
     pub fn on_telemetry(&mut self, callback: impl Fn(&[u8], &[u8]) + 'static) -> &mut GuestConfig {
         self.telemetry = Some(Box::new(callback));
         self
@@ -73,8 +76,8 @@ impl GuestConfig {
 
     /// Gives the guest its configuration of a capability. A second one replaces the first.
     ///
-    /// The host must have the capability, and the capability must accept the configuration: otherwise
-    /// the guest is not started.
+    /// The host must have the capability, and the capability must accept the configuration:
+    /// otherwise the guest is not started.
     pub fn configure<C: Capability>(&mut self, config: C::Config) -> &mut GuestConfig {
         let config = CapabilityConfig::new::<C>(config);
         self.capabilities.retain(|known| known.key != config.key);
@@ -82,7 +85,8 @@ impl GuestConfig {
         self
     }
 
-    /// Puts something into the guest's store for imports that were added with [`HostConfig::link`](crate::HostConfig::link).
+    /// Puts something into the guest's store for imports that were added with
+    /// [`HostConfig::link`](crate::HostConfig::link).
     pub fn extension(&mut self, extension: impl Any + Send) -> &mut GuestConfig {
         self.extension = Some(Box::new(extension));
         self
@@ -105,7 +109,8 @@ impl fmt::Debug for GuestConfig {
 pub enum Exit {
     /// It returned, or asked to exit, with this code.
     Returned(i32),
-    /// It did something that cannot be: an instruction that traps, or memory beyond its limits at the start.
+    /// It did something that cannot be: an instruction that traps, or memory beyond its limits at
+    /// the start.
     Trapped(TrapReport),
     /// It was killed, or its loop was dropped.
     Killed,

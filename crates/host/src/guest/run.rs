@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use wasmtime::{Engine, Store, StoreContextMut, UpdateDeadline, WasmBacktrace};
 
-/// Most bytes of strings and lists that the host copies out of a guest for one call of WASI or of a component: some milliseconds' worth. More
-/// is refused: an error in preview 1, a trap elsewhere.
+/// Most bytes of strings and lists that the host copies out of a guest for one call of WASI or of a
+/// component: some milliseconds' worth. More is refused: an error in preview 1, a trap elsewhere.
 #[cfg(feature = "wasi")]
 const HOSTCALL_BYTES_MAX: usize = 4 << 20;
 
@@ -33,7 +33,8 @@ enum Stop {
 
 pub(crate) type ProgramFuture = Pin<Box<dyn Future<Output = wasmtime::Result<i32>>>>;
 
-/// The task. It wraps the guest's own future to measure it, and to end it from outside in whatever state it is.
+/// The task. It wraps the guest's own future to measure it, and to end it from outside in whatever
+/// state it is.
 pub(crate) struct Run {
     program: Option<ProgramFuture>,
     context: Rc<GuestContext>,
@@ -199,8 +200,8 @@ async fn execute(program: Program, context: Rc<GuestContext>, extras: Extras) ->
     }
 }
 
-/// The ticks of the guest's slice are over. It waits for the loop's next turn, unless it is to end; or it goes on, if some of those ticks
-/// passed while it waited, in whatever call.
+/// The ticks of the guest's slice are over. It waits for the loop's next turn, unless it is to end;
+/// or it goes on, if some of those ticks passed while it waited, in whatever call.
 fn preempt(store: StoreContextMut<'_, GuestState>) -> wasmtime::Result<UpdateDeadline> {
     let state = store.data();
     let context = &**state.context;

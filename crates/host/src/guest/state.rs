@@ -9,7 +9,8 @@ use std::any::Any;
 use std::rc::Rc;
 use wasmtime::Memory;
 
-/// The data of a guest's store: the host's own, and whatever an extension of the host (such as WASI) put there.
+/// The data of a guest's store: the host's own, and whatever an extension of the host (such as
+/// WASI) put there.
 pub struct GuestState {
     pub(crate) context: Confined<Rc<GuestContext>>,
     pub(crate) memory: Option<Memory>,

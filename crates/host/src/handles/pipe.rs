@@ -1,7 +1,8 @@
 //! Pipes in memory: how the program that runs a guest talks to it.
 //!
-//! One end goes to the guest as a standard stream, the other stays with the host, which waits in futures. A pipe is bounded: a
-//! writer that is ahead waits, so neither side can make the other hold more than the pipe does.
+//! One end goes to the guest as a standard stream, the other stays with the host, which waits in
+//! futures. A pipe is bounded: a writer that is ahead waits, so neither side can make the other
+//! hold more than the pipe does.
 
 use crate::guest::context::GuestContext;
 use crate::handles::resource::{Resource, Watchable};

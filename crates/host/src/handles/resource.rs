@@ -8,12 +8,14 @@ use std::rc::Rc;
 
 /// Something that a guest holds a handle of. Nothing here may block.
 ///
-/// A resource that returns [`ErrorCode::Again`] should be [`Watchable`], or the guest cannot know when to come back.
+/// A resource that returns [`ErrorCode::Again`] should be [`Watchable`], or the guest cannot know
+/// when to come back.
 pub trait Resource: 'static {
     /// What `zi_handle_hflags` says: bits of [`handle_flags`](mainspring_zcl::abi::handle_flags).
     fn flags(&self) -> u32;
 
-    /// `zi_read`: fills the front of `buffer`, which is guest memory, and says how far; 0 is the end.
+    /// `zi_read`: fills the front of `buffer`, which is guest memory, and says how far; 0 is the
+    /// end.
     ///
     /// # Errors
     /// The code that the guest is given.
@@ -40,7 +42,8 @@ pub trait Resource: 'static {
         Err(ErrorCode::NoSys)
     }
 
-    /// The guest has closed the handle, or has ended. Whatever was counted as held for it is not any more.
+    /// The guest has closed the handle, or has ended. Whatever was counted as held for it is not
+    /// any more.
     fn close(&self, guest: &GuestContext) {
         let _ = guest;
     }
@@ -61,8 +64,8 @@ pub trait Watchable {
     /// Where the resource raises and lowers its readiness. Always the same one.
     fn signal(&self) -> &Rc<Signal>;
 
-    /// A watch has been added and [`Signal::interest`] has grown: make sure that these bits will be raised. A resource that raises
-    /// its bits by itself need not do anything.
+    /// A watch has been added and [`Signal::interest`] has grown: make sure that these bits will be
+    /// raised. A resource that raises its bits by itself need not do anything.
     ///
     /// # Errors
     /// The watch is then refused.

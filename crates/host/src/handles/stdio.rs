@@ -112,7 +112,8 @@ impl Watchable for Null {
     }
 }
 
-/// Most bytes written at a time to a descriptor that may block: a pipe that is writable takes as many without waiting.
+/// Most bytes written at a time to a descriptor that may block: a pipe that is writable takes as
+/// many without waiting.
 const BLOCKING_WRITE_BYTES_MAX: usize = rustix::pipe::PIPE_BUF;
 
 /// Most bytes read at a time: a file, or a device, has as many as the guest asks for.
@@ -120,8 +121,9 @@ const READ_BYTES_MAX: usize = 64 * 1024;
 
 /// A descriptor as a standard stream.
 ///
-/// It may be shared with other processes, so it is not switched to non-blocking: that would switch it for them as well. The
-/// kernel is asked before each operation instead, and writes are short enough not to block.
+/// It may be shared with other processes, so it is not switched to non-blocking: that would switch
+/// it for them as well. The kernel is asked before each operation instead, and writes are short
+/// enough not to block.
 struct FdStream {
     descriptor: WatchedDescriptor,
     flags: u32,

@@ -22,8 +22,8 @@ impl HandleEntry {
     }
 }
 
-/// Open handles by number. Closed numbers are used again, the one that has been closed longest first, so a guest that uses a
-/// stale number is most likely told so.
+/// Open handles by number. Closed numbers are used again, the one that has been closed longest
+/// first, so a guest that uses a stale number is most likely told so.
 pub(crate) struct Table {
     entries: Vec<Option<HandleEntry>>,
     free: VecDeque<u32>,

@@ -37,15 +37,19 @@ pub(super) type ComponentLink =
 pub struct HostConfig {
     /// Most guests alive at a time. Address space is set aside for them, memory is not. 1,000.
     pub guests_max: u32,
-    /// The largest memory that any guest may have, whatever its own limit. 4 GiB, or less if there are many guests.
+    /// The largest memory that any guest may have, whatever its own limit. 4 GiB, or less if there
+    /// are many guests.
     pub memory_bytes_max: usize,
-    /// Most descriptors that all guests together may hold: connections and listeners, by `net/tcp@v1` and `mainspring:sockets`. Beyond, a
-    /// guest is told that there is no room. Half of what the process may open.
+    /// Most descriptors that all guests together may hold: connections and listeners, by
+    /// `net/tcp@v1` and `mainspring:sockets`. Beyond, a guest is told that there is no room. Half
+    /// of what the process may open.
     pub descriptors_max: u64,
-    /// Whether slots for guests are made beforehand. Without, starting a guest is slower, and only limits bound their number.
+    /// Whether slots for guests are made beforehand. Without, starting a guest is slower, and only
+    /// limits bound their number.
     pub pooling: bool,
-    /// How long a component that wakes itself is made to wait when a socket of `mainspring:sockets` would block. What
-    /// [`SocketWait::from_environment`](crate::SocketWait::from_environment) says.
+    /// How long a component that wakes itself is made to wait when a socket of `mainspring:sockets`
+    /// would block. What [`SocketWait::from_environment`](crate::SocketWait::from_environment)
+    /// says.
     #[cfg(feature = "wasi")]
     pub socket_wait: crate::SocketWait,
     capabilities: Vec<Box<dyn AnyCapability>>,
@@ -125,14 +129,15 @@ impl HostConfig {
         self
     }
 
-    /// Tells guests that asked to exit, by an error that an added import returns, from those that trapped.
+    /// Tells guests that asked to exit, by an error that an added import returns, from those that
+    /// trapped.
     pub fn exit_code(&mut self, exit_code: fn(&wasmtime::Error) -> Option<i32>) -> &mut HostConfig {
         self.exit_code = Some(exit_code);
         self
     }
 
-    /// Looks names up in another way than the system's, for `net/tcp@v1` and `mainspring:sockets`. It runs on other threads, and may block:
-    /// a guest that waits for it holds up no other.
+    /// Looks names up in another way than the system's, for `net/tcp@v1` and `mainspring:sockets`.
+    /// It runs on other threads, and may block: a guest that waits for it holds up no other.
     pub fn resolver(
         &mut self,
         resolver: impl Fn(&str, u16) -> std::io::Result<Vec<SocketAddr>> + Send + Sync + 'static,

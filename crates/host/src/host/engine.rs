@@ -10,18 +10,22 @@ use wasmtime::{Config, Enabled, InstanceAllocationStrategy, PoolingAllocationCon
 const MAPPINGS_PER_GUEST: u64 = 5;
 /// Memory mappings left for everything else in the process.
 const MAPPINGS_RESERVED: u64 = 4096;
-/// Bytes of a guest's memory that stay resident in a free slot, so that starting the next guest there is cheap.
+/// Bytes of a guest's memory that stay resident in a free slot, so that starting the next guest
+/// there is cheap.
 const KEEP_RESIDENT_BYTES: usize = 1 << 20;
-/// Address space that is set aside for each guest's memory while there is enough: no bounds check is then needed.
+/// Address space that is set aside for each guest's memory while there is enough: no bounds check
+/// is then needed.
 const MEMORY_RESERVATION_BYTES: u64 = 4 << 30;
 /// Address space that all guests together may set aside.
 const ADDRESS_SPACE_BYTES: u64 = 64 << 40;
 
-/// Modules that one component may be made of: its own, the adapter of preview 1, and the two that tie them together.
+/// Modules that one component may be made of: its own, the adapter of preview 1, and the two that
+/// tie them together.
 #[cfg(feature = "wasi")]
 const MODULES_PER_COMPONENT: u32 = 4;
 
-/// The number of mappings runs out long before memory does; better to say so now than to fail at some guest.
+/// The number of mappings runs out long before memory does; better to say so now than to fail at
+/// some guest.
 pub(super) fn check_map_count(guests_max: u32) -> Result<()> {
     let needed = u64::from(guests_max) * MAPPINGS_PER_GUEST + MAPPINGS_RESERVED;
     let allowed = std::fs::read_to_string("/proc/sys/vm/max_map_count").ok();
@@ -40,7 +44,8 @@ pub(super) fn base_config() -> Config {
 
 pub(super) fn engine_config(host: &HostConfig) -> Config {
     let mut config = base_config();
-    // Fibers do all the waiting there is; the machinery for concurrent calls into one guest costs time and has no use here.
+    // Fibers do all the waiting there is; the machinery for concurrent calls into one guest costs
+    // time and has no use here.
     config.concurrency_support(false);
     if !host.pooling {
         return config;
@@ -60,7 +65,8 @@ pub(super) fn engine_config(host: &HostConfig) -> Config {
         .max_core_instance_size(1 << 20)
         .linear_memory_keep_resident(KEEP_RESIDENT_BYTES)
         .pagemap_scan(Enabled::Auto);
-    // A component is several modules that share one memory, and there are no others to share the places with.
+    // A component is several modules that share one memory, and there are no others to share the
+    // places with.
     #[cfg(feature = "wasi")]
     pool.total_component_instances(guests)
         .total_core_instances(guests.saturating_mul(MODULES_PER_COMPONENT))
@@ -69,7 +75,8 @@ pub(super) fn engine_config(host: &HostConfig) -> Config {
     config
 }
 
-/// Compiles something that comes from outside: should the compiler panic, that is a reason like any other.
+/// Compiles something that comes from outside: should the compiler panic, that is a reason like any
+/// other.
 pub(crate) fn guarded<T>(compile: impl FnOnce() -> wasmtime::Result<T>) -> Result<T> {
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(compile));
     outcome.unwrap_or_else(|_| Err(wasmtime::Error::msg("the compiler gave up"))).map_err(Error::Compile)

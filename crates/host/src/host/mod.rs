@@ -38,7 +38,8 @@ pub(crate) struct HostShared {
     pub(crate) socket_wait: crate::SocketWait,
     #[cfg(feature = "wasi")]
     pub(crate) component_links: Vec<ComponentLink>,
-    /// Made for the first component that needs it. Its guests have no slots made beforehand: they are few.
+    /// Made for the first component that needs it. Its guests have no slots made beforehand: they
+    /// are few.
     #[cfg(feature = "wasi")]
     async_engine: OnceLock<Engine>,
     pub(crate) resolver: Resolver,
@@ -47,7 +48,8 @@ pub(crate) struct HostShared {
     pub(crate) descriptors_max: u64,
 }
 
-/// Compiles guests and starts them on loops. Cheap to clone, and may be shared between threads that each have a loop.
+/// Compiles guests and starts them on loops. Cheap to clone, and may be shared between threads that
+/// each have a loop.
 ///
 /// # Examples
 /// ```
@@ -86,18 +88,20 @@ impl Host {
         self.compile_within(bytes, &CompileLimits::default())
     }
 
-    /// Compiles a module, binary or, if the engine was built with it, text. Its sizes are checked first.
+    /// Compiles a module, binary or, if the engine was built with it, text. Its sizes are checked
+    /// first.
     ///
     /// # Errors
-    /// [`Error::GuestTooLarge`], [`Error::FunctionTooLarge`], [`Error::Compile`], [`Error::Link`], [`Error::NoEntryPoint`],
-    /// [`Error::EntryPointType`].
+    /// [`Error::GuestTooLarge`], [`Error::FunctionTooLarge`], [`Error::Compile`], [`Error::Link`],
+    /// [`Error::NoEntryPoint`], [`Error::EntryPointType`].
     pub fn compile_within(&self, bytes: &[u8], limits: &CompileLimits) -> Result<Program> {
         limits.check(bytes)?;
         let module = guarded(|| Module::new(&self.shared.engine, bytes))?;
         Program::new(&self.linker, &module)
     }
 
-    /// Compiles a module or component to what [`load`](Host::load) and [`Host::load_component`] take, and does not link it.
+    /// Compiles a module or component to what [`load`](Host::load) and [`Host::load_component`]
+    /// take, and does not link it.
     ///
     /// # Errors
     /// [`Error::GuestTooLarge`], [`Error::FunctionTooLarge`], [`Error::Compile`].
@@ -122,10 +126,12 @@ impl Host {
     /// Loads code that [`Program::serialize`] returned.
     ///
     /// # Safety
-    /// The bytes must come from [`Program::serialize`] and must not have been changed: they are machine code.
+    /// The bytes must come from [`Program::serialize`] and must not have been changed: they are
+    /// machine code.
     ///
     /// # Errors
-    /// [`Error::Compile`] if they come from another version or other settings; otherwise as [`compile`](Host::compile).
+    /// [`Error::Compile`] if they come from another version or other settings; otherwise as
+    /// [`compile`](Host::compile).
     pub unsafe fn load(&self, bytes: &[u8]) -> Result<Program> {
         // SAFETY: the caller vouches for the bytes.
         let module = unsafe { Module::deserialize(&self.shared.engine, bytes) }.map_err(Error::Compile)?;
@@ -135,7 +141,8 @@ impl Host {
     /// Starts a guest on a loop. It runs from the loop's next turn on.
     ///
     /// # Errors
-    /// [`Error::TooManyGuests`], [`Error::Stdio`], [`Error::Reactor`]; with WASI, `Error::Folder` and `Error::BandwidthOfWasiSockets` too.
+    /// [`Error::TooManyGuests`], [`Error::Stdio`], [`Error::Reactor`]; with WASI, `Error::Folder`
+    /// and `Error::BandwidthOfWasiSockets` too.
     pub fn spawn(&self, reactor: &Handle, program: &Program, config: GuestConfig) -> Result<GuestHandle> {
         self.start(reactor, config, |context, extras, exit| {
             #[cfg(feature = "wasi")]
@@ -144,13 +151,15 @@ impl Host {
         })
     }
 
-    /// The engine that compiles and runs the guests, except for components that need another: see [`engine_for`](Host::engine_for).
+    /// The engine that compiles and runs the guests, except for components that need another: see
+    /// [`engine_for`](Host::engine_for).
     pub fn engine(&self) -> &Engine {
         &self.shared.engine
     }
 
-    /// The engine that compiles and runs this module or component. Those that use async features of the component model have one of
-    /// their own, made for the first of them, so that the others do not pay for it.
+    /// The engine that compiles and runs this module or component. Those that use async features of
+    /// the component model have one of their own, made for the first of them, so that the others do
+    /// not pay for it.
     ///
     /// # Errors
     /// [`Error::Engine`].
@@ -187,7 +196,8 @@ impl Host {
         self.shared.counters.snapshot()
     }
 
-    /// Whether the thread that preempts guests is at rest, as it is once no guest has run for a few milliseconds.
+    /// Whether the thread that preempts guests is at rest, as it is once no guest has run for a few
+    /// milliseconds.
     pub fn is_ticker_parked(&self) -> bool {
         self.shared.ticker.is_parked()
     }

@@ -6,7 +6,8 @@ use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
-/// How much time's worth of bytes a handle waits for once the bucket is empty, so that a slow guest is not woken for every byte.
+/// How much time's worth of bytes a handle waits for once the bucket is empty, so that a slow guest
+/// is not woken for every byte.
 const REFILL: Duration = Duration::from_millis(20);
 /// How much time's worth of bytes a bucket holds.
 const BURST: Duration = Duration::from_millis(100);

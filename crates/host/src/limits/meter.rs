@@ -1,8 +1,11 @@
-//! What running costs a guest: CPU time, and not the time that the system ran something else instead.
+//! What running costs a guest: CPU time, and not the time that the system ran something else
+//! instead.
 //!
-//! The thread's CPU clock says that exactly, and takes some 600 ns to read: as much as a short guest takes to run. The monotonic clock is read
-//! in 25 ns, and goes on while the thread waits for a processor. So the monotonic clock measures how long a guest ran, and where it may be
-//! wrong by much, the CPU clock corrects it: once a guest has run for a while, and about each millisecond, so that there is a reading to compare with.
+//! The thread's CPU clock says that exactly, and takes some 600 ns to read: as much as a short
+//! guest takes to run. The monotonic clock is read in 25 ns, and goes on while the thread waits for
+//! a processor. So the monotonic clock measures how long a guest ran, and where it may be wrong by
+//! much, the CPU clock corrects it: once a guest has run for a while, and about each millisecond,
+//! so that there is a reading to compare with.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::cell::Cell;

@@ -1,5 +1,6 @@
-//! What a guest may use, and how it is held to it: bounds, CPU time and preemption, bandwidth, and where it may connect. Every
-//! call that can cost something asks here; nothing here knows what the call is for.
+//! What a guest may use, and how it is held to it: bounds, CPU time and preemption, bandwidth, and
+//! where it may connect. Every call that can cost something asks here; nothing here knows what the
+//! call is for.
 
 pub(crate) mod bandwidth;
 pub(crate) mod meter;
@@ -11,8 +12,9 @@ use crate::guest::stats::uncount;
 use std::time::Duration;
 use wasmtime::ResourceLimiter;
 
-/// What one guest may use at most. Every limit is enforced; a refusal reaches the guest as an error code (or a failed
-/// `memory.grow`) and the operator as a count in [`GuestStats::refused`](crate::GuestStats::refused).
+/// What one guest may use at most. Every limit is enforced; a refusal reaches the guest as an error
+/// code (or a failed `memory.grow`) and the operator as a count in
+/// [`GuestStats::refused`](crate::GuestStats::refused).
 ///
 /// # Examples
 /// ```
@@ -23,11 +25,13 @@ use wasmtime::ResourceLimiter;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Linear memory. The host's own [`memory_bytes_max`](crate::HostConfig::memory_bytes_max) may be lower. 64 MiB.
+    /// Linear memory. The host's own [`memory_bytes_max`](crate::HostConfig::memory_bytes_max) may
+    /// be lower. 64 MiB.
     pub memory_bytes: usize,
     /// Elements of a table, such as functions that are called through pointers. 100,000.
     pub table_elements: usize,
-    /// The CPU time that it may use at a stretch before its neighbours get a turn. Measured in milliseconds. 5 ms.
+    /// The CPU time that it may use at a stretch before its neighbours get a turn. Measured in
+    /// milliseconds. 5 ms.
     pub cpu_slice: Duration,
     /// The CPU time that it may use in all; then it is ended. `None`: without limit.
     pub cpu_total: Option<Duration>,

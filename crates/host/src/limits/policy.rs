@@ -1,8 +1,9 @@
 //! Where a guest may connect and listen: an allow-list, empty by default.
 //!
-//! A connection is checked twice. First the name that the guest gave, before anything is looked up. Then every address that the
-//! name stands for: a rule for a name admits public addresses only, so whoever controls that name's DNS cannot point it at the
-//! machine's loopback, the local network or a cloud's metadata service. Such addresses need a rule of their own.
+//! A connection is checked twice. First the name that the guest gave, before anything is looked up.
+//! Then every address that the name stands for: a rule for a name admits public addresses only, so
+//! whoever controls that name's DNS cannot point it at the machine's loopback, the local network or
+//! a cloud's metadata service. Such addresses need a rule of their own.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -31,8 +32,9 @@ pub struct NetworkPolicy {
 
 /// A rule: hosts and ports, written as `host:port`.
 ///
-/// The host is a name (`db.example.com`), all names below one (`*.example.com`), an address or network (`10.0.0.0/8`, `[fd00::/8]`),
-/// `loopback`, or `*`. The port is a number, a range (`8000-8999`) or `*`. `any` is short for `*:*`, `loopback` for `loopback:*`.
+/// The host is a name (`db.example.com`), all names below one (`*.example.com`), an address or
+/// network (`10.0.0.0/8`, `[fd00::/8]`), `loopback`, or `*`. The port is a number, a range
+/// (`8000-8999`) or `*`. `any` is short for `*:*`, `loopback` for `loopback:*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     host: HostPattern,
@@ -159,8 +161,9 @@ const MAPPED_BITS: u8 = 96;
 
 /// Whether an address, in its canonical form, is one of a network.
 ///
-/// A network of mapped addresses (`::ffff:10.0.0.0/104`) is the IPv4 network that they map. With a prefix shorter than the part that makes
-/// them mapped it is an ordinary IPv6 network, whatever is written behind the prefix, and no IPv4 address belongs to it.
+/// A network of mapped addresses (`::ffff:10.0.0.0/104`) is the IPv4 network that they map. With a
+/// prefix shorter than the part that makes them mapped it is an ordinary IPv6 network, whatever is
+/// written behind the prefix, and no IPv4 address belongs to it.
 fn is_within(address: IpAddr, network: IpAddr, bits: u8) -> bool {
     let (network, bits) = match (network.to_canonical(), bits.checked_sub(MAPPED_BITS)) {
         (IpAddr::V4(mapped), Some(bits)) if network.is_ipv6() => (mapped.into(), bits),
@@ -194,7 +197,8 @@ impl NetworkPolicy {
         Ok(self)
     }
 
-    /// Allows listeners that match a [`Rule`]. Only rules for addresses match: a listener has no name.
+    /// Allows listeners that match a [`Rule`]. Only rules for addresses match: a listener has no
+    /// name.
     ///
     /// # Errors
     /// [`BadRule`].
@@ -215,7 +219,8 @@ impl NetworkPolicy {
         self.connect.iter().any(|rule| rule.allows_name(&name, *rule.ports.start()))
     }
 
-    /// Whether a guest that was allowed to look a name up may connect to an address that the name stands for.
+    /// Whether a guest that was allowed to look a name up may connect to an address that the name
+    /// stands for.
     pub fn may_connect_resolved(&self, address: SocketAddr) -> bool {
         is_public(address.ip().to_canonical()) || self.may_connect(address)
     }
@@ -373,8 +378,8 @@ mod tests {
         assert!(policy.may_connect(at("10.9.8.7:80")) && !policy.may_connect(at("11.9.8.7:80")));
     }
 
-    /// Bit by bit, as one would explain it: an IPv4 rule is about IPv4 addresses, a rule for mapped addresses about those that they map, any
-    /// other about IPv6 addresses that are not mapped.
+    /// Bit by bit, as one would explain it: an IPv4 rule is about IPv4 addresses, a rule for mapped
+    /// addresses about those that they map, any other about IPv6 addresses that are not mapped.
     fn is_within_naively(address: IpAddr, network: IpAddr, bits: u8) -> bool {
         let bits_of = |address: IpAddr| -> Vec<bool> {
             let octets = match address {

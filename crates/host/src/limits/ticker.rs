@@ -1,7 +1,8 @@
 //! The clock that preempts guests: a thread that advances the engine's epoch while any guest runs.
 //!
-//! It cannot be the loop's own timer, because a guest that never calls out would keep the loop from ever looking at it. While
-//! no guest has run for a whole tick the thread is parked, so idle guests cause no wake-ups; a guest that is resumed unparks it.
+//! It cannot be the loop's own timer, because a guest that never calls out would keep the loop from
+//! ever looking at it. While no guest has run for a whole tick the thread is parked, so idle guests
+//! cause no wake-ups; a guest that is resumed unparks it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -109,8 +110,9 @@ impl TickerState {
         }
     }
 
-    /// Sleeps until a guest runs. The flag is raised before the state is looked at again, and a guest looks at the flag after it
-    /// has changed the state, so one of the two always notices the other.
+    /// Sleeps until a guest runs. The flag is raised before the state is looked at again, and a
+    /// guest looks at the flag after it has changed the state, so one of the two always notices the
+    /// other.
     fn park(&self, seen: u64) {
         self.parked.store(true, Ordering::SeqCst);
         while self.parked.load(Ordering::SeqCst)

@@ -12,7 +12,8 @@ use rustix::net::{RecvFlags, SendFlags};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
-/// Most bytes that one call moves: more in one call is hardly faster, and nobody else runs meanwhile.
+/// Most bytes that one call moves: more in one call is hardly faster, and nobody else runs
+/// meanwhile.
 const TRANSFER_BYTES_MAX: usize = 256 * 1024;
 
 /// A descriptor on the reactor.
@@ -57,8 +58,8 @@ impl WatchedDescriptor {
         })
     }
 
-    /// Moves bytes by `call`, which is told how many it may, as far as the guest's bandwidth goes; and
-    /// keeps true what is known of the descriptor's readiness.
+    /// Moves bytes by `call`, which is told how many it may, as far as the guest's bandwidth goes;
+    /// and keeps true what is known of the descriptor's readiness.
     pub(crate) fn transfer(
         &self,
         guest: &GuestContext,

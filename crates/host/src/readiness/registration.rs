@@ -1,7 +1,8 @@
 //! The link between a descriptor on the loop and the signal of its handle.
 //!
-//! One registration serves all watches of a handle. It is edge-triggered where the backend has edges. Elsewhere (`poll(2)`) it
-//! asks only for what is not known to be ready, which comes to the same: nothing is reported twice.
+//! One registration serves all watches of a handle. It is edge-triggered where the backend has
+//! edges. Elsewhere (`poll(2)`) it asks only for what is not known to be ready, which comes to the
+//! same: nothing is reported twice.
 
 use crate::readiness::signal::Signal;
 use mainspring_reactor::{Backend, Handle, Interest, Mode, Readiness as Reported, Watcher};
@@ -31,8 +32,8 @@ fn interest_for(bits: Readiness) -> Interest {
     interest
 }
 
-/// What the kernel's report means to a guest: an error or a full hang-up makes every operation return at once, a half-closed
-/// peer makes reads return and says nothing about writes.
+/// What the kernel's report means to a guest: an error or a full hang-up makes every operation
+/// return at once, a half-closed peer makes reads return and says nothing about writes.
 fn bits_of(reported: Reported) -> Readiness {
     let both = Readiness::READABLE | Readiness::WRITABLE;
     let mut bits = Readiness::NONE;
@@ -114,7 +115,8 @@ impl Registration {
         })
     }
 
-    /// An operation would have had to wait: forget the bits, and have them reported when they come back.
+    /// An operation would have had to wait: forget the bits, and have them reported when they come
+    /// back.
     pub(crate) fn would_block(&self, source: &impl AsFd, bits: Readiness) {
         self.signal.lower(bits);
         if !self.edge && !self.signal.interest().is_empty() {

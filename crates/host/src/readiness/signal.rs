@@ -1,7 +1,8 @@
 //! What a handle is known to be ready for, and who wants to know.
 //!
-//! Readiness is remembered: a bit that was raised stays until an operation on the handle says that it would have to wait. So
-//! the host needs one edge-triggered registration per handle, a guest sees levels, and a guest that does not poll causes no work.
+//! Readiness is remembered: a bit that was raised stays until an operation on the handle says that
+//! it would have to wait. So the host needs one edge-triggered registration per handle, a guest
+//! sees levels, and a guest that does not poll causes no work.
 
 use crate::capabilities::sys_loop::Loop;
 use mainspring_zcl::sys_loop::Readiness;
@@ -22,7 +23,8 @@ pub struct Signal {
     interest: Cell<Readiness>,
     /// What somebody who is no watch asks for.
     demanded: Cell<Readiness>,
-    /// How many watches ask for each bit, so that one that ends costs the same however many there are.
+    /// How many watches ask for each bit, so that one that ends costs the same however many there
+    /// are.
     watchers: Cell<[u32; BITS.len()]>,
     watches: RefCell<Slab<Subscription>>,
     /// Futures that wait for whatever comes next, each until it has been woken once.

@@ -1,10 +1,14 @@
-//! `mainspring:sockets`: TCP for components whose streams wake themselves whenever a call would block.
+//! `mainspring:sockets`: TCP for components whose streams wake themselves whenever a call would
+//! block.
 //!
-//! Such a guest calls again at once, for ever, and so uses a whole core while it waits. It cannot be told to stop, so its calls are made
-//! to take a while: a call that would block suspends the guest, and nothing else, until *any* of its sockets is ready. Waiting for the one socket
-//! alone would let an idle connection hold up a busy one; blocking the thread would hold up every other guest.
+//! Such a guest calls again at once, for ever, and so uses a whole core while it waits. It cannot
+//! be told to stop, so its calls are made to take a while: a call that would block suspends the
+//! guest, and nothing else, until *any* of its sockets is ready. Waiting for the one socket alone
+//! would let an idle connection hold up a busy one; blocking the thread would hold up every other
+//! guest.
 //!
-//! The way out for guests that can be changed is in the same package: `poll-socket`, and pollables for `wasi:io/poll`.
+//! The way out for guests that can be changed is in the same package: `poll-socket`, and pollables
+//! for `wasi:io/poll`.
 
 mod error;
 mod pace;
@@ -54,7 +58,8 @@ pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result
     bindings::tcp::add_to_linker::<_, HasSelf<GuestState>>(linker, |state| state)?;
     bindings::pollables::add_to_linker::<_, HasSelf<GuestState>>(linker, |state| state)?;
     linker.allow_shadowing(true);
-    // What is generated would copy the whole of what a guest wants to send, of which most may have to wait.
+    // What is generated would copy the whole of what a guest wants to send, of which most may have
+    // to wait.
     let added = linker.instance(TCP)?.func_wrap_async("socket-write", socket_write);
     linker.allow_shadowing(false);
     added

@@ -1,4 +1,5 @@
-//! How long a guest that wakes itself is made to wait: never when it has something to do, longer and longer while it has not.
+//! How long a guest that wakes itself is made to wait: never when it has something to do, longer
+//! and longer while it has not.
 
 use std::cell::Cell;
 use std::str::FromStr;
@@ -10,10 +11,11 @@ const VARIABLE: &str = "MAINSPRING_SOCKET_WAIT_MS";
 /// The longest wait that can be asked for.
 const LONGEST_MS_MAX: u64 = 60_000;
 
-/// How long a component waits in `socket-read` and `socket-write` of `mainspring:sockets` before it is told that they would block.
+/// How long a component waits in `socket-read` and `socket-write` of `mainspring:sockets` before it
+/// is told that they would block.
 ///
-/// A guest whose stream wakes itself calls again at once, whatever it is told; this wait is all that keeps it from using a whole core. It
-/// ends when any socket of the guest is ready.
+/// A guest whose stream wakes itself calls again at once, whatever it is told; this wait is all
+/// that keeps it from using a whole core. It ends when any socket of the guest is ready.
 ///
 /// # Examples
 /// ```
@@ -32,14 +34,17 @@ pub struct SocketWait {
     pub longest: Duration,
     /// The CPU time between two calls that would block above which the guest has other work. 50 µs.
     ///
-    /// Such a guest is not made to wait, for [`grace_calls`](SocketWait::grace_calls) such calls; and then for less than `longest` if it uses more
-    /// than twice this, in proportion, down to `first`.
+    /// Such a guest is not made to wait, for [`grace_calls`](SocketWait::grace_calls) such calls;
+    /// and then for less than `longest` if it uses more than twice this, in proportion, down to
+    /// `first`.
     pub busy: Duration,
-    /// Calls that may be told at once that they would block because the guest has other work; each call that moves bytes gives `spare_calls` of
-    /// them back. A guest that computes and moves nothing cannot be told from one that wakes itself. 64.
+    /// Calls that may be told at once that they would block because the guest has other work; each
+    /// call that moves bytes gives `spare_calls` of them back. A guest that computes and moves
+    /// nothing cannot be told from one that wakes itself. 64.
     pub grace_calls: u32,
-    /// Calls of one kind on one socket that may be told at once that they would block, after the guest made progress: its tasks may have something to
-    /// hand to each other before there is something to send. Where that is never so, the guest is made to wait at once. 4.
+    /// Calls of one kind on one socket that may be told at once that they would block, after the
+    /// guest made progress: its tasks may have something to hand to each other before there is
+    /// something to send. Where that is never so, the guest is made to wait at once. 4.
     pub spare_calls: u32,
 }
 
@@ -83,8 +88,8 @@ impl FromStr for SocketWait {
 }
 
 impl SocketWait {
-    /// What `MAINSPRING_SOCKET_WAIT_MS` says, or else the default. The variable is read once in the life of the process; what makes no
-    /// sense is logged.
+    /// What `MAINSPRING_SOCKET_WAIT_MS` says, or else the default. The variable is read once in the
+    /// life of the process; what makes no sense is logged.
     pub fn from_environment() -> SocketWait {
         static READ: OnceLock<SocketWait> = OnceLock::new();
         *READ.get_or_init(|| {
@@ -97,8 +102,9 @@ impl SocketWait {
     }
 }
 
-/// What a guest has used so far, by two clocks of which each counts too much: the one includes times when the system ran something else
-/// instead of this thread, the other includes what the thread did for other guests.
+/// What a guest has used so far, by two clocks of which each counts too much: the one includes
+/// times when the system ran something else instead of this thread, the other includes what the
+/// thread did for other guests.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Clocks {
     /// The time that the guest ran.
@@ -205,8 +211,8 @@ impl Pace {
         self.told_at.set(Some(now));
     }
 
-    /// How long to wait for a call that would block; not at all if the guest has other work or waits by itself, or if the call is one of those that
-    /// are spared, as `streak` tells.
+    /// How long to wait for a call that would block; not at all if the guest has other work or
+    /// waits by itself, or if the call is one of those that are spared, as `streak` tells.
     pub(super) fn next_wait(&self, now: Clocks, streak: &Streak) -> Option<Duration> {
         if self.parks.get() || self.wait.longest.is_zero() {
             return None;
@@ -234,8 +240,9 @@ impl Pace {
         grace > 0
     }
 
-    /// The longest wait for a guest that used so much CPU time since its last call. What it computes may be of use, and then each wait holds it
-    /// up; so the more it computes, the shorter they are, but never so short that it calls more often than once in the first.
+    /// The longest wait for a guest that used so much CPU time since its last call. What it
+    /// computes may be of use, and then each wait holds it up; so the more it computes, the shorter
+    /// they are, but never so short that it calls more often than once in the first.
     fn longest_after(&self, worked: Duration) -> Duration {
         let SocketWait { first, longest, busy, .. } = self.wait;
         let light = busy * 2;
@@ -262,11 +269,13 @@ impl Streak {
     }
 }
 
-/// Whether a guest that is told that something would block, after progress of one kind, usually goes on by itself: one of its tasks hands something to
-/// another, which sends it. If it always waits for an answer instead, the calls that are spared are wasted.
+/// Whether a guest that is told that something would block, after progress of one kind, usually
+/// goes on by itself: one of its tasks hands something to another, which sends it. If it always
+/// waits for an answer instead, the calls that are spared are wasted.
 ///
-/// Being wrong is dear one way, as the guest is held up by a whole wait, and cheap the other way, by a few calls. So one instance of the one
-/// outweighs many of the other, and more of them each time.
+/// Being wrong is dear one way, as the guest is held up by a whole wait, and cheap the other way,
+/// by a few calls. So one instance of the one outweighs many of the other, and more of them each
+/// time.
 struct Habit {
     /// How many more spells may be wasted before the guest is made to wait at once.
     credit: Cell<u32>,
@@ -279,8 +288,8 @@ struct Habit {
 impl Habit {
     const CREDIT_FIRST: u32 = 16;
     const CREDIT_MAX: u32 = 1024;
-    /// One in so many spells without credit is spared nevertheless: a guest that was made to wait while it had something to send shows no sign of it
-    /// if the answer came soon.
+    /// One in so many spells without credit is spared nevertheless: a guest that was made to wait
+    /// while it had something to send shows no sign of it if the answer came soon.
     const TRY_EVERY: u32 = 32;
 
     /// Whether calls are spared in the spell that begins.
@@ -358,8 +367,9 @@ mod tests {
         }
     }
 
-    /// Queries one after the other: what is read is handed to a task that sends the next one, and then an answer is waited for. Returns the calls that
-    /// were told at once that they would block.
+    /// Queries one after the other: what is read is handed to a task that sends the next one, and
+    /// then an answer is waited for. Returns the calls that were told at once that they would
+    /// block.
     fn queries(pace: &Pace, count: usize) -> usize {
         let streak = Streak::default();
         let mut told = 0;
@@ -412,7 +422,8 @@ mod tests {
     fn two_connections_that_were_made_to_take_turns_are_found_out() {
         let (pace, streak) = (Pace::new(SocketWait::default()), Streak::default());
         queries(&pace, 20);
-        // From now on the guest has something to send to another connection, which it does whenever it is not made to wait.
+        // From now on the guest has something to send to another connection, which it does whenever
+        // it is not made to wait.
         let sent = (0..Habit::TRY_EVERY + 8).filter(|_| {
             pace.moved(Progress::Write);
             let sends = pace.next_wait(NOTHING, &streak).is_none();
@@ -436,7 +447,8 @@ mod tests {
         assert_eq!(ms(pace.next_wait(at(50, 50), &streak)), Some(1), "as much as calling again takes");
     }
 
-    /// The longest wait of a guest that uses so much CPU time between its calls and moves no byte, and how many it was spared.
+    /// The longest wait of a guest that uses so much CPU time between its calls and moves no byte,
+    /// and how many it was spared.
     fn waits_of_rounds(used_us: u64) -> (u64, u128) {
         let (pace, streak) = (Pace::new(SocketWait::default()), Streak::default());
         let (mut spared, mut longest_us) = (0, 0);

@@ -38,7 +38,8 @@ pub(crate) struct Sockets {
     /// Numbers are never used again: a guest that uses a closed one is told so.
     last: Cell<u64>,
     pace: Pace,
-    /// Whether it was logged that a wait is impossible: the next one will be too, and a guest can try as often as it likes.
+    /// Whether it was logged that a wait is impossible: the next one will be too, and a guest can
+    /// try as often as it likes.
     told_of_failure: Cell<bool>,
 }
 
@@ -200,14 +201,16 @@ impl Sockets {
         self.get(handle)
     }
 
-    /// The guest waits by itself from now on. What it was sent to look at while its calls waited for it, it may have left alone.
+    /// The guest waits by itself from now on. What it was sent to look at while its calls waited
+    /// for it, it may have left alone.
     fn begin_to_park(&self) {
         if self.pace.parks() {
             self.open.borrow().values().for_each(|opened| opened.socket.forget_sent());
         }
     }
 
-    /// Tries; if that would block, waits for as long as the pace says, and tries once more if that may help.
+    /// Tries; if that would block, waits for as long as the pace says, and tries once more if that
+    /// may help.
     async fn attempt_twice<T>(
         &self,
         socket: &Socket,
@@ -220,7 +223,8 @@ impl Sockets {
             return first;
         }
         let Some(wait) = self.pace.next_wait(self.clocks(), streak) else {
-            // It is told to come back, so what it then waits for elsewhere must end by this. If that is refused, the next wait says so.
+            // It is told to come back, so what it then waits for elsewhere must end by this. If
+            // that is refused, the next wait says so.
             let _ = socket.watch(direction);
             return first;
         };
@@ -261,7 +265,8 @@ impl Sockets {
             (false, true) => News::Elsewhere,
             (false, false) => News::None,
         };
-        // Whatever is new elsewhere is worth one look of the guest, not one at every call until it has looked.
+        // Whatever is new elsewhere is worth one look of the guest, not one at every call until it
+        // has looked.
         self.open.borrow().values().for_each(|opened| opened.socket.send_guest());
         news
     }
@@ -332,7 +337,8 @@ mod tests {
         fn exit(&self, _span: &Id) {}
     }
 
-    /// The sockets of a guest that never runs, with one that is connected to the returned descriptor.
+    /// The sockets of a guest that never runs, with one that is connected to the returned
+    /// descriptor.
     fn one_socket(reactor: &Reactor, wait: SocketWait) -> (Rc<Sockets>, OwnedFd) {
         let mut config = HostConfig::default();
         config.guests_max = 1;

@@ -58,7 +58,8 @@ impl Socket {
         self.descriptor.arm(self.signal.interest())
     }
 
-    /// What the guest should look at: data that it was not sent to look at before, and whatever it was told to wait for.
+    /// What the guest should look at: data that it was not sent to look at before, and whatever it
+    /// was told to wait for.
     pub(super) fn news(&self) -> Readiness {
         let mut wanted = self.blocked.get() | Readiness::READABLE;
         if self.ended.get() {

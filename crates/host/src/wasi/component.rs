@@ -1,7 +1,7 @@
 //! Components: guests in the shape of WASI 0.2.
 //!
-//! They get the same limits, streams, network rules and preemption as modules. What they do not get is `sys/loop`: a component waits in
-//! `wasi:io/poll`.
+//! They get the same limits, streams, network rules and preemption as modules. What they do not get
+//! is `sys/loop`: a component waits in `wasi:io/poll`.
 
 use super::{HasWasi, WasiState, WithTokio, add_to_component_linker};
 use crate::compile::CompileLimits;
@@ -33,7 +33,8 @@ impl WasiView for GuestState {
     }
 }
 
-/// A compiled and linked component that exports `wasi:cli/run`, ready to be started any number of times. Cheap to clone.
+/// A compiled and linked component that exports `wasi:cli/run`, ready to be started any number of
+/// times. Cheap to clone.
 #[derive(Clone)]
 pub struct Component {
     command: CommandPre<GuestState>,
@@ -62,7 +63,8 @@ impl Component {
         Ok(Component { command })
     }
 
-    /// The compiled code, to be kept and given to [`Host::load_component`] by this very program on this very machine.
+    /// The compiled code, to be kept and given to [`Host::load_component`] by this very program on
+    /// this very machine.
     ///
     /// # Errors
     /// [`Error::Compile`].
@@ -70,7 +72,8 @@ impl Component {
         self.command.instance_pre().component().serialize().map_err(Error::Compile)
     }
 
-    /// What its largest memory begins with, in bytes, as far as that can be told: a component may import modules.
+    /// What its largest memory begins with, in bytes, as far as that can be told: a component may
+    /// import modules.
     #[must_use]
     pub fn memory_bytes_min(&self) -> u64 {
         let resources = self.command.instance_pre().component().resources_required();
@@ -96,7 +99,8 @@ impl Host {
     /// Compiles a component. Its sizes are checked first.
     ///
     /// # Errors
-    /// [`Error::GuestTooLarge`], [`Error::FunctionTooLarge`], [`Error::Compile`], [`Error::Link`], [`Error::Engine`].
+    /// [`Error::GuestTooLarge`], [`Error::FunctionTooLarge`], [`Error::Compile`], [`Error::Link`],
+    /// [`Error::Engine`].
     pub fn compile_component_within(&self, bytes: &[u8], limits: &CompileLimits) -> Result<Component> {
         limits.check(bytes)?;
         let engine = self.engine_for(bytes)?;
@@ -107,10 +111,12 @@ impl Host {
     /// Loads code that [`Component::serialize`] returned.
     ///
     /// # Safety
-    /// The bytes must come from [`Component::serialize`] and must not have been changed: they are machine code.
+    /// The bytes must come from [`Component::serialize`] and must not have been changed: they are
+    /// machine code.
     ///
     /// # Errors
-    /// [`Error::Compile`] if they come from another version or other settings; otherwise as [`compile_component`](Host::compile_component).
+    /// [`Error::Compile`] if they come from another version or other settings; otherwise as
+    /// [`compile_component`](Host::compile_component).
     pub unsafe fn load_component(&self, bytes: &[u8]) -> Result<Component> {
         // SAFETY: the caller vouches for the bytes.
         let load = |engine| unsafe { component::Component::deserialize(engine, bytes) };
@@ -125,7 +131,8 @@ impl Host {
     /// Starts a component on a loop, as [`spawn`](Host::spawn) starts a module.
     ///
     /// # Errors
-    /// [`Error::TooManyGuests`], [`Error::Stdio`], [`Error::Folder`], [`Error::BandwidthOfWasiSockets`], [`Error::Reactor`].
+    /// [`Error::TooManyGuests`], [`Error::Stdio`], [`Error::Folder`],
+    /// [`Error::BandwidthOfWasiSockets`], [`Error::Reactor`].
     pub fn spawn_component(
         &self,
         reactor: &Handle,

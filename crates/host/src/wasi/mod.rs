@@ -1,8 +1,9 @@
 //! WASI, by wasmtime-wasi: preview 1 for modules, preview 2 for components.
 //!
-//! Standard streams are the guest's handles 0, 1 and 2. Clocks and random numbers are the system's. Folders are those that were opened for the
-//! guest. Sockets are off by default, and then pass the same allow-list as `net/tcp@v1`. Whatever blocks does so on threads of its own;
-//! a guest that waits in `poll` costs nothing.
+//! Standard streams are the guest's handles 0, 1 and 2. Clocks and random numbers are the system's.
+//! Folders are those that were opened for the guest. Sockets are off by default, and then pass the
+//! same allow-list as `net/tcp@v1`. Whatever blocks does so on threads of its own; a guest that
+//! waits in `poll` costs nothing.
 
 mod component;
 mod network;
@@ -29,19 +30,22 @@ use wasmtime_wasi::{FsPerms, I32Exit, WasiCtxBuilder, WasiCtxView, WasiView};
 /// The module that preview 1 is imported from.
 pub(crate) const PREVIEW1: &str = "wasi_snapshot_preview1";
 
-/// How many of WASI's resources count as one handle: a connection is a socket, its two streams and what they are polled by.
+/// How many of WASI's resources count as one handle: a connection is a socket, its two streams and
+/// what they are polled by.
 const RESOURCES_PER_HANDLE: usize = 5;
 
-/// The most random bytes that a component gets by one call, if the host may hold as many for it: the host makes them before the guest has
-/// memory for them, in some 4 ms.
+/// The most random bytes that a component gets by one call, if the host may hold as many for it:
+/// the host makes them before the guest has memory for them, in some 4 ms.
 const RANDOM_BYTES_MAX: usize = 1 << 20;
 
-/// What a guest that imports WASI gets beside its arguments, its environment and its standard streams.
+/// What a guest that imports WASI gets beside its arguments, its environment and its standard
+/// streams.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WasiConfig {
     /// The folders that it sees.
     pub folders: Vec<Folder>,
-    /// Whether it may use WASI's sockets, as far as the allow-list goes. Off by default: `net/tcp@v1` costs less.
+    /// Whether it may use WASI's sockets, as far as the allow-list goes. Off by default:
+    /// `net/tcp@v1` costs less.
     pub sockets: bool,
 }
 
@@ -107,7 +111,8 @@ impl WasiState {
     }
 }
 
-/// A store's data with room for WASI. Guests that do not import it have none, and none of its calls either.
+/// A store's data with room for WASI. Guests that do not import it have none, and none of its calls
+/// either.
 pub(crate) trait HasWasi: Send + 'static {
     fn wasi(&mut self) -> &mut WasiState;
 }

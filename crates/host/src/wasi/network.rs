@@ -1,7 +1,8 @@
 //! WASI sockets behind the same allow-list as `net/tcp@v1`: the name first, then every address.
 //!
-//! wasmtime-wasi asks about addresses only and has one switch for all names. So names pass through a view that knows the rules, and what an
-//! allowed name resolved to is remembered: only those addresses, on ports that the name is allowed on, may be connected to on its behalf.
+//! wasmtime-wasi asks about addresses only and has one switch for all names. So names pass through
+//! a view that knows the rules, and what an allowed name resolved to is remembered: only those
+//! addresses, on ports that the name is allowed on, may be connected to on its behalf.
 
 use crate::guest::context::GuestContext;
 use crate::guest::stats::SharedRefusals;
@@ -19,7 +20,8 @@ use wasmtime_wasi::p2::bindings::sockets::network::{self, ErrorCode, IpAddress, 
 use wasmtime_wasi::p2::{DynPollable, SocketError};
 use wasmtime_wasi::sockets::{SocketAddrUse, WasiSocketsCtxView};
 
-/// How many addresses of names one guest may have in mind; then the names have to be looked up again.
+/// How many addresses of names one guest may have in mind; then the names have to be looked up
+/// again.
 const RESOLVED_MAX: usize = 1024;
 
 /// The allow-list of one guest, and what its lookups brought.
@@ -51,7 +53,8 @@ impl Rules {
 
     fn allows(&self, address: SocketAddr, purpose: SocketAddrUse) -> bool {
         match purpose {
-            // Whoever connects is first bound to an address that the system chooses; whoever listens is asked again, with the real one.
+            // Whoever connects is first bound to an address that the system chooses; whoever
+            // listens is asked again, with the real one.
             SocketAddrUse::TcpBind => {
                 (address.ip().is_unspecified() && address.port() == 0) || self.policy.may_listen(address)
             }
@@ -97,7 +100,8 @@ fn number_of(address: IpAddress) -> IpAddr {
 pub(crate) struct Lookups {
     /// By resource.
     names: HashMap<u32, String>,
-    /// Given up by the guest before their end. Each still occupies a thread, so it counts until that is free again.
+    /// Given up by the guest before their end. Each still occupies a thread, so it counts until
+    /// that is free again.
     abandoned: Vec<Resource<ResolveAddressStream>>,
 }
 
@@ -158,7 +162,8 @@ impl NamesView<'_> {
     }
 }
 
-// Asked for by the linker, because lookups return these types; whatever concerns them is wasmtime-wasi's own.
+// Asked for by the linker, because lookups return these types; whatever concerns them is
+// wasmtime-wasi's own.
 impl network::Host for NamesView<'_> {
     fn convert_error_code(&mut self, error: SocketError) -> wasmtime::Result<ErrorCode> {
         self.sockets.convert_error_code(error)

@@ -1,6 +1,7 @@
 //! `random_get` of preview 1: straight into the guest's memory, a piece at a time.
 //!
-//! wasmtime-wasi's own makes all of the bytes first, outside of the guest's memory and without letting anyone else run.
+//! wasmtime-wasi's own makes all of the bytes first, outside of the guest's memory and without
+//! letting anyone else run.
 
 use super::PREVIEW1;
 use crate::abi::imports::with_memory;

@@ -1,8 +1,9 @@
 //! The runtime that wasmtime-wasi cannot do without, kept away from everyone else.
 //!
-//! wasmtime-wasi is built on tokio: its clocks, its files and its sockets look for a runtime whenever they are polled. A guest that
-//! imports WASI is therefore polled with that runtime in scope. It has threads of its own, started by the first such guest, which wake the
-//! guest's task as any other thread would. Guests without WASI never touch it.
+//! wasmtime-wasi is built on tokio: its clocks, its files and its sockets look for a runtime
+//! whenever they are polled. A guest that imports WASI is therefore polled with that runtime in
+//! scope. It has threads of its own, started by the first such guest, which wake the guest's task
+//! as any other thread would. Guests without WASI never touch it.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,7 +1,8 @@
 //! Reads and writes of preview 1, a bounded piece at a time.
 //!
-//! wasmtime-wasi moves the first buffer that is not empty, however large, and holds a copy of it on the host meanwhile. Both are for the guest
-//! to choose; so its buffer is made shorter for the length of the call. Every program knows what to do about a transfer that is short.
+//! wasmtime-wasi moves the first buffer that is not empty, however large, and holds a copy of it on
+//! the host meanwhile. Both are for the guest to choose; so its buffer is made shorter for the
+//! length of the call. Every program knows what to do about a transfer that is short.
 
 use super::{HasWasi, PREVIEW1};
 use crate::guest::state::GuestState;

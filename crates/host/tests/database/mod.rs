@@ -1,4 +1,5 @@
-//! What the tests with a real database share: finding it, and running a client against it in a guest of either kind.
+//! What the tests with a real database share: finding it, and running a client against it in a
+//! guest of either kind.
 #![allow(dead_code, reason = "not every test file uses all of it")]
 
 use crate::guest_modules::{Player, configuration, module};
@@ -10,7 +11,8 @@ use std::time::Duration;
 /// No scenario takes this long unless something hangs.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// The address of the server that `cargo xtask test` starts; `None`, with a line that says so, where there is none.
+/// The address of the server that `cargo xtask test` starts; `None`, with a line that says so,
+/// where there is none.
 pub(crate) fn server() -> Option<String> {
     let address = std::env::var("MAINSPRING_POSTGRES").ok();
     if address.is_none() {
@@ -105,7 +107,8 @@ impl Scene {
     }
 }
 
-/// Runs a scenario to its end, and expects it to say this and nothing else. The scene it left is for questions about it.
+/// Runs a scenario to its end, and expects it to say this and nothing else. The scene it left is
+/// for questions about it.
 #[track_caller]
 pub(crate) fn expect(kind: Kind, scenario: &str, said: &str) -> Option<Scene> {
     let mut scene = Scene::start(kind, scenario)?;

@@ -11,8 +11,8 @@ use std::time::Duration;
 /// No test takes this long unless something hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The module of a guest that `cargo xtask guests` built; `None`, with a line that says so, where it was not run. Under `cargo xtask test` a
-/// missing one is a failure.
+/// The module of a guest that `cargo xtask guests` built; `None`, with a line that says so, where
+/// it was not run. Under `cargo xtask test` a missing one is a failure.
 pub(crate) fn module(name: &str) -> Option<Vec<u8>> {
     let told = std::env::var_os("MAINSPRING_GUESTS").map(PathBuf::from);
     let folder = told.clone().unwrap_or_else(beside_this_program);

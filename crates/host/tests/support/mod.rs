@@ -97,7 +97,8 @@ pub fn run(test: impl AsyncFn(Handle)) {
     }
 }
 
-/// Runs a test on a loop whose time is virtual: it jumps to the next deadline whenever nothing else is to be done.
+/// Runs a test on a loop whose time is virtual: it jumps to the next deadline whenever nothing else
+/// is to be done.
 pub fn run_virtually(test: impl AsyncFnOnce(Handle, VirtualClock)) {
     let clock = VirtualClock::new();
     let mut reactor = Builder::new().virtual_clock(&clock).build().expect("a reactor");

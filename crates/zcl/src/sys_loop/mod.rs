@@ -1,7 +1,8 @@
 //! `sys/loop@v1`: how a guest waits for everything at once.
 //!
-//! Five requests ([`Watch`], [`Unwatch`], [`TimerArm`], [`TimerCancel`], [`Poll`]), and the response to a poll: a
-//! [`PollResponse`] with [`Event`]s. The other four are answered by an empty payload.
+//! Five requests ([`Watch`], [`Unwatch`], [`TimerArm`], [`TimerCancel`], [`Poll`]), and the
+//! response to a poll: a [`PollResponse`] with [`Event`]s. The other four are answered by an empty
+//! payload.
 
 mod readiness;
 mod request;

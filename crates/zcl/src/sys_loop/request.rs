@@ -5,7 +5,8 @@ use crate::frame::{Frame, HEADER_BYTES, Header};
 use crate::wire::{Reader, put};
 use core::fmt;
 
-/// Why a request is refused before anything is looked up. The words are those of the protocol's first implementation.
+/// Why a request is refused before anything is looked up. The words are those of the protocol's
+/// first implementation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BadRequest {
     /// No such operation.
@@ -96,7 +97,8 @@ impl Request {
         })
     }
 
-    /// Checks what a header alone can tell: that it is a request, its operation, and the exact size of its payload.
+    /// Checks what a header alone can tell: that it is a request, its operation, and the exact size
+    /// of its payload.
     ///
     /// # Errors
     /// What is wrong.

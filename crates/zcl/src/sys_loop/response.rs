@@ -135,7 +135,8 @@ impl<'a> PollResponse<'a> {
         self.events.iter().map(Event::decode)
     }
 
-    /// What stands before the events of a response frame: its header and the fixed part of its payload.
+    /// What stands before the events of a response frame: its header and the fixed part of its
+    /// payload.
     pub const fn frame_prefix(
         rid: u32,
         more: bool,

@@ -1,4 +1,5 @@
-//! Connecting: names are looked up off the loop's thread, then every address is checked and tried in turn.
+//! Connecting: names are looked up off the loop's thread, then every address is checked and tried
+//! in turn.
 
 use super::NetTcp;
 use crate::abi::errno::code_for;
@@ -18,8 +19,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Most addresses of one name that are tried.
 const ADDRESSES_MAX: usize = 8;
 
-/// The threads that look names up. A name server that does not answer holds each of them for seconds, so there are many, and one guest
-/// may have a few.
+/// The threads that look names up. A name server that does not answer holds each of them for
+/// seconds, so there are many, and one guest may have a few.
 const LOOKUPS: BlockingLane = BlockingLane::new("lookups", 32).share(4);
 
 /// What to connect to. It has passed the first check.
@@ -28,7 +29,8 @@ pub(crate) enum Target {
     Name { name: String, port: u16, lookup: Lookup },
 }
 
-/// One of the lookups that a guest may have going at a time. It counts until the lookup is over, even if nobody waits for it.
+/// One of the lookups that a guest may have going at a time. It counts until the lookup is over,
+/// even if nobody waits for it.
 pub(crate) struct Lookup(Arc<AtomicUsize>);
 
 impl Lookup {

@@ -29,8 +29,8 @@ pub(crate) struct NetTcp;
 
 /// What it keeps for one guest.
 pub(crate) struct TcpState {
-    /// Names being looked up. The lookups themselves count, on other threads, so that a guest cannot
-    /// queue more by closing handles.
+    /// Names being looked up. The lookups themselves count, on other threads, so that a guest
+    /// cannot queue more by closing handles.
     lookups: Arc<AtomicUsize>,
     /// On whose account lookups are made.
     owner: BlockingOwner,
@@ -70,7 +70,8 @@ fn connect(guest: &Rc<GuestContext>, open: &TcpOpen, host: String, port: u16) ->
     Ok(Opened::new(stream))
 }
 
-/// The address that a host is, if it is no name. An IPv6 address may stand in brackets, as it does in front of a port everywhere else.
+/// The address that a host is, if it is no name. An IPv6 address may stand in brackets, as it does
+/// in front of a port everywhere else.
 fn address_of(host: &str) -> Option<IpAddr> {
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
     match bare {

@@ -1,7 +1,7 @@
 //! `sys/loop@v1`: the one place where a guest waits.
 //!
-//! Requests are carried out as they are written. `POLL` alone suspends the guest: `zi_write` takes the bytes up to and including
-//! the `POLL` frame, and comes back once its response can be read.
+//! Requests are carried out as they are written. `POLL` alone suspends the guest: `zi_write` takes
+//! the bytes up to and including the `POLL` frame, and comes back once its response can be read.
 
 mod timers;
 mod wait;
@@ -189,7 +189,8 @@ impl Loop {
         Ok(())
     }
 
-    /// A watch may have become ready: look at it in the next poll, and wake the guest if it waits in one.
+    /// A watch may have become ready: look at it in the next poll, and wake the guest if it waits
+    /// in one.
     pub(crate) fn mark(&self, key: usize) {
         if self.watches.borrow_mut().mark(key) {
             self.wake();
@@ -212,7 +213,8 @@ impl Loop {
         self.timers.borrow().is_due(now) || self.watches.borrow_mut().has_ready()
     }
 
-    /// Writes the response to a poll: events of both kinds in turn, as long as there are any, and whether there are more.
+    /// Writes the response to a poll: events of both kinds in turn, as long as there are any, and
+    /// whether there are more.
     fn respond(&self, guest: &GuestContext, rid: u32, poll: Poll) {
         let now = guest.reactor.now();
         let mut outbox = self.outbox.borrow_mut();

@@ -66,8 +66,8 @@ impl Timers {
         self.first().is_some_and(|deadline| deadline <= now)
     }
 
-    /// Takes the earliest timer that is due. A repeating one goes on at its fixed rate; ticks that were missed are folded into
-    /// this one, so however late the guest is, it gets one event.
+    /// Takes the earliest timer that is due. A repeating one goes on at its fixed rate; ticks that
+    /// were missed are folded into this one, so however late the guest is, it gets one event.
     pub(super) fn next(&mut self, now: Instant) -> Option<Event> {
         let (&(deadline, _), &timer_id) = self.by_deadline.first_key_value()?;
         if deadline > now {

@@ -12,8 +12,8 @@ use std::rc::Rc;
 use std::task::{self, Waker};
 use std::time::Duration;
 
-/// Most polls in a row that are answered from what is known; then the kernel is asked again, so that a handle that is always
-/// ready cannot hide the others.
+/// Most polls in a row that are answered from what is known; then the kernel is asked again, so
+/// that a handle that is always ready cannot hide the others.
 const IMMEDIATE_POLLS_MAX: u32 = 8;
 
 /// Carries out a poll. When this is ready, its response can be read.
@@ -77,8 +77,8 @@ impl Loop {
     }
 }
 
-/// Ready on the loop's next turn, after descriptors and timers. Merely waking a task would run it again in the same turn, before
-/// the kernel was asked for anything.
+/// Ready on the loop's next turn, after descriptors and timers. Merely waking a task would run it
+/// again in the same turn, before the kernel was asked for anything.
 pub(crate) async fn next_turn(reactor: &Handle) {
     enum Turn {
         New,

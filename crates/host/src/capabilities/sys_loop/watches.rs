@@ -1,7 +1,8 @@
 //! The watches of a loop, and which of them may be ready.
 //!
-//! A watch that may be ready stands in a queue, once. A poll takes from the front and, because readiness is a level, puts what
-//! it reports at the back: so watches take turns, and a poll costs what is ready, not what is watched.
+//! A watch that may be ready stands in a queue, once. A poll takes from the front and, because
+//! readiness is a level, puts what it reports at the back: so watches take turns, and a poll costs
+//! what is ready, not what is watched.
 
 use crate::readiness::signal::{Signal, SubscriptionKey};
 use mainspring_zcl::sys_loop::{Event, Readiness, Watch};
@@ -74,7 +75,8 @@ impl Watches {
         self.shrink();
     }
 
-    /// Drops leftovers of ended watches once they outnumber the living, so that the queue stays bounded.
+    /// Drops leftovers of ended watches once they outnumber the living, so that the queue stays
+    /// bounded.
     fn shrink(&mut self) {
         if self.queue.len() > 2 * self.entries.len() + 16 {
             let entries = &self.entries;
@@ -100,7 +102,8 @@ impl Watches {
         }
     }
 
-    /// Takes watches that are not ready off the front of the queue; says whether one that is ready is left.
+    /// Takes watches that are not ready off the front of the queue; says whether one that is ready
+    /// is left.
     pub(super) fn has_ready(&mut self) -> bool {
         let candidates = self.candidates();
         self.has_more(candidates)
