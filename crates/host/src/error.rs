@@ -37,7 +37,7 @@ pub enum Error {
     #[error("cannot compile the guest: {0:#}")]
     Compile(wasmtime::Error),
     /// The guest is larger than what may be compiled.
-    #[error("the guest is {found} bytes long, and at most {limit} are compiled")]
+    #[error("the guest has {found} bytes; the limit is {limit}")]
     GuestTooLarge {
         /// Its size in bytes.
         found: u64,
@@ -45,7 +45,7 @@ pub enum Error {
         limit: u64,
     },
     /// A function of the guest is larger than what may be compiled.
-    #[error("a function of the guest is {found} bytes long, and at most {limit} are compiled")]
+    #[error("a function of the guest has {found} bytes; the limit is {limit}")]
     FunctionTooLarge {
         /// Its size in bytes.
         found: u64,
@@ -80,8 +80,8 @@ pub enum Error {
         /// Which one.
         name: &'static str,
     },
-    /// As many guests as the host was made for are alive.
-    #[error("{limit} guests are alive, which is the most this host was made for")]
+    /// As many guests as the host was made for are running.
+    #[error("{limit} guests are running, which is the most that this host was made for")]
     TooManyGuests {
         /// The most there may be.
         limit: u32,
@@ -105,7 +105,7 @@ pub enum Error {
     /// A rule of the network's allow-list cannot be understood.
     #[error(transparent)]
     Rule(#[from] BadRule),
-    /// The loop refused.
+    /// The reactor refused.
     #[error(transparent)]
     Reactor(#[from] mainspring_reactor::Error),
     /// A folder could not be opened for a guest.

@@ -1,5 +1,5 @@
-//! Runs sandboxed WebAssembly guests on one loop, thousands on one thread; a guest that waits costs
-//! no CPU.
+//! Runs sandboxed WebAssembly guests on one reactor, thousands on one thread; a guest that waits
+//! costs no CPU.
 //!
 //! # How a guest waits
 //! Everything that a guest calls returns at once: a read that would have to wait says `AGAIN`. The
@@ -55,7 +55,7 @@ pub use guest::context::GuestContext;
 pub use guest::control::GuestControl;
 pub use guest::state::GuestState;
 pub use guest::stats::{GuestPhase, GuestStats, HostStats};
-pub use guest::{Exit, GuestConfig, GuestHandle, TrapReport};
+pub use guest::{BadGuestConfig, Exit, GuestConfig, GuestConfigBuilder, GuestHandle, TrapReport};
 pub use handles::pipe::{PIPE_BYTES_DEFAULT, PipeReader, PipeWriter, pipe};
 pub use handles::resource::{Resource, Watchable};
 pub use handles::stdio::{Stdin, Stdout};

@@ -16,12 +16,12 @@ fn p5_1_a_guest_or_function_that_is_too_large_is_refused_in_words() {
     let module = module_with_a_function_of(1000);
     let limits = CompileLimits { bytes: 100, ..CompileLimits::default() };
     let refused = host().compile_within(&module, &limits).unwrap_err();
-    let words = format!("the guest is {} bytes long, and at most 100 are compiled", module.len());
+    let words = format!("the guest has {} bytes; the limit is 100", module.len());
     assert_eq!(refused.to_string(), words);
     let limits = CompileLimits { function_bytes: 100, ..CompileLimits::default() };
     let refused = host().compile_within(&module, &limits).unwrap_err();
     assert!(matches!(refused, Error::FunctionTooLarge { limit: 100, .. }), "{refused}");
-    assert!(refused.to_string().starts_with("a function of the guest is "), "{refused}");
+    assert!(refused.to_string().starts_with("a function of the guest has "), "{refused}");
     assert!(host().compile(&module).is_ok());
     // 7 MB in one function took 15 s and 2.2 GB to compile.
     let refused = host().compile(&module_with_a_function_of(4_700_000)).unwrap_err();

@@ -449,7 +449,7 @@ fn p3_8_guests_are_limited_and_a_place_is_free_again_when_one_has_ended() {
         let first = host.spawn(&handle, &program, GuestConfig::new()).unwrap();
         let second = host.spawn(&handle, &program, GuestConfig::new()).unwrap();
         let refused = host.spawn(&handle, &program, GuestConfig::new()).unwrap_err();
-        assert!(refused.to_string().contains("2 guests are alive"), "{refused}");
+        assert!(refused.to_string().contains("2 guests are running"), "{refused}");
         assert_eq!((host.stats().guests, host.stats().not_admitted), (2, 1));
         first.kill();
         first.exit().await;

@@ -1,9 +1,9 @@
 //! The one place where single-threaded values cross bounds that ask for `Send`.
 //!
 //! wasmtime wants `Send` of a store's data and of every host future, because some embedders move
-//! stores between threads. We never do: a guest lives and dies on its loop's thread. Rather than
-//! make the loop pay for locks, its values are wrapped here; the wrapper checks the thread on every
-//! access and panics on any other, so a mistake cannot become a data race.
+//! stores between threads. We never do: a guest runs and ends on its reactor's thread. Rather than
+//! make the reactor pay for locks, its values are wrapped here; the wrapper checks the thread on
+//! every access and panics on any other, so a mistake cannot become a data race.
 //!
 //! The crate `send_wrapper` does the same, but asks the standard library for the current thread
 //! each time, which showed up in profiles: a guest's request passes a dozen of these checks.
@@ -43,7 +43,7 @@ impl<T> Confined<T> {
 
     #[inline]
     fn check(&self) {
-        assert!(self.owner == this_thread(), "a guest was touched outside its loop's thread");
+        assert!(self.owner == this_thread(), "a guest was touched outside of its thread");
     }
 }
 

@@ -171,7 +171,7 @@ impl GuestContext {
         self.counters.handles.set(self.table.borrow().open_count() as u64);
     }
 
-    /// Waits for the loop's next turn, so that its neighbours come first.
+    /// Waits for the reactor's next turn, so that its neighbours come first.
     pub(crate) async fn make_way(&self) {
         self.counters.makes_way.set(true);
         next_turn(&self.reactor).await;

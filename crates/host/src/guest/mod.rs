@@ -1,7 +1,8 @@
-//! A guest: its life as a task on the loop, what its store carries, how it is ended from outside,
-//! its numbers, and how its owner sees it. The host makes guests; the calls of `abi` and the
-//! capabilities get them as a `GuestContext`.
+//! A guest: how it is configured, its task on the reactor, what its store carries, how it is ended
+//! from outside, its numbers, and how its owner sees it. The host makes guests; the calls of `abi`
+//! and the capabilities get them as a `GuestContext`.
 
+pub(crate) mod config;
 pub(crate) mod confined;
 pub(crate) mod context;
 pub(crate) mod control;
@@ -9,99 +10,16 @@ pub(crate) mod run;
 pub(crate) mod state;
 pub(crate) mod stats;
 
-use crate::capabilities::{Capability, CapabilityConfig};
+pub use crate::guest::config::{BadGuestConfig, GuestConfig, GuestConfigBuilder};
 use crate::guest::context::GuestContext;
 use crate::guest::control::GuestControl;
 use crate::guest::stats::GuestStats;
-use crate::handles::stdio::{Stdin, Stdout};
-use crate::limits::policy::NetworkPolicy;
-use crate::limits::{Limit, Limits};
-use std::any::Any;
+use crate::limits::Limit;
 use std::cell::RefCell;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::rc::Rc;
 use std::task::{Poll, Waker};
-
-/// How a guest is started: what it is given and what it may do. By default nothing, within
-/// [`Limits::default`].
-///
-/// # Examples
-/// ```
-/// use mainspring_host::{GuestConfig, Stdout};
-///
-/// let mut config = GuestConfig::new();
-/// config.arguments.push("--verbose".into());
-/// config.stdout = Stdout::Inherit;
-/// config.network.allow_connect("db.example.com:5432")?;
-/// # Ok::<(), mainspring_host::BadRule>(())
-/// ```
-#[derive(Default)]
-#[non_exhaustive]
-pub struct GuestConfig {
-    /// What it may use.
-    pub limits: Limits,
-    /// Where it may connect and listen.
-    pub network: NetworkPolicy,
-    /// Its arguments.
-    pub arguments: Vec<String>,
-    /// Its environment.
-    pub environment: Vec<(String, String)>,
-    /// Handle 0.
-    pub stdin: Stdin,
-    /// Handle 1.
-    pub stdout: Stdout,
-    /// Handle 2.
-    pub stderr: Stdout,
-    /// What it gets if it imports WASI.
-    #[cfg(feature = "wasi")]
-    pub wasi: crate::wasi::WasiConfig,
-    pub(crate) telemetry: Option<crate::guest::context::Telemetry>,
-    pub(crate) extension: Option<Box<dyn Any + Send>>,
-    pub(crate) capabilities: Vec<CapabilityConfig>,
-}
-
-impl GuestConfig {
-    /// The defaults.
-    pub fn new() -> GuestConfig {
-        GuestConfig::default()
-    }
-
-    /// Calls `callback` with topic and message of each `zi_telemetry`. It runs inside the guest's
-    /// call: keep it short.
-    pub fn on_telemetry(&mut self, callback: impl Fn(&[u8], &[u8]) + 'static) -> &mut GuestConfig {
-        self.telemetry = Some(Box::new(callback));
-        self
-    }
-
-    /// Gives the guest its configuration of a capability. A second one replaces the first.
-    ///
-    /// The host must have the capability, and the capability must accept the configuration:
-    /// otherwise the guest is not started.
-    pub fn configure<C: Capability>(&mut self, config: C::Config) -> &mut GuestConfig {
-        let config = CapabilityConfig::new::<C>(config);
-        self.capabilities.retain(|known| known.key != config.key);
-        self.capabilities.push(config);
-        self
-    }
-
-    /// Puts something into the guest's store for imports that were added with
-    /// [`HostConfig::link`](crate::HostConfig::link).
-    pub fn extension(&mut self, extension: impl Any + Send) -> &mut GuestConfig {
-        self.extension = Some(Box::new(extension));
-        self
-    }
-}
-
-impl fmt::Debug for GuestConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GuestConfig")
-            .field("limits", &self.limits)
-            .field("network", &self.network)
-            .field("arguments", &self.arguments)
-            .finish_non_exhaustive()
-    }
-}
 
 /// How a guest ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,7 +30,7 @@ pub enum Exit {
     /// It did something that cannot be: an instruction that traps, or memory beyond its limits at
     /// the start.
     Trapped(TrapReport),
-    /// It was killed, or its loop was dropped.
+    /// It was killed, or its reactor was dropped.
     Killed,
     /// It used up a limit.
     OverLimit(Limit),

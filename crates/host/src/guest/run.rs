@@ -1,4 +1,4 @@
-//! A guest's life, as a task on its loop.
+//! A guest as a task on its reactor, from its start to its end.
 
 use crate::guest::confined::Confined;
 use crate::guest::context::GuestContext;
@@ -157,7 +157,7 @@ impl Run {
 }
 
 impl Drop for Run {
-    /// The loop is gone, or the host itself failed while the guest ran.
+    /// The reactor is gone, or the host itself failed while the guest ran.
     fn drop(&mut self) {
         self.finish(Exit::Killed);
     }
@@ -200,8 +200,8 @@ async fn execute(program: Program, context: Rc<GuestContext>, extras: Extras) ->
     }
 }
 
-/// The ticks of the guest's slice are over. It waits for the loop's next turn, unless it is to end;
-/// or it goes on, if some of those ticks passed while it waited, in whatever call.
+/// The ticks of the guest's slice are over. It waits for the reactor's next turn, unless it is to
+/// end; or it goes on, if some of those ticks passed while it waited, in whatever call.
 fn preempt(store: StoreContextMut<'_, GuestState>) -> wasmtime::Result<UpdateDeadline> {
     let state = store.data();
     let context = &**state.context;

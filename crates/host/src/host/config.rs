@@ -35,7 +35,7 @@ pub(super) type ComponentLink =
 /// ```
 #[non_exhaustive]
 pub struct HostConfig {
-    /// Most guests alive at a time. Address space is set aside for them, memory is not. 1,000.
+    /// Most guests at a time. Address space is set aside for them, memory is not. 1,000.
     pub guests_max: u32,
     /// The largest memory that any guest may have, whatever its own limit. 4 GiB, or less if there
     /// are many guests.

@@ -48,8 +48,8 @@ pub(crate) struct HostShared {
     pub(crate) descriptors_max: u64,
 }
 
-/// Compiles guests and starts them on loops. Cheap to clone, and may be shared between threads that
-/// each have a loop.
+/// Compiles guests and starts them on reactors. Cheap to clone, and may be shared between threads
+/// that each have a reactor.
 ///
 /// # Examples
 /// ```
@@ -138,7 +138,7 @@ impl Host {
         Program::new(&self.linker, &module)
     }
 
-    /// Starts a guest on a loop. It runs from the loop's next turn on.
+    /// Starts a guest on a reactor. It runs from the next turn on.
     ///
     /// # Errors
     /// [`Error::TooManyGuests`], [`Error::Stdio`], [`Error::Reactor`]; with WASI, `Error::Folder`

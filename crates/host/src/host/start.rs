@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Host {
-    /// Admits a guest, makes what every guest has, and puts its task on the loop.
+    /// Admits a guest, makes what every guest has, and puts its task on the reactor.
     pub(crate) fn start(
         &self,
         reactor: &Handle,

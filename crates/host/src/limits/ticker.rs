@@ -1,8 +1,8 @@
 //! The clock that preempts guests: a thread that advances the engine's epoch while any guest runs.
 //!
-//! It cannot be the loop's own timer, because a guest that never calls out would keep the loop from
-//! ever looking at it. While no guest has run for a whole tick the thread is parked, so idle guests
-//! cause no wake-ups; a guest that is resumed unparks it.
+//! It cannot be a timer of the reactor, because a guest that never calls out would keep the reactor
+//! from ever looking at it. While no guest has run for a whole tick the thread is parked, so idle
+//! guests cause no wake-ups; a guest that is resumed unparks it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};

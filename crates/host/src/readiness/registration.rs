@@ -1,4 +1,4 @@
-//! The link between a descriptor on the loop and the signal of its handle.
+//! The link between a descriptor on the reactor and the signal of its handle.
 //!
 //! One registration serves all watches of a handle. It is edge-triggered where the backend has
 //! edges. Elsewhere (`poll(2)`) it asks only for what is not known to be ready, which comes to the
@@ -120,7 +120,7 @@ impl Registration {
     pub(crate) fn would_block(&self, source: &impl AsFd, bits: Readiness) {
         self.signal.lower(bits);
         if !self.edge && !self.signal.interest().is_empty() {
-            // Refused only if the loop is gone, and then nobody waits.
+            // Refused only if the reactor is gone, and then nobody waits.
             let _ = self.arm(source, self.signal.interest());
         }
     }

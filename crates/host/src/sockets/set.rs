@@ -284,7 +284,7 @@ impl Sockets {
             }
             self.open.borrow().values().for_each(|opened| opened.socket.wake(context.waker()));
             match alarm.as_mut().as_pin_mut() {
-                // The alarm fails only if the loop is gone; waiting on would be for ever.
+                // The alarm fails only if the reactor is gone; waiting on would be for ever.
                 Some(alarm) => alarm.poll(context).map(drop),
                 None => Poll::Pending,
             }
@@ -363,7 +363,7 @@ mod tests {
         let reactor = Reactor::new().unwrap();
         let wait = SocketWait { spare_calls: 0, grace_calls: 0, ..SocketWait::default() };
         let (sockets, _theirs) = one_socket(&reactor, wait);
-        // A loop that is gone refuses to watch anything.
+        // A reactor that is gone refuses to watch anything.
         drop(reactor);
         let warnings = Arc::new(AtomicUsize::new(0));
         tracing::subscriber::with_default(Warnings(warnings.clone()), || {

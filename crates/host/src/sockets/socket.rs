@@ -51,7 +51,7 @@ impl Socket {
     /// Makes sure that readiness in a direction will be noticed.
     ///
     /// # Errors
-    /// If the loop refuses.
+    /// If the reactor refuses.
     pub(super) fn watch(&self, direction: Readiness) -> Result<(), ErrorCode> {
         self.blocked.set(self.blocked.get() | direction);
         self.signal.demand(direction);

@@ -1,5 +1,5 @@
-//! Connecting: names are looked up off the loop's thread, then every address is checked and tried
-//! in turn.
+//! Connecting: names are looked up off the reactor's thread, then every address is checked and
+//! tried in turn.
 
 use super::NetTcp;
 use crate::abi::errno::code_for;

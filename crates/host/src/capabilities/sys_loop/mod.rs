@@ -51,13 +51,13 @@ pub(crate) struct Loop {
     outbox: RefCell<Outbox>,
     watches: RefCell<Watches>,
     timers: RefCell<Timers>,
-    /// The guest's task, while it waits in a poll of this loop.
+    /// The guest's task, while it waits in a poll of this handle.
     poller: Cell<Option<Waker>>,
     /// Whether the next event should be a timer's, if both kinds are pending.
     timers_next: Cell<bool>,
     /// Whether a watch was added whose readiness the kernel has not been asked about yet.
     fresh: Cell<bool>,
-    /// Polls that returned without a turn of the loop in between.
+    /// Polls that returned without a turn of the reactor in between.
     immediate: Cell<u32>,
 }
 

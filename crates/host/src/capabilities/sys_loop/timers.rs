@@ -1,4 +1,4 @@
-//! The timers of a loop: by deadline, first come first served among equals.
+//! The timers of a `sys/loop` handle: by deadline, first come first served among equals.
 
 use mainspring_reactor::Instant;
 use mainspring_zcl::sys_loop::{Event, TimerArm};

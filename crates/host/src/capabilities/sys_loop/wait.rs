@@ -41,7 +41,7 @@ pub(crate) async fn poll(target: Rc<Loop>, guest: &GuestContext, rid: u32, poll:
 }
 
 impl Loop {
-    /// Lets the loop make a turn, in which it asks the kernel what is ready.
+    /// Lets the reactor make a turn, in which it asks the kernel what is ready.
     async fn turn(&self, guest: &GuestContext) {
         guest.make_way().await;
         self.asked();
@@ -66,7 +66,7 @@ impl Loop {
             }
             self.poller.set(Some(context.waker().clone()));
             match alarm.as_mut().as_pin_mut() {
-                // The alarm fails only if the loop is gone; waiting on would be for ever.
+                // The alarm fails only if the reactor is gone; waiting on would be for ever.
                 Some(alarm) => alarm.poll(context).map(drop),
                 None => task::Poll::Pending,
             }
@@ -77,8 +77,8 @@ impl Loop {
     }
 }
 
-/// Ready on the loop's next turn, after descriptors and timers. Merely waking a task would run it
-/// again in the same turn, before the kernel was asked for anything.
+/// Ready on the reactor's next turn, after descriptors and timers. Merely waking a task would run
+/// it again in the same turn, before the kernel was asked for anything.
 pub(crate) async fn next_turn(reactor: &Handle) {
     enum Turn {
         New,

@@ -1,4 +1,4 @@
-//! The watches of a loop, and which of them may be ready.
+//! The watches of a `sys/loop` handle, and which of them may be ready.
 //!
 //! A watch that may be ready stands in a queue, once. A poll takes from the front and, because
 //! readiness is a level, puts what it reports at the back: so watches take turns, and a poll costs

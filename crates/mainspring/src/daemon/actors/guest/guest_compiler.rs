@@ -6,7 +6,10 @@
 use crate::compiler::code_cache::{Code, CodeCache};
 use crate::settings::GuestProgram;
 use crate::text::units::show_bytes;
-use mainspring_host::{CompileLimits, Component, Error, GuestConfig, GuestHandle, Host, HostConfig};
+use mainspring_host::{
+    CompileLimits, Component, Error, GuestConfig, GuestConfigBuilder, GuestHandle, Host, HostConfig,
+    WasiConfig,
+};
 use mainspring_reactor::{BlockingLane, BlockingOwner, Handle};
 use std::cell::{OnceCell, RefCell};
 use std::fs;
@@ -232,20 +235,15 @@ fn refusal(path: &Path, error: &Error) -> String {
 
 /// What a guest is given and may do.
 pub(super) fn configuration(name: &str, program: &GuestProgram) -> Result<GuestConfig, String> {
-    let mut config = GuestConfig::new();
-    config.limits = program.limits.clone();
-    // As with any program, the first argument is its name.
-    config.arguments = std::iter::once(name.to_owned()).chain(program.arguments.iter().cloned()).collect();
-    config.environment.clone_from(&program.environment);
-    for rule in &program.allow_connect {
-        config.network.allow_connect(rule).map_err(|error| error.to_string())?;
-    }
-    for rule in &program.allow_listen {
-        config.network.allow_listen(rule).map_err(|error| error.to_string())?;
-    }
-    config.wasi.folders.clone_from(&program.folders);
-    config.wasi.sockets = program.wasi_sockets;
-    Ok(config)
+    GuestConfigBuilder::new(name)
+        .arguments(&program.arguments)
+        .environment(program.environment.clone())
+        .limits(program.limits.clone())
+        .allow_connect(&program.allow_connect)
+        .allow_listen(&program.allow_listen)
+        .wasi(WasiConfig { folders: program.folders.clone(), sockets: program.wasi_sockets })
+        .build()
+        .map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
