@@ -3,7 +3,8 @@
 mod support;
 
 use mainspring_host::{Exit, GuestConfig, GuestPhase, HostConfig, Limit, Limits};
-use mainspring_zcl::sys_loop::{TIMEOUT_FOREVER, Unwatch};
+use mainspring_reactor::Handle;
+use mainspring_zcl::sys_loop::{TIMEOUT_FOREVER, Unwatch, Watch};
 use std::time::Duration;
 use support::*;
 
@@ -530,5 +531,56 @@ fn p3_11_guests_together_hold_no_more_descriptors_than_there_are_for_them() {
         second.guest.kill();
         second.guest.exit().await;
         assert_eq!(host.stats().descriptors, 1, "and none is left over");
+    });
+}
+
+/// How long it takes to end so many watches, each of one of the handles.
+async fn time_to_end_watches(handle: &Handle, handles: &[i64], puppet: &Puppet, count: u64) -> Duration {
+    let target = puppet.open_loop().await;
+    let frames = |frame: &dyn Fn(u64) -> Vec<u8>| (1..=count).flat_map(frame).collect::<Vec<u8>>();
+    let watch = |id: u64| {
+        let handle = handles[id as usize % handles.len()] as u32;
+        Watch { handle, events: READABLE, watch_id: id }.to_frame(1).to_vec()
+    };
+    write_all(puppet, target, &frames(&watch)).await;
+    assert!(puppet.guest.stats().watches > count);
+    let unwatch = frames(&|id| Unwatch { watch_id: id }.to_frame(1).to_vec());
+    let before = puppet.guest.stats().cpu_time;
+    write_all(puppet, target, &unwatch).await;
+    handle.sleep(Duration::from_millis(1)).await.unwrap();
+    let time = puppet.guest.stats().cpu_time - before;
+    assert!(puppet.guest.stats().watches < count);
+    puppet.end(target).await;
+    time
+}
+
+/// Writes more requests than there is room for answers.
+async fn write_all(puppet: &Puppet, target: i64, mut bytes: &[u8]) {
+    while !bytes.is_empty() {
+        let piece = &bytes[..bytes.len().min(60_000)];
+        let taken = puppet.write(target, piece).await;
+        assert!(taken > 0, "{taken}");
+        while puppet.read(target, 65_536).await.is_ok() {}
+        bytes = &bytes[taken as usize..];
+    }
+}
+
+#[test]
+fn p1_6_thousands_of_watches_of_one_handle_end_as_fast_as_those_of_many() {
+    run(async |handle| {
+        let mut config = with_loopback();
+        config.limits.watches = 40_000;
+        let puppet = Puppet::start_with(&handle, config);
+        let mut listeners = Vec::new();
+        for _ in 0..64 {
+            listeners.push(puppet.listen().await.0);
+        }
+        // Enough of them that a scan for each would be the most of it.
+        let (mut one, mut many) = (Duration::MAX, Duration::MAX);
+        for _ in 0..3 {
+            one = one.min(time_to_end_watches(&handle, &listeners[..1], &puppet, 30_000).await);
+            many = many.min(time_to_end_watches(&handle, &listeners, &puppet, 30_000).await);
+        }
+        assert!(one < many * 3, "{one:?} for one handle, {many:?} for 64");
     });
 }

@@ -49,6 +49,10 @@ pub struct Limits {
     pub lookups: usize,
     /// Blocks of memory that `zi_alloc` keeps track of. 65,536.
     pub allocations: usize,
+    /// Bytes that it may add, by WASI, to the folders that it may write to: what it makes files
+    /// longer by, and 4 KiB for each entry. What it removes is given back. `None`: without limit. 1
+    /// GiB.
+    pub folder_bytes: Option<u64>,
 }
 
 impl Default for Limits {
@@ -65,6 +69,7 @@ impl Default for Limits {
             bandwidth_bytes_per_s: None,
             lookups: 4,
             allocations: 65_536,
+            folder_bytes: Some(1 << 30),
         }
     }
 }
@@ -91,6 +96,8 @@ pub enum Limit {
     Lookups,
     /// [`Limits::allocations`].
     Allocations,
+    /// [`Limits::folder_bytes`].
+    FolderBytes,
     /// The network's allow-list.
     Network,
     /// A limit of a capability's own.
@@ -99,7 +106,7 @@ pub enum Limit {
 
 impl Limit {
     /// Every limit there is.
-    pub const ALL: [Limit; 11] = [
+    pub const ALL: [Limit; 12] = [
         Limit::Memory,
         Limit::CpuTotal,
         Limit::Handles,
@@ -109,6 +116,7 @@ impl Limit {
         Limit::Bandwidth,
         Limit::Lookups,
         Limit::Allocations,
+        Limit::FolderBytes,
         Limit::Network,
         Limit::Capability,
     ];
@@ -125,6 +133,7 @@ impl Limit {
             Limit::Bandwidth => "bandwidth",
             Limit::Lookups => "lookups",
             Limit::Allocations => "allocations",
+            Limit::FolderBytes => "folder-bytes",
             Limit::Network => "network",
             Limit::Capability => "capability",
         }

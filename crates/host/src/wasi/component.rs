@@ -128,7 +128,7 @@ impl Host {
         Component::new(self, &component)
     }
 
-    /// Starts a component on a loop, as [`spawn`](Host::spawn) starts a module.
+    /// Starts a component on a reactor, as [`spawn`](Host::spawn) starts a module.
     ///
     /// # Errors
     /// [`Error::TooManyGuests`], [`Error::Stdio`], [`Error::Folder`],

@@ -6,15 +6,17 @@
 //! waits in `poll` costs nothing.
 
 mod component;
+mod folders;
 mod network;
 mod random;
 mod runtime;
 mod streams;
-mod transfers;
 
 use crate::guest::context::GuestContext;
 use crate::guest::state::GuestState;
 pub use component::Component;
+use folders::Account;
+use folders::preview1::LastWritten;
 use mainspring_zcl::abi::{STDERR, STDIN, STDOUT};
 use network::{Lookups, Names, NamesView, Rules};
 pub(crate) use runtime::WithTokio;
@@ -71,6 +73,9 @@ pub struct FolderError {
 /// The WASI side of one guest's store.
 pub(crate) struct WasiState {
     preview1: WasiP1Ctx,
+    /// What it has added to its folders.
+    account: Account,
+    last_written: LastWritten,
     rules: Arc<Rules>,
     lookups: Lookups,
 }
@@ -103,7 +108,12 @@ impl WasiState {
         let mut preview1 = builder.build_p1();
         let resources_max = guest.limits().handles.saturating_mul(RESOURCES_PER_HANDLE);
         preview1.ctx().table.set_max_capacity(resources_max);
-        Ok(WasiState { preview1, rules, lookups: Lookups::default() })
+        // Where nothing can be written, there is nothing to keep an account of.
+        let writable = config.folders.iter().any(|folder| folder.writable);
+        let limit = guest.limits().folder_bytes.filter(|_| writable);
+        let account = Account::new(limit, guest.shared_refusals());
+        let last_written = LastWritten::default();
+        Ok(WasiState { preview1, account, last_written, rules, lookups: Lookups::default() })
     }
 
     fn names(&mut self) -> NamesView<'_> {
@@ -126,21 +136,22 @@ pub(crate) fn view<T: HasWasi>(data: &mut T) -> WasiCtxView<'_> {
 pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     p1::add_to_linker_async(linker, |data| &mut data.wasi().preview1)?;
     random::add_to_linker(linker)?;
-    transfers::add_to_linker(linker)
+    folders::preview1::add_to_linker(linker)
 }
 
 /// Adds preview 2 to what components can import.
-pub(crate) fn add_to_component_linker<T: HasWasi + WasiView>(
-    linker: &mut wasm_component::Linker<T>,
+pub(crate) fn add_to_component_linker(
+    linker: &mut wasm_component::Linker<GuestState>,
 ) -> wasmtime::Result<()> {
     wasmtime_wasi::p2::add_to_linker_async(linker)?;
     linker.allow_shadowing(true);
     let names =
-        wasmtime_wasi::p2::bindings::sockets::ip_name_lookup::add_to_linker::<T, Names>(linker, |data| {
+        wasmtime_wasi::p2::bindings::sockets::ip_name_lookup::add_to_linker::<_, Names>(linker, |data| {
             data.wasi().names()
         });
     linker.allow_shadowing(false);
-    names
+    names?;
+    folders::preview2::add_to_linker(linker)
 }
 
 /// The exit code, if a guest ended by asking for one.

@@ -1,7 +1,7 @@
 //! The standard streams of a WASI guest: the same handles 0, 1 and 2 that `zi_read` and `zi_write`
 //! use.
 //!
-//! Everything here runs inside the guest's own calls, on the loop's thread. wasmtime-wasi's
+//! Everything here runs inside the guest's own calls, on the reactor's thread. wasmtime-wasi's
 //! ready-made adapters would move each stream to a task on another thread.
 
 use crate::guest::confined::Confined;

@@ -6,8 +6,8 @@ use crate::cli::support::warnings;
 use crate::system::preopen;
 use crate::text::units;
 use mainspring_host::{
-    CompileLimits, Component, Exit, Folder, GuestConfig, GuestHandle, GuestStats, HostConfig, Limit,
-    SocketWait, Stdin, Stdout, WasiConfig,
+    BadGuestConfig, CompileLimits, Component, Exit, Folder, GuestConfig, GuestConfigBuilder, GuestHandle,
+    GuestStats, HostConfig, Limit, Limits, SocketWait, Stdin, Stdout, WasiConfig,
 };
 use mainspring_reactor::{Reactor, Signal, SignalEvent};
 use std::cell::{Cell, RefCell};
@@ -89,6 +89,9 @@ pub(in crate::cli) struct Arguments {
     /// Bytes per second over the network [default: no limit].
     #[arg(long, value_name = "SIZE", value_parser = units::bytes, help_heading = "Limits")]
     bandwidth_max: Option<u64>,
+    /// Bytes that it may add to the folders that it may write to [default: 1GiB].
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes, help_heading = "Limits")]
+    folder_max: Option<u64>,
     /// The size of the module or component [default: 64MiB].
     #[arg(long, value_name = "SIZE", value_parser = units::bytes, help_heading = "Limits")]
     module_max: Option<u64>,
@@ -125,7 +128,7 @@ pub(in crate::cli) enum Error {
     #[error("{path}: {reason}; {flag} raises that")]
     TooLarge { path: String, reason: mainspring_host::Error, flag: &'static str },
     #[error("{flag}: {reason}")]
-    Rule { flag: &'static str, reason: mainspring_host::BadRule },
+    Refused { flag: &'static str, reason: BadGuestConfig },
     #[error(transparent)]
     Reactor(#[from] mainspring_reactor::Error),
 }
@@ -133,7 +136,7 @@ pub(in crate::cli) enum Error {
 impl Error {
     /// Whether the command line is to blame.
     pub(in crate::cli) fn is_usage(&self) -> bool {
-        matches!(self, Error::NoVariable(_) | Error::NoName(_) | Error::Rule { .. })
+        matches!(self, Error::NoVariable(_) | Error::NoName(_) | Error::Refused { .. })
     }
 }
 
@@ -201,24 +204,29 @@ fn read(arguments: &Arguments) -> Result<Vec<u8>, Error> {
 }
 
 fn configuration(arguments: &Arguments) -> Result<GuestConfig, Error> {
-    let mut config = GuestConfig::new();
-    // As with any program, the first argument is its name.
-    let name = arguments.guest.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    config.arguments = std::iter::once(name).chain(arguments.arguments.iter().cloned()).collect();
-    config.environment = arguments.env.iter().map(|text| variable(text)).collect::<Result<_, _>>()?;
+    let name = arguments.guest.file_name().unwrap_or_default().to_string_lossy();
+    let environment = arguments.env.iter().map(|text| variable(text)).collect::<Result<_, _>>()?;
+    let mut config = GuestConfigBuilder::new(&name)
+        .arguments(&arguments.arguments)
+        .environment(environment)
+        .limits(limits(arguments))
+        .allow_connect(&arguments.allow_connect)
+        .allow_listen(&arguments.allow_listen)
+        .wasi(WasiConfig { folders: arguments.dir.clone(), sockets: arguments.wasi_sockets })
+        .build()
+        .map_err(|reason| Error::Refused { flag: flag_of(&reason), reason })?;
     (config.stdin, config.stdout, config.stderr) = (Stdin::Inherit, Stdout::Inherit, Stdout::Inherit);
-    for rule in &arguments.allow_connect {
-        config
-            .network
-            .allow_connect(rule)
-            .map_err(|reason| Error::Rule { flag: "--allow-connect", reason })?;
-    }
-    for rule in &arguments.allow_listen {
-        config.network.allow_listen(rule).map_err(|reason| Error::Rule { flag: "--allow-listen", reason })?;
-    }
-    config.wasi = WasiConfig { folders: arguments.dir.clone(), sockets: arguments.wasi_sockets };
-    limit(arguments, &mut config);
     Ok(config)
+}
+
+/// The flag that a refusal is about.
+fn flag_of(reason: &BadGuestConfig) -> &'static str {
+    match reason {
+        BadGuestConfig::Connect(_) => "--allow-connect",
+        BadGuestConfig::Listen(_) => "--allow-listen",
+        BadGuestConfig::Variable(_) => "--env",
+        _ => "arguments",
+    }
 }
 
 fn variable(text: &str) -> Result<(String, String), Error> {
@@ -233,8 +241,8 @@ fn variable(text: &str) -> Result<(String, String), Error> {
     Ok((text.into(), value))
 }
 
-fn limit(arguments: &Arguments, config: &mut GuestConfig) {
-    let limits = &mut config.limits;
+fn limits(arguments: &Arguments) -> Limits {
+    let mut limits = Limits::default();
     let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     limits.memory_bytes = arguments.memory_max.map_or(limits.memory_bytes, size);
     limits.cpu_total = arguments.cpu_max.or(limits.cpu_total);
@@ -244,6 +252,8 @@ fn limit(arguments: &Arguments, config: &mut GuestConfig) {
     limits.timers = arguments.timers_max.unwrap_or(limits.timers);
     limits.buffered_bytes = arguments.buffered_max.map_or(limits.buffered_bytes, size);
     limits.bandwidth_bytes_per_s = arguments.bandwidth_max.or(limits.bandwidth_bytes_per_s);
+    limits.folder_bytes = arguments.folder_max.or(limits.folder_bytes);
+    limits
 }
 
 /// The first signal asks the guest to finish, and gives it a while; the second, or the end of that while, kills it.
@@ -306,6 +316,7 @@ fn name_of(limit: Limit) -> &'static str {
         Limit::Timers => "--timers-max",
         Limit::BufferedBytes => "--buffered-max",
         Limit::Bandwidth => "--bandwidth-max",
+        Limit::FolderBytes => "--folder-max",
         other => other.name(),
     }
 }

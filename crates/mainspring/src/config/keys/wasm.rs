@@ -57,6 +57,8 @@ keys! {
         buffered: usize as Bytes = shipped().buffered_bytes;
         /// Bytes per second over the network. Absent: without limit.
         bandwidth: Option<u64> as Option<Bytes> = shipped().bandwidth_bytes_per_s;
+        /// Bytes that it may add to the folders that it may write to.
+        folder: u64 as Bytes = shipped().folder_bytes.unwrap_or(u64::MAX);
         /// The size of the module or component.
         module: u64 as Bytes = compile_shipped().bytes;
         /// The size of its largest function.
@@ -144,6 +146,7 @@ fn guest_limits(file: &WasmLimitsFile) -> GuestLimits {
         timers: file.timers,
         buffered_bytes: file.buffered,
         bandwidth_bytes_per_s: file.bandwidth,
+        folder_bytes: Some(file.folder),
         ..shipped()
     }
 }

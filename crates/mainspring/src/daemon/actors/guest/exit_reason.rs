@@ -27,6 +27,7 @@ fn name_of(limit: Limit) -> &'static str {
         Limit::Timers => "limits.timers",
         Limit::BufferedBytes => "limits.buffered",
         Limit::Bandwidth => "limits.bandwidth",
+        Limit::FolderBytes => "limits.folder",
         other => other.name(),
     }
 }
