@@ -2,6 +2,7 @@
 
 use crate::capabilities::sys_loop::next_turn;
 use crate::capabilities::{Capability, CapabilityData, PerGuest};
+use crate::guest::ExitSlot;
 use crate::guest::control::Control;
 use crate::guest::stats::{Counters, count, uncount};
 use crate::handles::resource::Resource;
@@ -29,6 +30,8 @@ pub struct GuestContext {
     pub(crate) counters: Counters,
     pub(crate) table: RefCell<Table>,
     pub(crate) control: Arc<Control>,
+    /// Where its end is left for whoever asks.
+    pub(crate) exit: ExitSlot,
     /// What its host has for all guests.
     pub(crate) host: Arc<HostShared>,
     pub(crate) capability_data: RefCell<CapabilityData>,
@@ -165,6 +168,8 @@ impl GuestContext {
         }
         drop(entries);
         self.count_handles();
+        // Its owner may look at its numbers for long; what capabilities kept for it is not needed.
+        drop(self.capability_data.take());
     }
 
     fn count_handles(&self) {

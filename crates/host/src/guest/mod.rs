@@ -77,7 +77,6 @@ impl ExitSlot {
 #[derive(Clone)]
 pub struct GuestHandle {
     pub(crate) context: Rc<GuestContext>,
-    pub(crate) exit: Rc<ExitSlot>,
 }
 
 impl GuestHandle {
@@ -103,19 +102,20 @@ impl GuestHandle {
 
     /// How the guest ended, if it has.
     pub fn exit_now(&self) -> Option<Exit> {
-        self.exit.exit.borrow().clone()
+        self.context.exit.exit.borrow().clone()
     }
 
     /// Waits for the guest to end. It may be asked for as often as one likes.
     pub fn exit(&self) -> impl Future<Output = Exit> + use<> {
-        let slot = self.exit.clone();
-        poll_fn(move |context| {
+        let context = self.context.clone();
+        poll_fn(move |task| {
+            let slot = &context.exit;
             if let Some(exit) = &*slot.exit.borrow() {
                 return Poll::Ready(exit.clone());
             }
             let mut waiting = slot.waiting.borrow_mut();
-            if !waiting.iter().any(|waker| waker.will_wake(context.waker())) {
-                waiting.push(context.waker().clone());
+            if !waiting.iter().any(|waker| waker.will_wake(task.waker())) {
+                waiting.push(task.waker().clone());
             }
             Poll::Pending
         })

@@ -4,7 +4,7 @@ use crate::guest::confined::Confined;
 use crate::guest::context::GuestContext;
 use crate::guest::state::{Extras, GuestState};
 use crate::guest::stats::{GuestPhase, HostCounters, count};
-use crate::guest::{Exit, ExitSlot, TrapReport};
+use crate::guest::{Exit, TrapReport};
 use crate::limits::Limit;
 use crate::limits::meter::Stretch;
 use crate::limits::ticker::ticks_in;
@@ -38,31 +38,21 @@ pub(crate) type ProgramFuture = Pin<Box<dyn Future<Output = wasmtime::Result<i32
 pub(crate) struct Run {
     program: Option<ProgramFuture>,
     context: Rc<GuestContext>,
-    exit: Rc<ExitSlot>,
 }
 
 impl Run {
-    pub(crate) fn new(
-        program: &Program,
-        context: &Rc<GuestContext>,
-        extras: Extras,
-        exit: &Rc<ExitSlot>,
-    ) -> Run {
+    pub(crate) fn new(program: &Program, context: &Rc<GuestContext>, extras: Extras) -> Run {
         let run = execute(program.clone(), context.clone(), extras);
         #[cfg(feature = "wasi")]
         if program.imports_wasi() {
-            return Run::with_program(context, exit, Box::pin(crate::wasi::WithTokio::new(run)));
+            return Run::with_program(context, Box::pin(crate::wasi::WithTokio::new(run)));
         }
-        Run::with_program(context, exit, Box::pin(run))
+        Run::with_program(context, Box::pin(run))
     }
 
     /// A guest whose program is any future.
-    pub(crate) fn with_program(
-        context: &Rc<GuestContext>,
-        exit: &Rc<ExitSlot>,
-        program: ProgramFuture,
-    ) -> Run {
-        Run { program: Some(program), context: context.clone(), exit: exit.clone() }
+    pub(crate) fn with_program(context: &Rc<GuestContext>, program: ProgramFuture) -> Run {
+        Run { program: Some(program), context: context.clone() }
     }
 
     /// Runs the guest until it waits, is preempted or ends.
@@ -99,7 +89,7 @@ impl Run {
         self.context.counters.phase.set(GuestPhase::Ended);
         self.context.host.counters.guests.fetch_sub(1, Ordering::AcqRel);
         counter_for(&self.context.host.counters, &exit).fetch_add(1, Ordering::Relaxed);
-        self.exit.set(exit);
+        self.context.exit.set(exit);
     }
 }
 

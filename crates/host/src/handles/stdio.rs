@@ -12,6 +12,7 @@ use mainspring_zcl::sys_loop::Readiness;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::time::Timespec;
+use std::cell::OnceCell;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
@@ -77,14 +78,14 @@ impl Stdout {
 
 /// Nothing to read, and nothing kept of what is written.
 struct Null {
-    signal: Rc<Signal>,
+    /// Made when it is first watched: every guest has up to three of these, and few watch them.
+    signal: OnceCell<Rc<Signal>>,
     flags: u32,
 }
 
 impl Null {
     fn open(flags: u32) -> Rc<dyn Resource> {
-        let ready = Readiness::READABLE | Readiness::WRITABLE;
-        Rc::new(Null { signal: Signal::raised(ready), flags: flags | handle_flags::ENDABLE })
+        Rc::new(Null { signal: OnceCell::new(), flags: flags | handle_flags::ENDABLE })
     }
 }
 
@@ -108,7 +109,7 @@ impl Resource for Null {
 
 impl Watchable for Null {
     fn signal(&self) -> &Rc<Signal> {
-        &self.signal
+        self.signal.get_or_init(|| Signal::raised(Readiness::READABLE | Readiness::WRITABLE))
     }
 }
 

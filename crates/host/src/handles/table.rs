@@ -22,6 +22,9 @@ impl HandleEntry {
     }
 }
 
+/// Handles that there is room for from the start, beside the standard streams.
+const HANDLES_EXPECTED: usize = 5;
+
 /// Open handles by number. Closed numbers are used again, the one that has been closed longest
 /// first, so a guest that uses a stale number is most likely told so.
 pub(crate) struct Table {
@@ -34,8 +37,11 @@ pub(crate) struct Table {
 impl Table {
     pub(crate) fn new(handles_max: usize) -> Table {
         let reserved = FIRST_FREE_HANDLE as usize;
+        // Nearly every guest opens a loop handle, and many a few more.
+        let mut entries = Vec::with_capacity(reserved + HANDLES_EXPECTED);
+        entries.resize(reserved, None);
         Table {
-            entries: vec![None; reserved],
+            entries,
             free: VecDeque::new(),
             open: 0,
             handles_max: handles_max.max(reserved).min(i32::MAX as usize),

@@ -144,10 +144,10 @@ impl Host {
     /// [`Error::TooManyGuests`], [`Error::Stdio`], [`Error::Reactor`]; with WASI, `Error::Folder`
     /// and `Error::BandwidthOfWasiSockets` too.
     pub fn spawn(&self, reactor: &Handle, program: &Program, config: GuestConfig) -> Result<GuestHandle> {
-        self.start(reactor, config, |context, extras, exit| {
+        self.start(reactor, config, |context, extras| {
             #[cfg(feature = "wasi")]
             let extras = extras.with_wasi(program.imports_wasi(), context)?;
-            Ok(Run::new(program, context, extras.into_inner(), exit))
+            Ok(Run::new(program, context, extras.into_inner()))
         })
     }
 

@@ -22,7 +22,7 @@ impl Host {
         &self,
         reactor: &Handle,
         mut config: GuestConfig,
-        run: impl FnOnce(&Rc<GuestContext>, Wanted, &Rc<ExitSlot>) -> Result<Run>,
+        run: impl FnOnce(&Rc<GuestContext>, Wanted) -> Result<Run>,
     ) -> Result<GuestHandle> {
         let admission = Admission::new(&self.shared)?;
         config.limits.memory_bytes = config.limits.memory_bytes.min(self.shared.memory_bytes_max);
@@ -31,13 +31,12 @@ impl Host {
         }
         let wanted = Wanted::take(&mut config);
         let context = Rc::new(self.context(reactor, config)?);
-        let exit = Rc::new(ExitSlot::default());
-        let run = run(&context, wanted, &exit)?;
+        let run = run(&context, wanted)?;
         // From here on the guest takes itself off the count.
         admission.keep();
         self.shared.counters.started.fetch_add(1, Ordering::Relaxed);
         reactor.spawn(run)?;
-        Ok(GuestHandle { context, exit })
+        Ok(GuestHandle { context })
     }
 
     /// Whether the host has a capability that a guest is configured for, and that accepts it.
@@ -67,6 +66,7 @@ impl Host {
             counters,
             table: RefCell::new(table),
             control: Arc::default(),
+            exit: ExitSlot::default(),
             host: self.shared.clone(),
             capability_data: RefCell::new(CapabilityData::new(config.capabilities)),
             bandwidth: config.limits.bandwidth_bytes_per_s.map(bandwidth::Bandwidth::new),

@@ -344,10 +344,10 @@ mod tests {
         config.guests_max = 1;
         let host = config.build().unwrap();
         let mut sockets = None;
-        let started = host.start(reactor, GuestConfig::new(), |context, _, exit| {
+        let started = host.start(reactor, GuestConfig::new(), |context, _| {
             sockets = Some(Sockets::new(context, wait));
             let never = Box::pin(std::future::pending());
-            Ok(Run::with_program(context, exit, never))
+            Ok(Run::with_program(context, never))
         });
         started.unwrap();
         let sockets = sockets.unwrap();

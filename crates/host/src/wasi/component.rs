@@ -139,11 +139,11 @@ impl Host {
         component: &Component,
         config: GuestConfig,
     ) -> Result<GuestHandle> {
-        self.start(reactor, config, |context, wanted, exit| {
+        self.start(reactor, config, |context, wanted| {
             let mut extras = wanted.with_wasi(true, context)?.into_inner();
             extras.sockets = Some(Confined::new(Sockets::new(context, self.shared.socket_wait)));
             let run = execute(component.clone(), context.clone(), extras);
-            Ok(Run::with_program(context, exit, Box::pin(WithTokio::new(run))))
+            Ok(Run::with_program(context, Box::pin(WithTokio::new(run))))
         })
     }
 }
