@@ -6,6 +6,7 @@ mod documents;
 mod example;
 mod guests;
 mod install_c;
+mod kills;
 mod packages;
 mod postgres;
 mod sdk;
@@ -41,6 +42,10 @@ enum Command {
     ///
     /// Example: cargo xtask simulate --seeds 1000
     Simulate(simulate::Arguments),
+    /// Kill the program at random under load, again and again, and account for every command from outside.
+    ///
+    /// Example: cargo xtask kills --rounds 200
+    Kills(kills::Arguments),
     /// Build the example and test guests into target/guests, installing a WebAssembly toolchain if
     /// need be.
     Guests(guests::Arguments),
@@ -68,6 +73,7 @@ fn main() -> ExitCode {
         Command::Documents(arguments) => documents::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
+        Command::Kills(arguments) => kills::run(&arguments),
         Command::Guests(arguments) => guests::run(&arguments),
         Command::Postgres(arguments) => postgres::run(&arguments),
         Command::Example(arguments) => example::run_example(&arguments),

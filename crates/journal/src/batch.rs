@@ -109,6 +109,24 @@ impl Batch {
         std::mem::replace(self, next)
     }
 
+    /// Moves the records of another batch, which follow on these, to the end of this one. The other goes on behind them.
+    ///
+    /// An empty batch takes the other's place and memory, so that nothing is copied.
+    ///
+    /// # Panics
+    /// If the other batch's numbers do not follow on those here.
+    pub fn append(&mut self, other: &mut Batch) {
+        if self.is_empty() {
+            self.first = other.first;
+            std::mem::swap(&mut self.bytes, &mut other.bytes);
+        } else {
+            assert_eq!(self.next(), other.first, "numbers follow each other");
+            self.bytes.extend_from_slice(&other.bytes[BATCH_HEADER..]);
+        }
+        self.count += other.count;
+        other.clear();
+    }
+
     /// Forgets the records and goes on behind them, with the memory that they had.
     pub(crate) fn clear(&mut self) {
         self.first = self.next();

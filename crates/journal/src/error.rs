@@ -75,6 +75,14 @@ pub enum Error {
         /// The first failure, in words.
         reason: String,
     },
+    /// Whoever opened the journal cannot read a record that is whole.
+    #[error("record {number} cannot be used: {reason}")]
+    Refused {
+        /// Its number; in a snapshot, its place in it.
+        number: u64,
+        /// Why, in words.
+        reason: String,
+    },
     /// A setting makes no sense.
     #[error("{what}")]
     Setting {

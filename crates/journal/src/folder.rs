@@ -44,6 +44,35 @@ pub trait Folder {
     fn sync(&self) -> io::Result<()>;
 }
 
+/// The same folder for several owners: the thread that writes, and one that makes a snapshot.
+impl<T: Folder> Folder for std::sync::Arc<T> {
+    type File = T::File;
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        (**self).list()
+    }
+
+    fn create(&self, name: &str) -> io::Result<T::File> {
+        (**self).create(name)
+    }
+
+    fn open(&self, name: &str) -> io::Result<T::File> {
+        (**self).open(name)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        (**self).rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        (**self).remove(name)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        (**self).sync()
+    }
+}
+
 /// An open file.
 pub trait File {
     /// Its length in bytes.

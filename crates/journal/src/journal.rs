@@ -115,6 +115,21 @@ impl<D: Folder> Journal<D> {
         options: Options,
         visit: &mut dyn FnMut(Restored<'_>),
     ) -> Result<(Journal<D>, Opened)> {
+        Journal::open_if(folder, options, &mut |restored| {
+            visit(restored);
+            Ok(())
+        })
+    }
+
+    /// As [`Journal::open`], but `visit` may refuse a record, in words: then the folder stays as it was.
+    ///
+    /// # Errors
+    /// As those of [`Journal::open`], and [`Error::Refused`].
+    pub fn open_if(
+        folder: D,
+        options: Options,
+        visit: &mut dyn FnMut(Restored<'_>) -> std::result::Result<(), String>,
+    ) -> Result<(Journal<D>, Opened)> {
         let sizes = SEGMENT_BYTES_MIN..=SEGMENT_BYTES_MAX;
         if !sizes.contains(&options.segment_bytes) || !options.segment_bytes.is_multiple_of(PAGE as u64) {
             return Err(Error::Setting { what: "a segment must be whole pages, 64 KiB to 1 GiB" });
@@ -163,6 +178,23 @@ impl<D: Folder> Journal<D> {
     /// How much room there is.
     pub fn space(&self) -> Space {
         self.space
+    }
+
+    /// Looks for room again when the disk was full; gives how much there is now.
+    ///
+    /// # Errors
+    /// What the system says; that is final.
+    pub fn look_for_space(&mut self) -> Result<Space> {
+        self.check()?;
+        if self.space == Space::Full {
+            self.prepare_next()?;
+        }
+        Ok(self.space)
+    }
+
+    /// How many segments there are.
+    pub fn segments(&self) -> usize {
+        self.sealed.len() + 1
     }
 
     /// How many bytes its segments take on disk.
@@ -269,11 +301,13 @@ impl<D: Folder> Journal<D> {
     /// successor is damage and not a crash at a bad moment.
     fn roll(&mut self, unix_ms: u64) -> Result<()> {
         let bytes = self.options.segment_bytes;
-        self.fill_next(bytes).map_err(
-            |error| {
-                if error.is_out_of_space() { Error::Full { bytes } } else { error }
-            },
-        )?;
+        if let Err(error) = self.fill_next(bytes) {
+            if !error.is_out_of_space() {
+                return Err(error);
+            }
+            self.space = Space::Full;
+            return Err(Error::Full { bytes });
+        }
         let Some(next) = self.next.take() else {
             return Err(Error::Failed { reason: "no next segment was made".into() });
         };

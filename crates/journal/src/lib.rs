@@ -46,6 +46,7 @@ mod folder;
 mod journal;
 mod reader;
 mod recovery;
+mod salvage;
 mod scan;
 mod segment;
 #[cfg(feature = "simulation")]
@@ -57,6 +58,7 @@ pub use disk::DiskFolder;
 pub use error::{Error, Result};
 pub use folder::{File, Folder};
 pub use journal::{Journal, Opened, Options, Restored, Space};
-pub use reader::{Checked, Reader, check};
+pub use reader::{Checked, Reader, SegmentInfo, check, list_segments};
+pub use salvage::{Found, Salvaged, salvage};
 pub use scan::Cut;
-pub use snapshot::SnapshotWriter;
+pub use snapshot::{SnapshotWriter, read_snapshot};

@@ -84,6 +84,41 @@ fn scan_of<D: Folder>(folder: &D, head: &Head) -> Result<Scan<D::File>> {
     Scan::new(file, name, *head, head.before)
 }
 
+/// A segment that is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentInfo {
+    /// The last record before it.
+    pub before: u64,
+    /// Its size.
+    pub bytes: u64,
+    /// When its first batch was written, in Unix milliseconds; 0 if it holds none with a time.
+    pub unix_ms: u64,
+}
+
+/// The segments, oldest first. Of each only its head and its first batches are read.
+///
+/// # Errors
+/// [`Error::Damaged`], or what the system says.
+pub fn list_segments<D: Folder>(folder: &D) -> Result<Vec<SegmentInfo>> {
+    let identity = read_identity(folder)?;
+    let heads = read_heads(folder, identity, &Files::list(folder)?.segments)?;
+    heads
+        .iter()
+        .map(|head| {
+            let mut scan = scan_of(folder, head)?;
+            let mut unix_ms = 0;
+            // The batch that marks a start has no time.
+            while unix_ms == 0
+                && let Place::Batch(header) = scan.next(&mut |_, _| ())?
+                && !header.is(SEALED)
+            {
+                unix_ms = header.unix_ms;
+            }
+            Ok(SegmentInfo { before: head.before, bytes: head.bytes, unix_ms })
+        })
+        .collect()
+}
+
 /// What [`check`] found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {

@@ -15,7 +15,7 @@ const LEAP: u64 = 1 << 24;
 pub(crate) fn open<D: Folder>(
     folder: D,
     options: Options,
-    visit: &mut dyn FnMut(Restored<'_>),
+    visit: &mut dyn FnMut(Restored<'_>) -> std::result::Result<(), String>,
 ) -> Result<(Journal<D>, Opened)> {
     let mut files = Files::list(&folder)?;
     let created = is_unmade(&folder, &files)?;
@@ -26,16 +26,27 @@ pub(crate) fn open<D: Folder>(
     let identity = read_identity(&folder)?;
     let heads = read_heads(&folder, identity, &files.segments)?;
     let chosen = snapshot::choose(&folder, identity, &files.snapshots, heads[0].before)?;
+    let mut refused = None;
+    let mut give = |number: u64, restored: Restored<'_>| {
+        if refused.is_none() {
+            refused = visit(restored).err().map(|reason| Error::Refused { number, reason });
+        }
+    };
     if let Some(number) = chosen.number {
-        snapshot::read(&folder, identity, number, &mut |record| visit(Restored::Snapshot(record)))?;
+        let mut give = |record: Record<'_>| give(record.number, Restored::Snapshot(record));
+        snapshot::read(&folder, identity, number, &mut give)?;
     }
     let behind = chosen.number.unwrap_or(0);
     let mut row = Row::new(&folder, &heads, behind)?;
     row.read(&mut |record, _| {
         if record.number > behind {
-            visit(Restored::Record(record));
+            give(record.number, Restored::Record(record));
         }
     })?;
+    // Nothing has been changed so far.
+    if let Some(refused) = refused {
+        return Err(refused);
+    }
     let tail = row.judge(behind)?;
     for name in &files.unfinished {
         folder.remove(name).map_err(Error::io("delete", name))?;

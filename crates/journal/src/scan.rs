@@ -48,6 +48,8 @@ pub(crate) struct Scan<F> {
     pub(crate) offset: u64,
     /// The last number used so far.
     pub(crate) last: u64,
+    /// The first number behind a leap, for [`Scan::take_any`].
+    pub(crate) leapt_to: Option<u64>,
 }
 
 impl<F: File> Scan<F> {
@@ -55,7 +57,17 @@ impl<F: File> Scan<F> {
     pub(crate) fn new(file: F, name: String, head: Head, last: u64) -> Result<Scan<F>> {
         let length = file.len().map_err(Error::io("look at", &name))?;
         let offset = PAGE as u64;
-        Ok(Scan { file, name, head, length, window: Vec::new(), window_start: 0, offset, last })
+        Ok(Scan {
+            file,
+            name,
+            head,
+            length,
+            window: Vec::new(),
+            window_start: 0,
+            offset,
+            last,
+            leapt_to: None,
+        })
     }
 
     pub(crate) fn file(&self) -> &F {
@@ -130,6 +142,20 @@ impl<F: File> Scan<F> {
             return Err(self.damaged(offset, "a record of a batch with a good checksum is none"));
         }
         self.last = header.last();
+        self.offset = offset + header.padded_bytes();
+        Ok(place)
+    }
+
+    /// The batch at the place, whatever came before it; gives its records to `visit` as far as they are whole.
+    pub(crate) fn take_any(&mut self, visit: &mut dyn FnMut(Record<'_>, u64)) -> Result<Place> {
+        let offset = self.offset;
+        let place = self.place(offset)?;
+        let Place::Batch(header) = place else { return Ok(place) };
+        let bytes = self.bytes(offset, header.padded_bytes() as usize)?;
+        records(&header, bytes).map_while(|record| record).for_each(|record| visit(record, header.unix_ms));
+        if header.is(OPENED) {
+            self.leapt_to = Some(header.first);
+        }
         self.offset = offset + header.padded_bytes();
         Ok(place)
     }

@@ -3,9 +3,9 @@
 use crate::batch::{Batch, CLOSED, Record};
 use crate::error::{Error, Result};
 use crate::folder::{File, Folder};
-use crate::recovery::read_identity;
+use crate::recovery::{read_heads, read_identity};
 use crate::scan::Scan;
-use crate::segment::{FileKind, Head, Identity, PAGE, UNFINISHED, snapshot_name};
+use crate::segment::{FileKind, Files, Head, Identity, PAGE, UNFINISHED, snapshot_name};
 
 /// How much of a snapshot is written at a time.
 const BLOCK: usize = 1 << 20;
@@ -20,6 +20,7 @@ pub struct SnapshotWriter<'a, D: Folder> {
     block: Batch,
     offset: u64,
     unix_ms: u64,
+    finished: bool,
 }
 
 impl<'a, D: Folder> SnapshotWriter<'a, D> {
@@ -40,7 +41,16 @@ impl<'a, D: Folder> SnapshotWriter<'a, D> {
         let file = folder.create(&unfinished).map_err(Error::io("create", &unfinished))?;
         let head = Head { kind: FileKind::Snapshot, identity, number, bytes: 0, before: 0 };
         file.write_at(&head.page(), 0).map_err(Error::io("write to", &unfinished))?;
-        Ok(SnapshotWriter { folder, name, file, head, block: Batch::new(1), offset: PAGE as u64, unix_ms })
+        Ok(SnapshotWriter {
+            folder,
+            name,
+            file,
+            head,
+            block: Batch::new(1),
+            offset: PAGE as u64,
+            unix_ms,
+            finished: false,
+        })
     }
 
     /// Adds a record.
@@ -65,6 +75,7 @@ impl<'a, D: Folder> SnapshotWriter<'a, D> {
         self.file.sync().map_err(Error::io("flush", &self.name))?;
         let from = unfinished(&self.name);
         self.folder.rename(&from, &self.name).map_err(Error::io("name", &self.name))?;
+        self.finished = true;
         self.folder.sync().map_err(Error::io("flush", "the folder"))
     }
 
@@ -75,6 +86,16 @@ impl<'a, D: Folder> SnapshotWriter<'a, D> {
         self.offset += bytes.len() as u64;
         self.block.clear();
         Ok(())
+    }
+}
+
+/// What is not finished takes no room: the reason may be that there is none.
+impl<D: Folder> Drop for SnapshotWriter<'_, D> {
+    fn drop(&mut self) {
+        if !self.finished {
+            // If it stays, the next start deletes it.
+            let _ = self.folder.remove(&unfinished(&self.name));
+        }
     }
 }
 
@@ -119,6 +140,22 @@ pub(crate) fn choose(
 
 fn words(damage: &Option<Error>) -> Option<String> {
     damage.as_ref().map(Error::to_string)
+}
+
+/// Gives the records of the newest snapshot that is whole to `visit`; gives the last record that it stands for, or nothing if
+/// there is no snapshot.
+///
+/// # Errors
+/// [`Error::Damaged`] if there is none that can be used, or what the system says.
+pub fn read_snapshot(folder: &impl Folder, visit: &mut dyn FnMut(Record<'_>)) -> Result<Option<u64>> {
+    let identity = read_identity(folder)?;
+    let files = Files::list(folder)?;
+    let heads = read_heads(folder, identity, &files.segments)?;
+    let chosen = choose(folder, identity, &files.snapshots, heads[0].before)?;
+    if let Some(number) = chosen.number {
+        read(folder, identity, number, visit)?;
+    }
+    Ok(chosen.number)
 }
 
 /// Reads a whole snapshot.

@@ -238,3 +238,61 @@ fn a_check_reads_everything_and_changes_nothing() {
     assert!(matches!(check(&folder, &mut |_, _| ()), Err(Error::Damaged { .. })));
     assert!(open(&folder).is_ok());
 }
+
+#[test]
+fn salvage_gives_what_is_whole_and_names_what_is_missing() {
+    use mainspring_journal::{Found, salvage};
+    let (folder, whole) = journal(true, 0);
+    let read = |folder: &SimFolder| {
+        let mut records = Vec::new();
+        let mut visit = |found: Found<'_>| {
+            if let Found::Record(record, _) = found {
+                records.push((record.number, record.data.to_vec()));
+            }
+        };
+        let salvaged = salvage(folder, &mut visit, &mut |_, _| ()).unwrap();
+        (records, salvaged)
+    };
+    let (records, salvaged) = read(&folder);
+    assert_eq!(records, whole.records);
+    assert!(salvaged.missing.is_empty() && salvaged.damaged.is_empty(), "{salvaged:?}");
+    // One byte of each page of the first segment in turn: at most that batch is missing, and it is told.
+    let name = "0000000000000001.segment";
+    let bytes = folder.files()[name].clone();
+    for page in 1..bytes.len() / 4096 {
+        let damaged = folder.copy();
+        let mut changed = bytes.clone();
+        changed[page * 4096 + 20] ^= 1;
+        damaged.put(name, changed);
+        let before = damaged.files();
+        let (records, salvaged) = read(&damaged);
+        assert!(before == damaged.files(), "salvage changed something");
+        let told: u64 = salvaged.missing.iter().map(|(first, last)| last - first + 1).sum();
+        assert_eq!(records.len() as u64 + told, whole.records.len() as u64, "page {page}: {salvaged:?}");
+        assert!(told <= 5 && records.iter().all(|record| whole.records.contains(record)), "page {page}");
+    }
+    // A segment without its head is lost, and named.
+    let damaged = folder.copy();
+    damaged.put(name, vec![0; bytes.len()]);
+    let (records, salvaged) = read(&damaged);
+    assert!(!records.is_empty() && salvaged.damaged[0].contains(name), "{salvaged:?}");
+    assert_eq!(salvaged.missing, [(1, records[0].0 - 1)]);
+}
+
+#[test]
+fn a_record_that_its_reader_refuses_changes_nothing() {
+    let (folder, _) = journal(false, 0);
+    let before = folder.files();
+    let opened =
+        mainspring_journal::Journal::open_if(
+            folder.clone(),
+            support::OPTIONS,
+            &mut |restored| match restored {
+                mainspring_journal::Restored::Record(record) if record.number == 50 => Err("too new".into()),
+                _ => Ok(()),
+            },
+        );
+    let error = opened.unwrap_err().to_string();
+    assert_eq!(error, "record 50 cannot be used: too new");
+    assert!(before == folder.files());
+}

@@ -11,6 +11,7 @@ use crate::api::effect::Effect;
 use crate::api::ids::Now;
 use crate::builtins::Chores;
 use crate::dead_letters::DeadLetters;
+use crate::durability::Durability;
 use crate::egress::Connections;
 use crate::flow::fan_out::FanOut;
 use crate::flow::lanes::{Completion, Lanes};
@@ -56,6 +57,8 @@ pub struct Kernel {
     pub(crate) chores: Chores,
     /// Bytes that the daemon holds itself on behalf of clients and actors; it says so.
     pub(crate) outside_bytes: usize,
+    /// What survives the process.
+    pub(crate) durability: Durability,
 }
 
 /// What a turn left behind.
@@ -89,6 +92,7 @@ impl Kernel {
             fan_out: FanOut::default(),
             chores: Chores::default(),
             outside_bytes: 0,
+            durability: Durability::default(),
             config,
         }
     }
@@ -158,6 +162,7 @@ impl Kernel {
         }
         self.advance_retirements();
         self.advance_stage();
+        self.record_letters();
         self.after_turn()
     }
 

@@ -65,7 +65,9 @@ mod actors;
 mod api;
 mod builtins;
 mod dead_letters;
+mod durability;
 mod egress;
+mod facts;
 mod flow;
 mod history;
 mod kernel;
@@ -81,12 +83,16 @@ mod time;
 pub use api::config::{Config, Limits, Mode};
 pub use api::counters::Counters;
 pub use api::effect::{CloseReason, Effect, Level};
+pub use api::fact::{Ending, Fact, MessageLine, PeerName};
 pub use api::ids::{ActorRef, CapabilityId, ConnectionId, Now, Source};
 pub use api::input::{ActorExit, BootPlan, Input};
-pub use api::manifest::{ActorLimits, Manifest, RestartPolicy, RestartWhen, RetryPolicy, TypeNotes};
+pub use api::manifest::{
+    ActorLimits, Manifest, Redeliver, RestartPolicy, RestartWhen, RetryPolicy, TypeNotes,
+};
 pub use api::rights::Rights;
 pub use builtins::{Census, SettingsRefused};
 pub use egress::check_pattern;
+pub use facts::{Durable, DurableBounds, FACT_KINDS, FactError, fingerprint};
 pub use flow::reload::{Change, ReloadRefused};
 pub use kernel::{Kernel, Turn};
 pub use lifecycle::audit::Audit;

@@ -6,6 +6,7 @@
 use crate::api::counters::Counters;
 use crate::api::effect::{Effect, Level};
 use crate::api::ids::{FreshIds, Now};
+use crate::durability::FactBook;
 use crate::flow::system::{Hearers, SystemLane};
 use crate::time::Job;
 use crate::time::wheel::{TimerKey, Wheel, deadline_after};
@@ -42,6 +43,8 @@ pub(crate) struct Out {
     pub(crate) work: u64,
     /// Faults, and events of the kernel's own.
     pub(crate) system: SystemLane,
+    /// What was recorded, and what of it is on disk.
+    pub(crate) facts: FactBook,
     /// Effects that the daemon has not taken yet, oldest first.
     effects: Vec<Effect>,
     fresh_ids: FreshIds,
@@ -61,6 +64,7 @@ impl Out {
             counters: Counters::default(),
             work: 0,
             system: SystemLane::default(),
+            facts: FactBook::default(),
             effects: Vec::new(),
             fresh_ids: FreshIds::new(nonce),
             hasher: foldhash::fast::FixedState::with_seed(nonce),

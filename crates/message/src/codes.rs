@@ -25,20 +25,28 @@ pub enum Failure {
     LimitExceeded,
     /// 499: whoever asked cancelled it; `started` says whether the actor had the request.
     Cancelled,
+    /// 422: the sender demands that the message survives the daemon, and it cannot.
+    NotDurable,
     /// 500: a fault inside Mainspring.
     Internal,
     /// 502: the actor answered with something invalid and was restarted.
     ActorFault,
     /// 502: the actor ended while it worked on the request.
     ActorCrash,
+    /// 502: the daemon ended while an actor worked on the request.
+    Interrupted,
     /// 503: the actor's mailbox is full.
     Overloaded,
     /// 503: the actor failed too often and is not being used until a probe or a reset succeeds.
     Unhealthy,
     /// 503: the loop is shutting down.
     ShuttingDown,
+    /// 503: the journal's disk failed: what became of the request may not survive, and no durable one is taken.
+    StorageFailed,
     /// 504: no outcome before the deadline; `started` says whether the actor had the request.
     Timeout,
+    /// 507: the journal's disk is full, so no durable request is taken.
+    StorageFull,
     /// 508: the request would wait for an actor that is waiting for this very request.
     Deadlock,
     /// 500: the boot failed.
@@ -47,7 +55,7 @@ pub enum Failure {
 
 impl Failure {
     /// Every failure, in the order of the registry.
-    pub const ALL: [Failure; 17] = [
+    pub const ALL: [Failure; 21] = [
         Failure::Malformed,
         Failure::Forbidden,
         Failure::Routing,
@@ -56,13 +64,17 @@ impl Failure {
         Failure::Schema,
         Failure::LimitExceeded,
         Failure::Cancelled,
+        Failure::NotDurable,
         Failure::Internal,
         Failure::ActorFault,
         Failure::ActorCrash,
+        Failure::Interrupted,
         Failure::Overloaded,
         Failure::Unhealthy,
         Failure::ShuttingDown,
+        Failure::StorageFailed,
         Failure::Timeout,
+        Failure::StorageFull,
         Failure::Deadlock,
         Failure::Boot,
     ];
@@ -75,13 +87,14 @@ impl Failure {
             Failure::Routing => 404,
             Failure::Conflict => 409,
             Failure::TooLarge => 413,
-            Failure::Schema => 422,
+            Failure::Schema | Failure::NotDurable => 422,
             Failure::LimitExceeded => 429,
             Failure::Cancelled => 499,
             Failure::Internal | Failure::Boot => 500,
-            Failure::ActorFault | Failure::ActorCrash => 502,
-            Failure::Overloaded | Failure::Unhealthy | Failure::ShuttingDown => 503,
+            Failure::ActorFault | Failure::ActorCrash | Failure::Interrupted => 502,
+            Failure::Overloaded | Failure::Unhealthy | Failure::ShuttingDown | Failure::StorageFailed => 503,
             Failure::Timeout => 504,
+            Failure::StorageFull => 507,
             Failure::Deadlock => 508,
         }
     }
@@ -97,13 +110,17 @@ impl Failure {
             Failure::Schema => "Sys.SchemaError",
             Failure::LimitExceeded => "Sys.LimitExceeded",
             Failure::Cancelled => "Sys.Cancelled",
+            Failure::NotDurable => "Sys.NotDurable",
             Failure::Internal => "Sys.InternalError",
             Failure::ActorFault => "Sys.ActorFault",
             Failure::ActorCrash => "Sys.ActorCrash",
+            Failure::Interrupted => "Sys.Interrupted",
             Failure::Overloaded => "Sys.Overloaded",
             Failure::Unhealthy => "Sys.Unhealthy",
             Failure::ShuttingDown => "Sys.ShuttingDown",
+            Failure::StorageFailed => "Sys.StorageFailed",
             Failure::Timeout => "Sys.Timeout",
+            Failure::StorageFull => "Sys.StorageFull",
             Failure::Deadlock => "Sys.Deadlock",
             Failure::Boot => "Sys.BootFailed",
         }
@@ -128,14 +145,26 @@ impl Failure {
             Failure::Cancelled => {
                 "Its requester cancelled it; `started` says whether the capability had the request."
             }
+            Failure::NotDurable => {
+                "The sender demands with `metadata.durable` that the message survives the daemon, and it cannot."
+            }
             Failure::Internal => "A fault inside Mainspring.",
             Failure::ActorFault => "The capability broke its contract over the request and was restarted.",
             Failure::ActorCrash => "The capability ended while it worked on the request.",
+            Failure::Interrupted => {
+                "The daemon ended while the capability worked on the request; it is a dead letter."
+            }
             Failure::Overloaded => "The capability's mailbox, or the loop, is full; try again later.",
             Failure::Unhealthy => {
                 "The capability failed too often and rests until a probe or `Sys.ResetActor` succeeds."
             }
             Failure::ShuttingDown => "The loop is shutting down.",
+            Failure::StorageFailed => {
+                "The journal's disk failed: what became of the request may not survive (`started`), and no durable one is taken."
+            }
+            Failure::StorageFull => {
+                "The journal's disk is full, so no durable request is taken; what was accepted can end."
+            }
             Failure::Timeout => {
                 "There was no outcome before the deadline; `started` says whether the capability had the request."
             }

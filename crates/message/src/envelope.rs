@@ -75,6 +75,8 @@ pub(crate) struct Layout {
     pub(crate) timestamp_ms: u64,
     /// 0 when absent.
     pub(crate) timeout_ms: u64,
+    /// What `metadata.durable` says.
+    pub(crate) durable: Option<bool>,
 }
 
 impl Layout {
@@ -157,6 +159,12 @@ impl Envelope {
         let span = self.layout().causation;
         // What is absent stands behind every line.
         (span.start < self.0.line_len()).then_some((span.start, span.end))
+    }
+
+    /// Whether its sender wants it to survive the process; nothing if it leaves that to others.
+    #[inline]
+    pub fn durable(&self) -> Option<bool> {
+        self.layout().durable
     }
 
     /// The kind.
@@ -243,6 +251,30 @@ impl Envelope {
     #[inline]
     pub fn data_json(&self) -> crate::Json {
         crate::Json::from_checked(self.share(self.layout().data))
+    }
+
+    /// The same message with one more number in its metadata, in place of any that it has under that name.
+    pub fn with_metadata_number(&self, name: &str, number: u64) -> Envelope {
+        let mut value: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_str(self.metadata()).unwrap_or_default();
+        if value.remove(name).is_none() {
+            return self.with_plain_member(name, number);
+        }
+        // Rare: somebody had that name for something of their own.
+        value.insert(name.to_owned(), number.into());
+        let metadata = serde_json::Value::Object(value).to_string();
+        let span = self.layout().metadata;
+        let line = self.line();
+        let line = format!("{}{metadata}{}", &line[..span.start as usize], &line[span.end as usize..]);
+        Envelope::parse(line.as_bytes()).unwrap_or_else(|_| self.clone())
+    }
+
+    fn with_plain_member(&self, name: &str, number: u64) -> Envelope {
+        let at = self.layout().metadata.start as usize + 1;
+        let (head, tail) = self.line().split_at(at);
+        let line = format!("{head}\"{name}\":{number},{tail}");
+        // It was a message, and one with another member is one, too.
+        Envelope::parse(line.as_bytes()).unwrap_or_else(|_| self.clone())
     }
 
     /// The same message with one more string member in its metadata. The caller vouches that it has

@@ -162,6 +162,7 @@ struct Found {
     causation: Option<Span>,
     correlation: Option<Span>,
     timeout_ms: Option<u64>,
+    durable: Option<bool>,
     metadata: Option<Span>,
     decoded: String,
 }
@@ -256,6 +257,16 @@ impl Found {
                 }
                 self.timeout_ms = Some(timeout_ms);
             }
+            MetadataField::Durable => {
+                let field = "metadata.durable";
+                once(field, self.durable.is_some())?;
+                let (start, end) = scanner.value(2).map_err(syntax)?;
+                self.durable = Some(match &text[start..end] {
+                    "true" => true,
+                    "false" => false,
+                    _ => return Err((field, Fault::schema("must be true or false"))),
+                });
+            }
             MetadataField::Other => {
                 scanner.value(2).map_err(syntax)?;
             }
@@ -312,6 +323,7 @@ impl Found {
             causation: self.causation.unwrap_or(Span::ABSENT),
             correlation: self.correlation.unwrap_or(Span::ABSENT),
             timeout_ms: self.timeout_ms.unwrap_or(0),
+            durable: self.durable,
         };
         if kind.is_outcome() && self.causation.is_none() {
             return Err((
@@ -369,6 +381,7 @@ enum MetadataField {
     Causation,
     Correlation,
     Timeout,
+    Durable,
     Other,
 }
 
@@ -413,6 +426,7 @@ fn metadata_field(text: &str, scanner: &mut Scanner<'_>) -> Step<MetadataField> 
         "causation" => MetadataField::Causation,
         "correlation" => MetadataField::Correlation,
         "timeout" => MetadataField::Timeout,
+        "durable" => MetadataField::Durable,
         _ => MetadataField::Other,
     })
 }

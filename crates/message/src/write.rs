@@ -150,6 +150,7 @@ impl Parts<'_> {
             metadata: Span::plain(metadata_start, writer.line.len() - 1),
             timestamp_ms: self.timestamp_ms,
             timeout_ms: self.timeout_ms.unwrap_or(0),
+            durable: None,
         }
     }
 }

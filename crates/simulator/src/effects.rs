@@ -62,6 +62,10 @@ impl World {
                 Ok(())
             }
             Effect::Log { .. } => Ok(()),
+            Effect::Record(_) | Effect::After { .. } => {
+                must!(false, "a kernel without a journal records facts");
+                Ok(())
+            }
             Effect::Exit { code } => {
                 self.ended = Some(code);
                 Ok(())

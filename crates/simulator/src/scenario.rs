@@ -1,7 +1,7 @@
 //! What is simulated: settings, capabilities and weather, all from the seed.
 
 use mainspring_kernel::{
-    ActorLimits, BootPlan, Config, Limits, Manifest, Mode, RestartPolicy, RestartWhen, RetryPolicy,
+    ActorLimits, BootPlan, Config, Limits, Manifest, Mode, Redeliver, RestartPolicy, RestartWhen, RetryPolicy,
 };
 use serde_json::json;
 
@@ -167,6 +167,9 @@ pub(crate) fn manifest(random: &mut Random, at: usize, count: usize) -> Manifest
         types: Default::default(),
         cancel: true,
         operator: false,
+        durable: true,
+        redeliver: Redeliver::IfNotStarted,
+        keeps_facts: false,
         restart: RestartPolicy {
             when: random.weighted(&[
                 (8, RestartWhen::Always),

@@ -107,7 +107,8 @@ impl HostConfig {
         self
     }
 
-    /// Adds imports, such as WASI's. What they need per guest goes into [`GuestConfig::extension`].
+    /// Adds imports, such as WASI's. What they need per guest goes into
+    /// [`GuestConfig::extension`](crate::GuestConfig::extension).
     pub fn link(
         &mut self,
         link: impl FnOnce(&mut Linker<GuestState>) -> wasmtime::Result<()> + 'static,

@@ -89,6 +89,11 @@ impl Actors {
         Ok(())
     }
 
+    /// Puts a request of an earlier run into a mailbox, whatever is in there: it had its place in that run.
+    pub(crate) fn restore_request(&mut self, capability: CapabilityId, key: RequestKey, bytes: usize) {
+        self.get_mut(capability).mailbox.push(Mail::Request(key, bytes as u32), bytes);
+    }
+
     /// Puts an event into a mailbox; else why it is a dead letter.
     pub(crate) fn post_event(
         &mut self,
@@ -143,7 +148,8 @@ impl Actors {
         it.causes.remember(&event, true, recent_max);
         out.counters.deliveries += 1;
         out.counters.events_delivered += 1;
-        out.push(Effect::Deliver { actor: it.reference(capability), message: event });
+        let actor = it.reference(capability);
+        out.push_after(out.facts.of_any(), Effect::Deliver { actor, message: event });
     }
 
     /// A message of so many bytes ended in a mailbox. If it is a request, its trace stays until it comes first.

@@ -158,7 +158,7 @@ impl Actors {
         if !it.blocked {
             it.causes.remember(&answer, false, recent_max);
             out.counters.deliveries += 1;
-            out.push(Effect::Deliver { actor, message: answer });
+            out.push_resting(Effect::Deliver { actor, message: answer });
             return Ok(());
         }
         let bytes = it.progress.answers_bytes.saturating_add(answer.line().len());

@@ -1,5 +1,6 @@
 //! What the kernel wants done: plain values, in order.
 
+use crate::api::fact::Fact;
 use crate::api::ids::{ActorRef, ConnectionId, Source};
 use mainspring_message::Envelope;
 
@@ -20,6 +21,15 @@ pub enum Effect {
         connection: ConnectionId,
         /// An outcome or an event.
         message: Envelope,
+    },
+    /// Write the fact to the journal, behind those before it. Facts are counted from 1; only a kernel that was told of a journal
+    /// ([`restore`](crate::Kernel::restore)) has any.
+    Record(Box<Fact>),
+    /// The next effect rests on this fact and those before it: it may be carried out when they are on disk. Whatever follows
+    /// for the same connection or actor must not overtake it.
+    After {
+        /// The number of the fact.
+        fact: u64,
     },
     /// Stop reading from the source until [`Effect::ResumeReading`].
     PauseReading {

@@ -3,7 +3,7 @@
 use crate::api::ids::{ActorRef, ConnectionId, Now};
 use crate::api::rights::Rights;
 use crate::builtins::SettingsRefused;
-use crate::{Change, Kernel, Manifest};
+use crate::{Change, Durable, Effect, Fact, Kernel, Manifest};
 use mainspring_message::{Draft, Envelope, Json};
 
 /// What the kernel is to run: the boot phases LOAD to READY work on this.
@@ -89,6 +89,20 @@ pub enum Input {
     StatsCollected(u64, Json),
     /// See [`Kernel::reload`].
     Reload(Vec<Change>),
+    /// See [`Kernel::restore`].
+    Restore(Box<Durable>),
+    /// See [`Kernel::actor_record`].
+    ActorRecord(ActorRef, Box<Fact>),
+    /// See [`Kernel::flushed`].
+    Flushed(u64),
+    /// See [`Kernel::storage_full`].
+    StorageFull(bool),
+    /// See [`Kernel::storage_congested`].
+    StorageCongested(bool),
+    /// See [`Kernel::storage_failed`].
+    StorageFailed(String),
+    /// See [`Kernel::effect_lost`].
+    EffectLost(Box<Effect>),
     /// See [`Kernel::shutdown`].
     Shutdown(String),
     /// See [`Kernel::hasten`].
@@ -130,6 +144,13 @@ impl Kernel {
                 // A refusal is told by an event, too.
                 let _ = self.reload(changes, now);
             }
+            Input::Restore(durable) => self.restore(*durable, now),
+            Input::ActorRecord(actor, fact) => self.actor_record(actor, *fact, now),
+            Input::Flushed(fact) => self.flushed(fact, now),
+            Input::StorageFull(is_full) => self.storage_full(is_full, now),
+            Input::StorageCongested(is_congested) => self.storage_congested(is_congested, now),
+            Input::StorageFailed(reason) => self.storage_failed(&reason, now),
+            Input::EffectLost(effect) => self.effect_lost(&effect, now),
             Input::Shutdown(reason) => self.shutdown(&reason, now),
             Input::Hasten => self.hasten(now),
             Input::Turn => {

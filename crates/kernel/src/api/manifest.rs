@@ -45,6 +45,16 @@ pub struct Manifest {
     /// Whether it may send events and requests that no message caused.
     #[serde(default)]
     pub uncaused: bool,
+    /// Whether its commands survive the daemon, where there is a journal.
+    #[serde(default = "yes")]
+    pub durable: bool,
+    /// Whether a command that was accepted is delivered after a restart of the daemon.
+    #[serde(default = "if_not_started")]
+    pub redeliver: Redeliver,
+    /// Whether all that it keeps is facts of its own making ([`Kernel::actor_record`](crate::Kernel::actor_record)): then
+    /// nothing is recorded before its commands end. For native code alone.
+    #[serde(skip)]
+    pub keeps_facts: bool,
     /// How it is restarted.
     #[serde(default)]
     pub restart: RestartPolicy,
@@ -77,6 +87,26 @@ pub struct TypeNotes {
     pub idempotent: Option<bool>,
     /// Whether it reaches beyond this daemon.
     pub open_world: Option<bool>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn if_not_started() -> Redeliver {
+    Redeliver::IfNotStarted
+}
+
+crate::words! {
+    /// Whether a command that an earlier run of the daemon had accepted is delivered after a restart.
+    pub enum Redeliver {
+        /// If no actor has seen it. One that an actor had ends in an error (502, `started: yes`) and is a dead letter.
+        IfNotStarted = "if_not_started",
+        /// Also if an actor had it: handling a command twice does no harm. `metadata.attempt` counts its deliveries.
+        Always = "always",
+        /// Not at all. One that no actor has seen ends in an error (503, `started: no`).
+        Never = "never",
+    }
 }
 
 crate::words! {

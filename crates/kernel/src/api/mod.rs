@@ -4,6 +4,7 @@
 pub(crate) mod config;
 pub(crate) mod counters;
 pub(crate) mod effect;
+pub(crate) mod fact;
 pub(crate) mod ids;
 pub(crate) mod input;
 pub(crate) mod manifest;

@@ -22,9 +22,22 @@ pub(crate) enum Builtin {
     Reload,
     Cancel,
     Search,
+    Result,
     TimerSchedule,
     TimerCancel,
     TimerList,
+}
+
+impl Builtin {
+    /// Whether its command changes what survives the process.
+    pub(crate) fn changes_what_is_kept(self) -> bool {
+        matches!(self, Builtin::TimerSchedule | Builtin::TimerCancel | Builtin::DeadLetters)
+    }
+
+    /// Whether its answer tells of that.
+    pub(crate) fn tells_what_is_kept(self) -> bool {
+        matches!(self, Builtin::TimerList | Builtin::DeadLetters | Builtin::Trace | Builtin::Result)
+    }
 }
 
 /// A built-in's entry.
@@ -177,6 +190,14 @@ pub(crate) const BUILTINS: &[BuiltinEntry] = &[
         description: "Has the daemon read its configuration again and take over what has changed. For operators.",
         input: EMPTY,
         output: r#"{"type":"object","properties":{"added":{"type":"array","items":{"type":"string"}},"changed":{"type":"array","items":{"type":"string"}},"removed":{"type":"array","items":{"type":"string"}},"notes":{"type":"array","items":{"type":"string"}}}}"#,
+    },
+    BuiltinEntry {
+        builtin: Builtin::Result,
+        type_name: "Sys.Result",
+        kinds: &[Kind::Query],
+        description: "Tells what became of a command that the same peer sent under this id: it waits, a capability has it, or it ended, and with which outcome. For clients that come back.",
+        input: r#"{"type":"object","properties":{"id":{"type":"string"}},"required":["id"],"additionalProperties":false}"#,
+        output: r#"{"type":"object","properties":{"id":{"type":"string"},"state":{"enum":["waiting","delivered","ended"]},"attempts":{"type":"integer"},"outcome":{"type":["object","null"]}},"required":["id","state"]}"#,
     },
     BuiltinEntry {
         builtin: Builtin::TimerSchedule,

@@ -3,7 +3,7 @@
 use super::chores::{Slice, Task};
 use super::{Answer, Caller, Served, Whole, append, read};
 use crate::api::rights::covers;
-use crate::dead_letters::{DeadLetter, Owner};
+use crate::dead_letters::{DeadLetter, LetterChange, Owner};
 use crate::egress::check_pattern;
 use crate::flow::refusal::Refusal;
 use crate::flow::routes::Handler;
@@ -194,7 +194,7 @@ impl Kernel {
                 Ok(json!({ "requeued": number, "id": id }).to_string())
             }
             Action::Drop => {
-                self.dead_letters.take(number);
+                self.drop_letter(number);
                 Ok(json!({ "dropped": 1 }).to_string())
             }
         };
@@ -211,14 +211,23 @@ impl Kernel {
 
     fn drop_letters(&mut self, filter: &LetterFilter) -> String {
         if filter.is_none() {
+            if let Some((first, last)) = self.dead_letters.range() {
+                self.dead_letters.note(LetterChange::Dropped(first, last), &self.out);
+            }
             return json!({ "dropped": self.dead_letters.clear() }).to_string();
         }
         let numbers = self.fitting(filter);
         self.out.work += numbers.len() as u64 * work::ITEM;
         for number in &numbers {
-            self.dead_letters.take(*number);
+            self.drop_letter(*number);
         }
         json!({ "dropped": numbers.len() }).to_string()
+    }
+
+    /// Drops one letter, also from what survives the process.
+    fn drop_letter(&mut self, number: u64) {
+        self.dead_letters.take(number);
+        self.dead_letters.note(LetterChange::Dropped(number, number), &self.out);
     }
 
     /// Puts the oldest letters that fit back; each that cannot be is told with its reason, and stays.
@@ -274,6 +283,7 @@ impl Kernel {
             self.routes.find(&message)?;
         }
         self.dead_letters.take(number);
+        self.dead_letters.note(LetterChange::Requeued(number), &self.out);
         let id = message.id().to_owned();
         let delegate = Delegate { to: caller.recipient, timer_id: None };
         self.send_for(message, caller.peer, self.lanes.own_queue(), delegate);

@@ -14,6 +14,7 @@ mod logs;
 mod notes;
 mod restart;
 mod restrict;
+mod result;
 mod search;
 mod stats;
 mod subscribe;
@@ -105,6 +106,7 @@ impl Kernel {
             },
             Builtin::Cancel => self.cancel(&request, caller),
             Builtin::Search => self.search(&request, caller),
+            Builtin::Result => self.result_of(&request, caller, key),
             Builtin::TimerSchedule => self.timer_schedule(&request, caller),
             Builtin::TimerCancel => self.timer_cancel(&request, caller),
             Builtin::Describe

@@ -156,10 +156,16 @@ impl Kernel {
         self.schedules.check(peer, &timer_id, bytes)?;
         let answer = json!({ "timerId": timer_id }).to_string();
         let to = caller.recipient;
-        let new = NewSchedule { timer_id, draft, peer, to, start, repeat_ms, count, bytes, rights };
+        let is_durable = self.is_durable() && request.durable() != Some(false);
+        let name = timer_id.clone();
+        let new =
+            NewSchedule { timer_id, draft, peer, to, start, repeat_ms, count, bytes, rights, is_durable };
         self.requests.retain_peer(peer);
         let queue = self.schedules.queue_of(peer).unwrap_or_else(|| self.lanes.open(Sender::Kernel));
         self.schedules.add(new, queue, &mut self.out);
+        if is_durable {
+            self.record_scheduled(peer, &name);
+        }
         Ok(answer)
     }
 
@@ -212,6 +218,11 @@ impl Kernel {
             }
             Some(name) => self.peer_of_name(&name),
         };
+        if let Some(peer) = peer
+            && self.schedules.is_durable(peer, &data.timer_id)
+        {
+            self.record_cancelled(peer, data.timer_id.as_str().into());
+        }
         let gone = peer.and_then(|peer| self.schedules.cancel(peer, &data.timer_id, &mut self.out));
         if let Some(gone) = gone {
             self.schedule_gone(gone);

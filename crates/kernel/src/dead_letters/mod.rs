@@ -2,6 +2,7 @@
 //! The flow of messages buries them here. Only `Sys.DeadLetters` reads them, puts them back or drops them.
 
 use crate::api::config::Limits;
+use crate::api::fact::{Fact, PeerName};
 use crate::api::ids::CapabilityId;
 use crate::out::Out;
 use crate::requests::PeerId;
@@ -57,6 +58,18 @@ impl DeadLetter {
         &self.reason
     }
 
+    /// The fact that it is kept, under this number and on this account.
+    pub(crate) fn fact(&self, number: u64, owner: PeerName) -> Fact {
+        Fact::DeadLettered {
+            letter: number,
+            owner,
+            attempts: self.attempts,
+            unix_ms: self.unix_ms,
+            reason: self.reason.as_str().into(),
+            message: self.message.clone(),
+        }
+    }
+
     /// What died.
     pub(crate) fn message(&self) -> &Envelope {
         &self.message
@@ -107,6 +120,19 @@ pub(crate) struct DeadLetters {
     dropped: u64,
     letters_max: usize,
     bytes_max: usize,
+    /// What became of letters and is not recorded yet; nothing where nothing is recorded.
+    changes: Vec<LetterChange>,
+}
+
+/// What became of letters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LetterChange {
+    /// There is one more.
+    Added(u64, Owner),
+    /// All from this number to that one are gone.
+    Dropped(u64, u64),
+    /// It was sent again.
+    Requeued(u64),
 }
 
 impl DeadLetters {
@@ -123,6 +149,7 @@ impl DeadLetters {
             dropped: 0,
             letters_max,
             bytes_max,
+            changes: Vec::new(),
         }
     }
 
@@ -136,11 +163,63 @@ impl DeadLetters {
         out: &mut Out,
     ) {
         out.counters.dead_letters += 1;
-        self.add(owner, DeadLetter::new(message, reason, attempts, out.now.unix_ms));
+        let from = self.changes.len();
+        let number = self.add(owner, DeadLetter::new(message, reason, attempts, out.now.unix_ms));
+        match out.facts.is_on() {
+            true => self.changes.insert(from, LetterChange::Added(number, owner)),
+            false => self.changes.clear(),
+        }
+    }
+
+    /// Takes note of what became of letters, if that is to be recorded.
+    pub(crate) fn note(&mut self, change: LetterChange, out: &Out) {
+        if out.facts.is_on() {
+            self.changes.push(change);
+        }
+    }
+
+    /// Whether something is to be recorded.
+    #[inline]
+    pub(crate) fn has_changed(&self) -> bool {
+        !self.changes.is_empty()
+    }
+
+    /// Takes out what is to be recorded, oldest first.
+    pub(crate) fn take_changes(&mut self) -> Vec<LetterChange> {
+        std::mem::take(&mut self.changes)
+    }
+
+    /// Keeps a letter of an earlier run under the number that it had.
+    pub(crate) fn restore(
+        &mut self,
+        number: u64,
+        owner: Owner,
+        message: Envelope,
+        reason: &str,
+        attempts: u32,
+        unix_ms: u64,
+    ) {
+        let letter = DeadLetter { number, ..DeadLetter::new(message, reason, attempts, unix_ms) };
+        self.last_number = self.last_number.max(number);
+        self.owners.insert(number, owner);
+        self.bytes += letter.bytes();
+        let account = self.by_owner.entry(owner).or_default();
+        account.bytes += letter.bytes();
+        account.letters.push_back(letter);
+    }
+
+    /// Numbers up to this one are used up.
+    pub(crate) fn go_on_after(&mut self, number: u64) {
+        self.last_number = self.last_number.max(number);
+    }
+
+    /// The numbers of the oldest and the newest letter.
+    pub(crate) fn range(&self) -> Option<(u64, u64)> {
+        Some((*self.owners.first_key_value()?.0, *self.owners.last_key_value()?.0))
     }
 
     /// Keeps a letter. At the bound, the oldest letter of whoever has most (letters, or bytes) makes room.
-    fn add(&mut self, owner: Owner, mut letter: DeadLetter) {
+    fn add(&mut self, owner: Owner, mut letter: DeadLetter) -> u64 {
         self.last_number += 1;
         letter.number = self.last_number;
         let bytes = letter.bytes();
@@ -155,6 +234,7 @@ impl DeadLetters {
         while self.bytes > self.bytes_max {
             self.drop_oldest_of_the_first_by(|account| account.bytes);
         }
+        self.last_number
     }
 
     fn drop_oldest_of_the_first_by(&mut self, measure: impl Fn(&Account) -> usize) {
@@ -165,6 +245,7 @@ impl DeadLetters {
         };
         self.take(number);
         self.dropped += 1;
+        self.changes.push(LetterChange::Dropped(number, number));
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -69,6 +69,10 @@ pub(super) struct Connection {
     egress_paused: bool,
     /// Nothing more is read from it until its queue is shorter.
     lane_paused: bool,
+    /// Nothing more is read from it while too much waits for the disk.
+    storage_paused: bool,
+    /// The last fact about a command of its own.
+    last_fact: u64,
     /// Whether the daemon was told to stop reading.
     reading_paused: bool,
     /// How large its answers are of late, while there are large ones among them.
@@ -95,6 +99,8 @@ impl Connection {
             egress_bytes: 0,
             egress_paused: false,
             lane_paused: false,
+            storage_paused: false,
+            last_fact: 0,
             reading_paused: false,
             large_bytes: 0,
             moved_ns: 0,
@@ -108,7 +114,7 @@ impl Connection {
 
     /// Tells the daemon to pause or resume reading when the reasons for it have changed.
     fn update_reading(&mut self, connection: ConnectionId, out: &mut Out) {
-        let pause = self.egress_paused || self.lane_paused;
+        let pause = self.egress_paused || self.lane_paused || self.storage_paused;
         if pause == self.reading_paused {
             return;
         }
@@ -213,7 +219,7 @@ impl Connections {
         let large = (bytes >= LARGE_BYTES_MIN || client.large_bytes > 0) && debts > 0;
         out.work += bytes as u64 / BYTES_PER_WORK;
         out.counters.lines_out += 1;
-        out.push(Effect::Write { connection, message });
+        out.push_resting(Effect::Write { connection, message });
         Ok(Strain { large, full })
     }
 
@@ -277,6 +283,31 @@ impl Connections {
             }
         }
         Some((released, events_wait))
+    }
+
+    /// A fact was recorded about a command of its own.
+    pub(crate) fn note_fact(&mut self, connection: ConnectionId, fact: u64) {
+        if let Some(client) = self.clients.get_mut(&connection) {
+            client.last_fact = fact;
+        }
+    }
+
+    /// The last fact about a command of its own.
+    pub(crate) fn fact_of(&self, connection: ConnectionId) -> u64 {
+        self.clients.get(&connection).map_or(0, |client| client.last_fact)
+    }
+
+    /// Too much waits for the disk, or no longer; returns whether that is news.
+    pub(crate) fn set_storage_paused(
+        &mut self,
+        connection: ConnectionId,
+        paused: bool,
+        out: &mut Out,
+    ) -> bool {
+        let Some(client) = self.clients.get_mut(&connection) else { return false };
+        let is_news = std::mem::replace(&mut client.storage_paused, paused) != paused;
+        client.update_reading(connection, out);
+        is_news
     }
 
     /// Its queue in the User lane is too long, or is short enough again.

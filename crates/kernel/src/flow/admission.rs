@@ -2,6 +2,7 @@
 
 use crate::api::effect::Effect;
 use crate::api::ids::Source;
+use crate::durability::Durably;
 use crate::flow::lanes::{Item, QueueId, Sender};
 use crate::flow::refusal::Refusal;
 use crate::kernel::Kernel;
@@ -61,6 +62,7 @@ impl Kernel {
         if self.lifecycle.is_ending() && matches!(origin, Origin::Connection(_)) {
             return Err(Refusal::shutting_down());
         }
+        let durable = self.durably(message, handler)?;
         self.lanes.check(queue)?;
         self.requests.check_room(peer)?;
         let (deadline_ns, depth) = self.requests.deadline(message, cause, &self.out)?;
@@ -69,14 +71,18 @@ impl Kernel {
             Origin::Actor(_) => self.requests.share_of_actor(peer),
             Origin::Connection(_) | Origin::Delegate(_) => None,
         };
-        let ticket = Ticket { handler, peer, hash, fingerprint, cause, deadline_ns, depth, share };
+        let ticket = Ticket { handler, peer, hash, fingerprint, cause, deadline_ns, depth, share, durable };
         Ok(Examined::New(ticket))
     }
 
     /// Lets a request in: its place in the table, its deadline, its place in the lane.
     pub(super) fn accept(&mut self, ticket: Ticket, message: Envelope, origin: Origin, queue: QueueId) {
         let bytes = message.line().len();
+        let durable = ticket.durable;
         let key = self.requests.accept(ticket, message, origin, &mut self.out);
+        if durable != Durably::No {
+            self.record_accepted(key);
+        }
         self.enqueue(queue, Item::Request(key), bytes);
     }
 

@@ -144,9 +144,11 @@ impl Kernel {
             self.lanes.release(queue, Hold::Egress);
         }
         if events_wait {
+            let rested = self.out.rest_on(self.out.facts.of_any());
             while let Some(written) = self.connections.flush_event(connection, &mut self.out) {
                 self.mind_event(connection, written);
             }
+            self.out.rest_on(rested);
         }
     }
 }

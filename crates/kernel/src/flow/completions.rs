@@ -2,6 +2,7 @@
 
 use crate::api::ids::ConnectionId;
 use crate::dead_letters::Owner;
+use crate::durability::NOBODY;
 use crate::flow::routes::Handler;
 use crate::kernel::Kernel;
 use crate::requests::{Ended, PeerId, RequestKey, Requester};
@@ -64,7 +65,10 @@ impl Kernel {
         if self.history.is_on() || !self.taps.is_empty() {
             self.remember(&ended, &answer);
         }
+        let fact = self.record_ended(key, &ended, &answer);
+        let rested = self.out.rest_on(fact);
         self.deliver_outcome(ended, answer);
+        self.out.rest_on(rested);
     }
 
     /// A request has ended: the history remembers it, and those who tap see it.
@@ -83,15 +87,30 @@ impl Kernel {
     #[inline]
     fn deliver_outcome(&mut self, mut ended: Ended, answer: Envelope) {
         let peer = ended.peer();
+        if ended.is_nobodys() {
+            return self.keep_for_nobody(&ended, &answer);
+        }
         for waiter in ended.take_waiters() {
             self.answer_client(waiter, peer, answer.clone());
         }
         match ended.into_requester() {
+            Requester::Connection(NOBODY) => {}
             Requester::Connection(connection) => self.answer_client(connection, peer, answer),
             Requester::Actor(actor) => self.deliver_answer(actor, answer),
             Requester::Delegate { delegate, message, attempts } => {
                 self.deliver_delegated(peer, &delegate, &message, attempts, answer);
             }
+        }
+    }
+
+    /// Whoever asked did so in an earlier run: the answer is remembered for the same id; what failed is a dead letter.
+    #[cold]
+    fn keep_for_nobody(&mut self, ended: &Ended, answer: &Envelope) {
+        self.out.counters.unclaimed += 1;
+        if answer.kind() == Kind::Error {
+            let reason = format!("ended in an error: {}", answer.data());
+            let (owner, message) = (Owner::Peer(ended.peer()), ended.message().clone());
+            self.dead_letters.bury(owner, message, &reason, ended.attempts(), &mut self.out);
         }
     }
 

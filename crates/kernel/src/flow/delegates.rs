@@ -32,6 +32,9 @@ impl Kernel {
                 Err(refusal) => self.refuse_for(&message, due.peer, &delegate, &refusal),
             }
         }
+        if let Some(state) = &fired.durable {
+            self.record_fired(due.peer, state);
+        }
         if let Some(gone) = fired.gone {
             self.schedule_gone(gone);
         }

@@ -32,7 +32,14 @@ impl Kernel {
                 }
             }
             Item::Event(event) => {
+                let fact = match served.sender {
+                    // What a capability says rests on what it did before.
+                    Sender::Actor(capability) => self.out.facts.of(capability),
+                    _ => 0,
+                };
+                let rested = self.out.rest_on(fact);
                 let to = self.publish(&event);
+                self.out.rest_on(rested);
                 let from = match served.sender {
                     Sender::Connection(connection) => Author::Connection(connection),
                     Sender::Actor(capability) => Author::Capability(capability),
@@ -109,7 +116,8 @@ impl Kernel {
         let Some(message) = self.requests.deliver(key, place, &mut self.out) else { return };
         self.out.counters.deliveries += 1;
         self.out.work += message.line().len() as u64 / work::BYTES_PER_WORK;
-        self.out.push(Effect::Deliver { actor, message });
+        let fact = self.record_delivered(key);
+        self.out.push_after(fact, Effect::Deliver { actor, message });
     }
 
     /// Whether the actor has a request with the same id from another peer: its outcome could not be told apart.
@@ -146,9 +154,11 @@ impl Kernel {
     pub fn actor_ready(&mut self, actor: ActorRef, now: Now) {
         self.out.now = now;
         let Some(answers) = self.actors.unblock(actor) else { return };
+        let rested = self.out.rest_on(self.out.facts.of_any());
         for answer in answers {
             self.deliver_answer(actor, answer);
         }
+        self.out.rest_on(rested);
         self.pump(actor.capability);
     }
 }

@@ -95,7 +95,9 @@ impl Kernel {
     /// Goes on with the event that is under way.
     pub(crate) fn go_on_with_fan_out(&mut self) {
         if let Some(event) = self.fan_out.event.take() {
+            let rested = self.out.rest_on(self.out.facts.of_any());
             self.fan_out_some(&event);
+            self.out.rest_on(rested);
         }
     }
 

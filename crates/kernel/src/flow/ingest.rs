@@ -105,6 +105,10 @@ impl Kernel {
         if self.lifecycle.is_ending() {
             return Err(Refusal::shutting_down());
         }
+        if message.durable() == Some(true) {
+            let text = "metadata.durable: only commands can be durable";
+            return Err(Refusal::new(Failure::NotDurable, text));
+        }
         self.lanes.check(queue)?;
         self.out.counters.events_accepted += 1;
         self.enqueue(queue, Item::Event(message.clone()), message.line().len());
@@ -122,7 +126,9 @@ impl Kernel {
                 self.defer_repetition(connection, queue, message);
             }
             Ok(Examined::Known(Admission::Answered(answer))) => {
+                let rested = self.out.rest_on(self.out.facts.of_any());
                 let _ = self.answer(connection, answer);
+                self.out.rest_on(rested);
             }
             Ok(Examined::Known(_)) => {}
             Ok(Examined::New(ticket)) => {

@@ -235,7 +235,11 @@ impl Kernel {
         };
         match admission {
             Ok(Admission::Accepted | Admission::Joined) => {}
-            Ok(Admission::Answered(answer)) => self.deliver_answer(actor, answer),
+            Ok(Admission::Answered(answer)) => {
+                let rested = self.out.rest_on(self.out.facts.of_any());
+                self.deliver_answer(actor, answer);
+                self.out.rest_on(rested);
+            }
             Err(refusal) => {
                 self.out.counters.refused += 1;
                 let answer = self.out.failure(&message, refusal.failure, &refusal.text, refusal.started);

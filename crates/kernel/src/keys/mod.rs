@@ -1,6 +1,6 @@
 //! Tables of settings whose every key is written in one place.
 //!
-//! [`keys!`](crate::keys) declares a table: each entry is a key with its documentation, type, unit,
+//! [`keys!`](crate::keys!) declares a table: each entry is a key with its documentation, type, unit,
 //! default and bounds. The macro makes the struct, its `Default` (if no key is needed), its
 //! `Deserialize` (unknown keys are refused, at the key), and [`Keys`]: what documents the table,
 //! checks bounds and finds differences. [`words!`](crate::words) does the same for a choice of
@@ -23,7 +23,7 @@ use std::ops::{Bound, RangeBounds};
 #[doc(hidden)]
 pub use serde;
 
-/// A table of settings that [`keys!`](crate::keys) declared.
+/// A table of settings that [`keys!`](crate::keys!) declared.
 pub trait Keys: KeyType {
     /// What the table is about.
     const ABOUT: &'static str;

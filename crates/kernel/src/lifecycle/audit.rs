@@ -52,7 +52,9 @@ impl Kernel {
         for key in &live {
             self.audit_request(*key)?;
         }
-        let ended = self.out.counters.requests_replied + self.out.counters.requests_failed;
+        let ended = self.out.counters.requests_replied
+            + self.out.counters.requests_failed
+            + self.durability.left_for_next_run;
         agree("requests accepted", live.len() as u64 + ended, self.out.counters.requests_accepted)?;
         let in_progress = live.iter().filter(|key| self.requests.place(**key).is_some()).count();
         agree("requests in progress", in_progress, self.actors.totals().in_progress)?;

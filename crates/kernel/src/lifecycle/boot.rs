@@ -103,6 +103,7 @@ impl Kernel {
         if let Err(text) = self.load_discover_build(plan) {
             return self.boot_failed_in_phase(&text);
         }
+        self.take_up();
         self.lifecycle.phase = BootPhase::Spawn;
         for capability in self.actors.ids() {
             self.actors.spawn(capability, &mut self.out);
@@ -254,6 +255,7 @@ impl Kernel {
         if !self.lifecycle.is_booting() {
             return;
         }
+        self.leave_facts_alone();
         let words = format!("{}: {text}", self.lifecycle.phase.name());
         let mut data = String::new();
         let failure = Failure::Boot;

@@ -3,6 +3,7 @@
 use super::Stage;
 use crate::api::config::Mode;
 use crate::api::effect::{Effect, Level};
+use crate::api::fact::Fact;
 use crate::api::ids::Now;
 use crate::flow::lanes::Hold;
 use crate::flow::work;
@@ -34,6 +35,7 @@ impl Kernel {
         let given_up = self.schedules.cancel_all(&mut self.out);
         let text = match given_up.len() {
             0 => String::new(),
+            count if self.is_durable() => format!("; scheduled messages that are kept: {count}"),
             count => format!("; scheduled messages that are given up: {count}"),
         };
         self.out.log(Level::Info, format!("shutting down: {reason}{text}"));
@@ -150,6 +152,9 @@ impl Kernel {
         if self.requests.is_answered(key) {
             return;
         }
+        if self.leave_for_next_run(key) {
+            return;
+        }
         // Its actor may still finish it; that is late then, and no fault.
         self.keep_as_overdue(key);
         self.fail(key, Failure::ShuttingDown, "the daemon shut down before the request was finished");
@@ -177,6 +182,9 @@ impl Kernel {
         }
         self.actors.terminate_all(false, &mut self.out);
         self.close_all_connections();
+        self.record_letters();
+        let unix_ms = self.out.now.unix_ms;
+        self.out.record(Fact::Stopped { unix_ms });
         self.lifecycle.stage = Stage::Ended;
         self.out.push(Effect::Exit { code: 0 });
     }

@@ -5,6 +5,7 @@ use super::live::{Live, Origin, Phase, RequestKey};
 use super::peers::PeerId;
 use super::shares::ShareId;
 use super::table::{NewSlot, SlotState};
+use crate::durability::Durably;
 use crate::flow::refusal::Refusal;
 use crate::flow::routes::Handler;
 use crate::out::{Out, ns};
@@ -38,6 +39,8 @@ pub(crate) struct Ticket {
     pub(crate) depth: u32,
     /// The share of its sender in what is remembered; none if nobody can send it again.
     pub(crate) share: Option<ShareId>,
+    /// How it is to survive the process.
+    pub(crate) durable: Durably,
 }
 
 impl Requests {
@@ -54,8 +57,17 @@ impl Requests {
         self.forget_old(out.now.mono_ns);
         match self.find_by_peer(hash, peer, message.id()) {
             None => Ok(None),
-            Some(slot) => self.join(slot, origin, fingerprint, out).map(Some),
+            Some(slot) => {
+                let fingerprint = self.known_fingerprint(slot, message, fingerprint);
+                self.join(slot, origin, fingerprint, out).map(Some)
+            }
         }
+    }
+
+    /// The fingerprint of a repetition, as that of the first request was made: one of an earlier run has another.
+    #[inline]
+    fn known_fingerprint(&self, slot: u32, message: &Envelope, fingerprint: u64) -> u64 {
+        if self.slots[slot as usize].restored { crate::facts::fingerprint(message) } else { fingerprint }
     }
 
     fn join(
@@ -162,7 +174,7 @@ impl Requests {
         origin: Origin,
         out: &mut Out,
     ) -> RequestKey {
-        let Ticket { handler, peer, hash, fingerprint, cause, deadline_ns, depth, share } = ticket;
+        let Ticket { handler, peer, hash, fingerprint, cause, deadline_ns, depth, share, durable } = ticket;
         // A query has no effects, so its answer is shared while it is under way and not remembered afterwards.
         let share = if message.kind() == Kind::Command { share } else { None };
         let now_ns = out.now.mono_ns;
@@ -178,6 +190,8 @@ impl Requests {
             cause,
             depth,
             waiters: Vec::new(),
+            durable,
+            fact: 0,
         };
         let key = self.insert(NewSlot { hash, peer, handler, fingerprint, share }, live);
         let timer = out.wheel.schedule(deadline_ns, Job::Timeout(key));

@@ -48,9 +48,32 @@ pub(crate) struct Ended {
     live: Box<Live>,
     handler: Handler,
     peer: PeerId,
+    /// Whether its answer is remembered.
+    is_remembered: bool,
 }
 
 impl Ended {
+    /// One that is over without an outcome.
+    pub(super) fn left(live: Box<Live>, handler: Handler, peer: PeerId) -> Ended {
+        Ended { live, handler, peer, is_remembered: false }
+    }
+
+    #[inline]
+    pub(super) fn live(&self) -> &Live {
+        &self.live
+    }
+
+    /// Who handled it.
+    #[inline]
+    pub(crate) fn handler(&self) -> Handler {
+        self.handler
+    }
+
+    /// Whether its answer is remembered.
+    pub(crate) fn is_remembered(&self) -> bool {
+        self.is_remembered
+    }
+
     /// The capability that it was for.
     #[inline]
     pub(crate) fn capability(&self) -> Option<CapabilityId> {
@@ -243,6 +266,6 @@ impl Requests {
             self.bound_window(peer, bytes, out);
         }
         self.peers.release(peer);
-        Some(Ended { live, handler, peer })
+        Some(Ended { live, handler, peer, is_remembered: fits })
     }
 }

@@ -1,6 +1,7 @@
 //! An unfinished request: what it asks, for whom, and where it is.
 
 use crate::api::ids::{ActorRef, ConnectionId};
+use crate::durability::Durably;
 use crate::flow::routes::Handler;
 use crate::history::{Audience, Author, End, Record};
 use crate::time::wheel::TimerKey;
@@ -101,6 +102,9 @@ pub(super) struct Live {
     pub(super) depth: u32,
     /// Further connections that asked the same.
     pub(super) waiters: Vec<ConnectionId>,
+    /// How it survives the process, and the last fact about it.
+    pub(super) durable: Durably,
+    pub(super) fact: u64,
 }
 
 impl Live {

@@ -8,6 +8,7 @@ mod admission;
 mod answers;
 mod audit;
 mod causes;
+mod durable;
 mod ending;
 mod handled;
 mod leaving;
@@ -21,6 +22,7 @@ mod window;
 pub(crate) use admission::{Admission, Ticket};
 pub(crate) use audit::Whereabouts;
 pub(crate) use causes::KnownCause;
+pub(crate) use durable::{Found, RestoredRequest};
 pub(crate) use ending::{Ended, Requester, Settled};
 pub(crate) use leaving::Leaving;
 pub(crate) use live::{Delegate, Origin, OverdueRequest, Recipient, RequestKey};
@@ -29,6 +31,7 @@ pub(crate) use shares::ShareId;
 
 use crate::api::config::Config;
 use crate::api::ids::CapabilityId;
+use crate::durability::Durably;
 use crate::flow::routes::Handler;
 use crate::history::Record;
 use crate::out::{Out, ns};
@@ -223,6 +226,9 @@ impl Requests {
         live.delivered_ns = out.now.mono_ns;
         if live.attempts > 1 {
             out.counters.retries += 1;
+            if live.durable != Durably::No {
+                return Some(live.message.with_metadata_number("attempt", u64::from(live.attempts)));
+            }
         }
         Some(live.message.clone())
     }

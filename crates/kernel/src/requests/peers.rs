@@ -64,6 +64,11 @@ impl Peers {
         }) as u32)
     }
 
+    /// The name of a peer, nothing for an actor; nothing at all if it is forgotten.
+    pub(super) fn name(&self, peer: PeerId) -> Option<Option<&str>> {
+        self.peers.get(peer.0 as usize).map(|it| it.name.as_deref())
+    }
+
     #[inline]
     pub(super) fn get(&self, peer: PeerId) -> &Peer {
         &self.peers[peer.0 as usize]

@@ -46,6 +46,8 @@ pub(super) struct Slot {
     indexed: bool,
     /// Whether it belongs to a workflow.
     pub(super) correlated: bool,
+    /// Whether it ended in an earlier run, so that its fingerprint is the one that stands in the journal.
+    pub(super) restored: bool,
     /// The share that its answer will be part of; none if that is not to be remembered.
     pub(super) share: Option<ShareId>,
     /// Hash of what was asked, to tell a repetition from a reused id.
@@ -256,6 +258,7 @@ impl Requests {
         }
         let it = &mut self.slots[slot as usize];
         it.share = share;
+        it.restored = false;
         it.correlated = live.message.correlation().is_some();
         it.peer = peer;
         it.handler = handler;
@@ -290,6 +293,7 @@ impl Requests {
             delivered: false,
             indexed: false,
             correlated: false,
+            restored: false,
             share: None,
             fingerprint: 0,
             state: SlotState::Free { next: NIL },

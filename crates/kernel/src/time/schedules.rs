@@ -6,6 +6,8 @@
 use crate::api::config::Limits;
 use crate::api::ids::Now;
 use crate::api::rights::Rights;
+use crate::durability::NOBODY;
+use crate::facts::ScheduledMessage;
 use crate::flow::lanes::QueueId;
 use crate::flow::refusal::Refusal;
 use crate::out::{MS, Out, ns};
@@ -51,6 +53,8 @@ pub(crate) struct NewSchedule {
     pub(crate) bytes: usize,
     /// What whoever scheduled it may do; nothing if that is everything.
     pub(crate) rights: Option<Rights>,
+    /// Whether it survives the process.
+    pub(crate) is_durable: bool,
 }
 
 /// A scheduled message.
@@ -78,9 +82,41 @@ pub(crate) struct Schedule {
     bytes: usize,
     /// What whoever scheduled it may do; nothing if that is everything.
     rights: Option<Rights>,
+    /// Whether it survives the process.
+    is_durable: bool,
+}
+
+/// How far a schedule that survives the process is, as facts tell it.
+#[derive(Debug)]
+pub(crate) struct ScheduleState {
+    pub(crate) timer_id: Text,
+    /// What is sent.
+    pub(crate) draft: Draft,
+    /// When it is due, by its own clock.
+    pub(crate) deadline_ns: i64,
+    /// The same, if it goes on.
+    pub(crate) next_ns: Option<i64>,
+    pub(crate) repeat_ms: Option<u64>,
+    pub(crate) left: Option<u64>,
+    pub(crate) fired: u64,
+    pub(crate) bytes: usize,
 }
 
 impl Schedule {
+    fn state(&self) -> ScheduleState {
+        let is_over = self.repeat_ms.is_none() || self.left == Some(0);
+        ScheduleState {
+            timer_id: self.timer_id.clone(),
+            draft: self.draft.clone(),
+            deadline_ns: self.deadline_ns,
+            next_ns: (!is_over).then_some(self.deadline_ns),
+            repeat_ms: self.repeat_ms,
+            left: self.left,
+            fired: self.fired,
+            bytes: self.bytes,
+        }
+    }
+
     /// What `Timer.List` tells of it.
     pub(crate) fn describe(&self, now: Now) -> Value {
         let left_ns = self.deadline_ns.saturating_sub(now.mono_ns).max(0);
@@ -127,6 +163,8 @@ pub(crate) struct Fired {
     pub(crate) rights: Option<Rights>,
     /// There was no other.
     pub(crate) gone: Option<GoneSchedule>,
+    /// How far it is, if it was sent and survives the process.
+    pub(crate) durable: Option<ScheduleState>,
 }
 
 /// A schedule that is no more.
@@ -226,7 +264,8 @@ impl Schedules {
 
     /// Adds one that was [checked](Schedules::check). `queue` is that of its peer's schedules.
     pub(crate) fn add(&mut self, new: NewSchedule, queue: QueueId, out: &mut Out) {
-        let NewSchedule { timer_id, draft, peer, to, start, repeat_ms, count, bytes, rights } = new;
+        let NewSchedule { timer_id, draft, peer, to, start, repeat_ms, count, bytes, rights, is_durable } =
+            new;
         let deadline_ns = match start {
             Start::In(delay_ms) => deadline_after(out.now.mono_ns, ns(delay_ms)),
             Start::At(at_ms) => self.deadline_at(at_ms, out.now),
@@ -252,7 +291,69 @@ impl Schedules {
             missed: 0,
             bytes,
             rights,
+            is_durable,
         });
+    }
+
+    /// Adds a schedule of an earlier run, which is due then. What was due meanwhile is due now, and a repeating one says how
+    /// much it missed.
+    pub(crate) fn restore(
+        &mut self,
+        (peer, queue): (PeerId, QueueId),
+        timer_id: &str,
+        restored: &ScheduledMessage,
+        deadline_ns: i64,
+        out: &mut Out,
+    ) {
+        let Ok(message) = Envelope::parse(restored.line.as_bytes()) else { return };
+        let mut draft = Draft::new(message.kind(), message.type_text(), message.data_json());
+        draft.causation = message.causation().map(Text::from);
+        draft.correlation = message.correlation_text();
+        draft.timeout_ms = message.timeout_ms();
+        let bytes = usize::try_from(restored.bytes).unwrap_or(usize::MAX);
+        let id = ScheduleId(self.slots.vacant_key() as u32);
+        let timer = out.wheel.schedule(deadline_ns.max(out.now.mono_ns), Job::Schedule(id));
+        self.by_id.insert((peer, timer_id.into()), id);
+        self.bytes += bytes;
+        let own = self.by_peer.entry(peer).or_insert(PeerSchedules { count: 0, bytes: 0, queue });
+        own.count += 1;
+        own.bytes += bytes;
+        let repeat_ms = restored.repeat_ms.filter(|ms| *ms > 0);
+        self.slots.insert(Schedule {
+            timer_id: timer_id.into(),
+            draft,
+            peer,
+            to: Recipient::Connection(NOBODY),
+            timer,
+            deadline_ns,
+            is_held: false,
+            repeat_ms,
+            left: restored.left.filter(|left| *left > 0).or(repeat_ms.is_none().then_some(1)),
+            fired: restored.fired,
+            missed: 0,
+            bytes,
+            // They were checked when it was scheduled.
+            rights: None,
+            is_durable: true,
+        });
+    }
+
+    /// How far the schedule of that name is.
+    pub(crate) fn state(&self, peer: PeerId, timer_id: &str) -> Option<ScheduleState> {
+        let id = self.by_id.get(&(peer, timer_id.into()))?;
+        Some(self.slots[id.0 as usize].state())
+    }
+
+    /// Whether the schedule of that name survives the process.
+    pub(crate) fn is_durable(&self, peer: PeerId, timer_id: &str) -> bool {
+        let id = self.by_id.get(&(peer, timer_id.into()));
+        id.is_some_and(|id| self.slots[id.0 as usize].is_durable)
+    }
+
+    /// The names of a peer's schedules that survive the process.
+    pub(crate) fn durable_names(&self, peer: PeerId) -> Vec<Text> {
+        let own = self.after(peer, None).filter(|(_, schedule)| schedule.is_durable);
+        own.map(|(name, _)| Text::from(name)).collect()
     }
 
     /// When it will be `at_ms` by the wall clock. The wall clock tells milliseconds, the monotonic clock nanoseconds; so
@@ -289,7 +390,9 @@ impl Schedules {
     pub(crate) fn fire(&mut self, id: ScheduleId, crowded: bool, out: &mut Out) -> Fired {
         let Some(repeat_ms) = self.slots[id.0 as usize].repeat_ms else {
             let rights = self.slots[id.0 as usize].rights.clone();
-            return Fired { send: Some(self.compose(id, 0, out)), rights, gone: Some(self.remove(id, out)) };
+            let send = Some(self.compose(id, 0, out));
+            let durable = self.durable_state(id);
+            return Fired { send, rights, gone: Some(self.remove(id, out)), durable };
         };
         let schedule = &mut self.slots[id.0 as usize];
         let ticks = mainspring_ticks::fold(schedule.deadline_ns, ns(repeat_ms), out.now.mono_ns);
@@ -306,13 +409,19 @@ impl Schedules {
             schedule.left = schedule.left.map(|left| left - 1);
             Some(self.compose(id, missed, out))
         };
+        let durable = if send.is_some() { self.durable_state(id) } else { None };
         let schedule = &mut self.slots[id.0 as usize];
         let rights = schedule.rights.clone();
         if schedule.left == Some(0) {
-            return Fired { send, rights, gone: Some(self.remove(id, out)) };
+            return Fired { send, rights, gone: Some(self.remove(id, out)), durable };
         }
         schedule.timer = out.wheel.schedule(schedule.deadline_ns, Job::Schedule(id));
-        Fired { send, rights, gone: None }
+        Fired { send, rights, gone: None, durable }
+    }
+
+    fn durable_state(&self, id: ScheduleId) -> Option<ScheduleState> {
+        let schedule = &self.slots[id.0 as usize];
+        schedule.is_durable.then(|| schedule.state())
     }
 
     /// The message to send now; it says how many ticks it stands for besides its own.

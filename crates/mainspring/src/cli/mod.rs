@@ -2,6 +2,7 @@
 
 mod daemon;
 mod inspect;
+mod journal;
 mod messages;
 mod project;
 mod support;
@@ -66,6 +67,8 @@ enum Command {
     Timers(timers::Arguments),
     /// List, show, send again or drop messages that could not be delivered.
     DeadLetters(dead_letters::Arguments),
+    /// Look at a journal, save what is whole of a damaged one, send commands again.
+    Journal(journal::Arguments),
     /// Show what a message caused, as a tree with times.
     Trace(trace::Arguments),
     /// Show the daemon at a glance, over and over.
@@ -124,6 +127,7 @@ pub fn main() -> ExitCode {
         Command::Describe(arguments) => describe::run(&arguments),
         Command::Timers(arguments) => timers::run(&arguments),
         Command::DeadLetters(arguments) => dead_letters::run(&arguments),
+        Command::Journal(arguments) => journal::run(&arguments),
         Command::New(arguments) => new::run(&arguments),
         Command::TestCapability(arguments) => test_capability::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments),

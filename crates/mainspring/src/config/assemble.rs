@@ -73,12 +73,13 @@ impl EachSection for ReadSections<'_> {
     fn section<S: Section>(&mut self) {
         let Some(node) = self.node.get(S::NAME) else { return };
         let problems = &mut self.sources.problems;
-        let Some(section) = decode::read::<S>(node, self.source, problems) else { return };
+        let Some(mut section) = decode::read::<S>(node, self.source, problems) else { return };
         self.sources.check_bounds(&section, node, self.source);
         if let Some(wrong) = section.contradiction() {
             let written = wrong.keys.iter().find_map(|key| node.get(key));
             self.sources.problem_at(self.source, &written.unwrap_or(node).span, wrong.message);
         }
+        section.resolve(&|path| self.source.beside(path));
         *S::of(self.settings) = section;
     }
 }

@@ -7,8 +7,8 @@ use crate::config::keys::{native, program};
 use crate::config::patterns;
 use crate::config::report::Sources;
 use crate::config::text::{Node, Place, Source, Value, decode};
-use crate::natives::native_names;
-use crate::settings::Capability;
+use crate::natives::{keeps_facts, native_names};
+use crate::settings::{Capability, Program};
 use mainspring_kernel::{Manifest, RestartPolicy, TypeNotes};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -146,6 +146,9 @@ impl<'a> Loader<'a> {
             cancel: file.cancel,
             operator: file.operator,
             uncaused: file.uncaused,
+            durable: file.durable,
+            redeliver: file.redeliver,
+            keeps_facts: matches!(&program, Program::Native(name) if keeps_facts(name)),
             restart,
             retry: file.retry,
             limits: file.limits,

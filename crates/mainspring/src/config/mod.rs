@@ -44,6 +44,8 @@ pub struct Overrides {
     pub socket: Option<PathBuf>,
     /// Standard input and output instead of any socket, and an end when nothing is left to do.
     pub batch: bool,
+    /// The folder of the journal.
+    pub journal: Option<PathBuf>,
     /// The level of logging.
     pub log_level: Option<LogLevel>,
     /// The form of log lines.
@@ -125,6 +127,16 @@ pub fn first_listener_of_file(path: &Path) -> Option<Listener> {
     listeners.into_iter().min_by_key(|listener| !matches!(listener, Listener::Unix { .. }))
 }
 
+/// The journal's folder that a file names, if it says so without fault in that part.
+pub(crate) fn journal_of_file(path: &Path) -> Option<PathBuf> {
+    let mut sources = Sources::default();
+    let (source, node) = sources.open(path)?;
+    match &node.get("journal")?.get("folder")?.value {
+        text::Value::Text(folder) => Some(source.beside(folder)),
+        _ => None,
+    }
+}
+
 fn apply(overrides: &Overrides, settings: &mut Settings) {
     if let Some(path) = chosen_socket_path(overrides.socket.as_deref()) {
         settings.listeners.retain(|listener| !matches!(listener, Listener::Unix { .. }));
@@ -133,6 +145,9 @@ fn apply(overrides: &Overrides, settings: &mut Settings) {
     if overrides.batch {
         settings.listeners = vec![Listener::Stdio];
         settings.mode = Mode::Batch;
+    }
+    if overrides.journal.is_some() {
+        settings.journal.folder.clone_from(&overrides.journal);
     }
     settings.log.level = overrides.log_level.unwrap_or(settings.log.level);
     settings.log.format = overrides.log_format.unwrap_or(settings.log.format);

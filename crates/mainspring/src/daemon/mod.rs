@@ -12,9 +12,11 @@
 mod actors;
 mod clients;
 mod error;
+mod hold;
 mod kernel_cell;
 mod operator;
 mod pump;
+mod storage;
 mod transport;
 
 pub(crate) use actors::Preflight;
@@ -28,12 +30,14 @@ pub(crate) use operator::report::unreadable as tell_unreadable;
 pub use operator::watch::{SourceFinder, Sources};
 
 use crate::natives::memory;
+use crate::settings::BootPhase;
 use crate::settings::Settings;
 use actors::ChildProcesses;
-use mainspring_kernel::Kernel;
+use mainspring_kernel::{Config, DurableBounds, Kernel};
 use mainspring_reactor::Reactor;
 use operator::{limits, log, signals};
 use pump::Pump;
+use storage::Opening;
 
 /// What a daemon is told besides its settings.
 pub struct Options {
@@ -90,10 +94,24 @@ pub fn run(settings: Settings, options: Options) -> Result<i32, Error> {
     }
     let store = options.natives.store();
     store.bytes_max.set(memory::BYTES_MAX.min(config.limits.memory_bytes_max / 4));
+    let report = options.report;
+    let opening = match open_journal(&settings, &mut config) {
+        Ok(opening) => opening,
+        Err(problem) => {
+            tell_unreadable(report, BootPhase::Load, &problem);
+            return Ok(1);
+        }
+    };
     let kernel = Kernel::new(config, nonce()?);
     let child_processes = ChildProcesses::new(&reactor, descriptors)?;
     let watched = options.watch.clone();
-    let pump = Pump::new(&reactor, kernel, settings, options, &child_processes);
+    let pump = match Pump::new(&reactor, kernel, settings, options, &child_processes, opening) {
+        Ok(pump) => pump,
+        Err(problem) => {
+            tell_unreadable(report, BootPhase::Load, &problem);
+            return Ok(1);
+        }
+    };
     signals::watch(&reactor, &pump)?;
     if let Some(sources) = watched {
         Pump::watch_files(&pump, sources);
@@ -112,6 +130,26 @@ pub fn run(settings: Settings, options: Options) -> Result<i32, Error> {
     child_processes.close();
     log_keeper.end();
     Ok(code)
+}
+
+/// Opens the journal, if there is to be one, and lets answers be remembered for as long as it says.
+fn open_journal(settings: &Settings, config: &mut Config) -> Result<Option<Opening>, String> {
+    let journal = &settings.journal;
+    let Some(folder) = &journal.folder else { return Ok(None) };
+    config.window_ms = u64::try_from(journal.remember.as_millis()).unwrap_or(u64::MAX);
+    let bounds = DurableBounds {
+        answers_max: config.limits.window_answers_max,
+        answer_bytes_max: config.limits.window_bytes_max,
+        ..DurableBounds::default()
+    };
+    let opening = storage::open(folder, journal, bounds)?;
+    for line in &opening.told {
+        tracing::info!("{line}");
+    }
+    for line in &opening.warnings {
+        tracing::warn!("{line}");
+    }
+    Ok(Some(opening))
 }
 
 fn nonce() -> Result<u64, Error> {

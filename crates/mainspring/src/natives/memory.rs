@@ -1,13 +1,14 @@
 //! The capability `Memory`: values by key, for as long as the daemon runs.
 
 use crate::daemon::{Native, Port};
+use mainspring_kernel::Fact;
 use mainspring_message::{Draft, Envelope, Json, ObjectWriter};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::borrow::Cow;
-use std::cell::Cell;
-use std::collections::{BTreeSet, HashMap};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::rc::Rc;
 
@@ -22,25 +23,57 @@ pub(crate) const BYTES_MAX: usize = 256 << 20;
 pub(crate) const LIST_KEYS_MAX: usize = 1000;
 const LIST_BYTES_MAX: usize = 128 << 10;
 
-/// What the values take, as the rest of the daemon knows it.
+/// What the values take, as the rest of the daemon knows it, and what outlives the actor.
 pub(crate) struct StoreAccount {
     pub(crate) bytes: Cell<usize>,
     pub(crate) bytes_max: Cell<usize>,
+    /// Where there is a journal: the values of capabilities that do not run just now, by the capability's id.
+    kept: RefCell<Option<HashMap<Box<str>, Values>>>,
 }
 
 impl Default for StoreAccount {
     fn default() -> StoreAccount {
-        StoreAccount { bytes: Cell::new(0), bytes_max: Cell::new(BYTES_MAX) }
+        StoreAccount { bytes: Cell::new(0), bytes_max: Cell::new(BYTES_MAX), kept: RefCell::new(None) }
     }
 }
 
-/// The values.
+impl StoreAccount {
+    /// There is a journal, and these values are in it.
+    pub(crate) fn keep(&self, stores: BTreeMap<Box<str>, BTreeMap<Box<str>, Box<str>>>) {
+        let stores = stores.into_iter().map(|(store, values)| (store, Values::restored(values)));
+        *self.kept.borrow_mut() = Some(stores.collect());
+    }
+}
+
+/// Values by key.
 #[derive(Default)]
-pub(crate) struct Memory {
+struct Values {
     values: HashMap<Rc<str>, Box<RawValue>, foldhash::fast::RandomState>,
-    /// Its keys, for those who list them.
+    /// Their keys, for those who list them.
     keys: BTreeSet<Rc<str>>,
     bytes: usize,
+}
+
+impl Values {
+    fn restored(stored: BTreeMap<Box<str>, Box<str>>) -> Values {
+        let mut values = Values::default();
+        for (key, value) in stored {
+            // It was JSON when it was recorded.
+            let Ok(value) = RawValue::from_string(value.into()) else { continue };
+            let key: Rc<str> = key.into();
+            values.bytes += key.len() + value.get().len();
+            values.keys.insert(Rc::clone(&key));
+            values.values.insert(key, value);
+        }
+        values
+    }
+}
+
+/// The capability.
+pub(crate) struct Memory {
+    store: Values,
+    /// The capability's id, once the values that outlived the last actor were taken up.
+    name: Option<Box<str>>,
     account: Rc<StoreAccount>,
     /// Where events are written.
     scratch: String,
@@ -98,6 +131,9 @@ type MemoryOutcome = Result<Json, (u16, String)>;
 
 impl Native for Memory {
     fn handle(&mut self, message: &Envelope, port: &Port) {
+        if self.name.is_none() {
+            self.take_up(port.name());
+        }
         let outcome = match message.type_name() {
             "Memory.Set" => self.set(message, port),
             "Memory.Delete" => self.delete(message, port),
@@ -112,14 +148,32 @@ impl Native for Memory {
     }
 
     fn stats(&self) -> Value {
-        json!({ "keys": self.values.len(), "bytes": self.bytes })
+        json!({ "keys": self.store.values.len(), "bytes": self.store.bytes })
+    }
+}
+
+/// What is in the journal outlives the actor.
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if let (Some(name), Some(kept)) = (self.name.take(), &mut *self.account.kept.borrow_mut()) {
+            kept.insert(name, std::mem::take(&mut self.store));
+        }
     }
 }
 
 impl Memory {
     pub(crate) fn new(account: Rc<StoreAccount>) -> Memory {
         account.bytes.set(0);
-        Memory { account, ..Memory::default() }
+        Memory { store: Values::default(), name: None, account, scratch: String::new(), answers: None }
+    }
+
+    /// Takes up what outlived the last actor of this capability.
+    fn take_up(&mut self, name: &str) {
+        if let Some(kept) = &mut *self.account.kept.borrow_mut() {
+            self.store = kept.remove(name).unwrap_or_default();
+            self.account.bytes.set(self.store.bytes);
+        }
+        self.name = Some(name.into());
     }
 
     fn full(&self) -> (u16, String) {
@@ -130,11 +184,11 @@ impl Memory {
     fn set(&mut self, message: &Envelope, port: &Port) -> MemoryOutcome {
         let data: SetData<'_> = read(message)?;
         let (key, text) = (&*data.key, data.value.get());
-        let before = match self.values.get_mut(key) {
+        let before = match self.store.values.get_mut(key) {
             Some(there) if there.get() == text => return Ok(self.answers().created[0].clone()),
             Some(there) => {
                 let before = there.get().len();
-                let bytes = self.bytes - before + text.len();
+                let bytes = self.store.bytes - before + text.len();
                 if bytes > self.account.bytes_max.get() {
                     return Err(self.full());
                 }
@@ -142,34 +196,40 @@ impl Memory {
                 Some(before)
             }
             None => {
-                if self.values.len() >= KEYS_MAX {
+                if self.store.values.len() >= KEYS_MAX {
                     return Err((507, format!("there are {KEYS_MAX} keys already; delete some first")));
                 }
-                if self.bytes + key.len() + text.len() > self.account.bytes_max.get() {
+                if self.store.bytes + key.len() + text.len() > self.account.bytes_max.get() {
                     return Err(self.full());
                 }
                 let key: Rc<str> = key.into();
-                self.keys.insert(key.clone());
-                self.values.insert(key, data.value.to_owned());
+                self.store.keys.insert(key.clone());
+                self.store.values.insert(key, data.value.to_owned());
                 None
             }
         };
-        self.bytes = match before {
-            Some(before) => self.bytes - before + text.len(),
-            None => self.bytes + key.len() + text.len(),
+        self.store.bytes = match before {
+            Some(before) => self.store.bytes - before + text.len(),
+            None => self.store.bytes + key.len() + text.len(),
         };
-        self.account.bytes.set(self.bytes);
+        self.account.bytes.set(self.store.bytes);
+        if message.durable() != Some(false) {
+            port.record(|store| Fact::Put { store: store.into(), key: key.into(), value: text.into() });
+        }
         self.tell(message, port, key, "set");
         Ok(self.answers().created[usize::from(before.is_none())].clone())
     }
 
     fn delete(&mut self, message: &Envelope, port: &Port) -> MemoryOutcome {
         let data: KeyData<'_> = read(message)?;
-        let gone = self.values.remove(&*data.key);
+        let gone = self.store.values.remove(&*data.key);
         if let Some(value) = &gone {
-            self.keys.remove(&*data.key);
-            self.bytes -= data.key.len() + value.get().len();
-            self.account.bytes.set(self.bytes);
+            self.store.keys.remove(&*data.key);
+            self.store.bytes -= data.key.len() + value.get().len();
+            self.account.bytes.set(self.store.bytes);
+            if message.durable() != Some(false) {
+                port.record(|store| Fact::Deleted { store: store.into(), key: (*data.key).into() });
+            }
             self.tell(message, port, &data.key, "deleted");
         }
         Ok(self.answers().deleted[usize::from(gone.is_some())].clone())
@@ -177,7 +237,7 @@ impl Memory {
 
     fn get(&self, message: &Envelope) -> MemoryOutcome {
         let data: KeyData<'_> = read(message)?;
-        match self.values.get(&*data.key) {
+        match self.store.values.get(&*data.key) {
             Some(value) => write(&MemoryHit { value }),
             None => Err((404, format!("there is no key {:?}", data.key))),
         }
@@ -193,7 +253,7 @@ impl Memory {
         };
         let mut listed = Listed { keys: Vec::new(), more: false };
         let mut bytes = 0;
-        for key in self.keys.range::<str, _>((start, Bound::Unbounded)) {
+        for key in self.store.keys.range::<str, _>((start, Bound::Unbounded)) {
             if !key.starts_with(prefix) {
                 break;
             }

@@ -16,7 +16,13 @@ pub fn native_names() -> impl Iterator<Item = &'static str> {
 #[must_use]
 pub fn native_manifest(name: &str) -> Option<Manifest> {
     let (_, manifest) = NATIVE.iter().find(|(native, _)| *native == name)?;
-    serde_json::from_str(manifest).ok()
+    let manifest: Manifest = serde_json::from_str(manifest).ok()?;
+    Some(Manifest { keeps_facts: keeps_facts(name), ..manifest })
+}
+
+/// Whether all that a native capability keeps is facts.
+pub(crate) fn keeps_facts(name: &str) -> bool {
+    name == memory::NAME
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! and an entry in the list in `sections.rs`; that is all there is to add for a new one.
 
 mod boot_phase;
+mod journal;
 mod limits;
 mod listeners;
 mod log;
@@ -14,6 +15,7 @@ mod sections;
 mod timeouts;
 
 pub use boot_phase::BootPhase;
+pub use journal::{JournalSettings, OnFailure};
 pub use listeners::{Listener, Token, is_reserved_peer};
 pub use log::{LogFormat, LogLevel, LogSettings};
 pub use programs::{Capability, GuestProgram, ProcessLimits, ProcessProgram, Program};
@@ -37,6 +39,8 @@ pub struct Settings {
     pub limits: Limits,
     /// What is logged, and how.
     pub log: LogSettings,
+    /// Where what was accepted is kept.
+    pub journal: JournalSettings,
 }
 
 impl Settings {
@@ -50,6 +54,7 @@ impl Settings {
             timeouts: Timeouts::default(),
             limits: Limits::default(),
             log: LogSettings::default(),
+            journal: JournalSettings::default(),
         }
     }
 

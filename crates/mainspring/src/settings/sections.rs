@@ -1,9 +1,10 @@
 //! The tables of `mainspring.toml` that are settings as they stand: what reads, documents and
 //! compares them goes by this list.
 
-use crate::settings::{LogSettings, Settings, Timeouts};
+use crate::settings::{JournalSettings, LogSettings, Settings, Timeouts};
 use mainspring_kernel::Limits;
 use mainspring_kernel::keys::Keys;
+use std::path::{Path, PathBuf};
 
 /// A table of `mainspring.toml` that is a part of the settings as it stands.
 pub(crate) trait Section: Keys + Default {
@@ -12,6 +13,9 @@ pub(crate) trait Section: Keys + Default {
 
     /// Where it is in the settings.
     fn of(settings: &mut Settings) -> &mut Self;
+
+    /// Paths that are written in it begin at the folder of the file: `beside` gives where they lead.
+    fn resolve(&mut self, _beside: &dyn Fn(&Path) -> PathBuf) {}
 
     /// What no key gets wrong by itself.
     fn contradiction(&self) -> Option<Contradiction> {
@@ -36,6 +40,7 @@ pub(crate) trait EachSection {
 /// All of them, in the order of the documentation.
 pub(crate) fn each_section(visitor: &mut impl EachSection) {
     visitor.section::<Timeouts>();
+    visitor.section::<JournalSettings>();
     visitor.section::<LogSettings>();
     visitor.section::<Limits>();
 }

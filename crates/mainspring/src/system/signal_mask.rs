@@ -15,3 +15,25 @@ pub(crate) fn unblock_all() -> io::Result<()> {
     };
     if failed == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(failed)) }
 }
+
+/// Starts a thread that no signal interrupts: they are for the loop's thread, which watches them.
+pub(crate) fn spawn_without_signals(
+    name: &str,
+    run: impl FnOnce() + Send + 'static,
+) -> io::Result<std::thread::JoinHandle<()>> {
+    let mut all = MaybeUninit::<libc::sigset_t>::uninit();
+    let mut before = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: `sigfillset` makes the set that the next call reads; that one fills `before`.
+    let failed = unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr())
+    };
+    if failed != 0 {
+        return Err(io::Error::from_raw_os_error(failed));
+    }
+    // A thread begins with the mask of the one that starts it.
+    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run);
+    // SAFETY: `before` was filled by the call above, which succeeded.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut()) };
+    thread
+}

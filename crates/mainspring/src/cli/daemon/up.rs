@@ -13,6 +13,7 @@ Examples:
   mainspring up --watch
   mainspring up --config app/mainspring.toml
   mainspring up --socket /run/app/bus.sock --json
+  mainspring up --journal var/journal
   mainspring up --batch < requests.ndjson > answers.ndjson
 
 A line of a batch without `metadata` gets an id and a timestamp, as with `mainspring pipe`.
@@ -39,6 +40,9 @@ pub(in crate::cli) struct Arguments {
     /// Notice when the configuration, a manifest, a program or what it imports in its folder changes, and take over what has changed.
     #[arg(long, conflicts_with = "batch")]
     watch: bool,
+    /// Keep accepted commands in this folder, so that they survive the daemon.
+    #[arg(long, value_name = "DIR")]
+    journal: Option<PathBuf>,
     /// Speak messages on standard input and output, and end when nothing is left to do.
     #[arg(long, conflicts_with = "socket")]
     batch: bool,
@@ -122,6 +126,7 @@ fn overrides(arguments: &Arguments) -> Overrides {
         no_config: arguments.no_config,
         socket: arguments.socket.clone(),
         batch: arguments.batch,
+        journal: arguments.journal.clone(),
         log_level: arguments.log_level.map(|level| match level {
             Level::Error => LogLevel::Error,
             Level::Warn => LogLevel::Warn,

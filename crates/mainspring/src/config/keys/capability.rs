@@ -1,7 +1,7 @@
 //! `[[capability]]`, or a file of its own: a manifest.
 
 use crate::config::keys::{AnyTable, SchemaOrPath};
-use mainspring_kernel::{ActorLimits, RetryPolicy, keys};
+use mainspring_kernel::{ActorLimits, Redeliver, RetryPolicy, keys};
 
 keys! {
     /// A manifest: a capability, what it takes, what it says, how it is kept alive, and the program
@@ -29,6 +29,10 @@ keys! {
         operator: bool = false;
         /// Whether it may send events and requests that no message caused.
         uncaused: bool = false;
+        /// Whether its commands survive the daemon, where there is a journal.
+        durable: bool = true;
+        /// Whether a command that was accepted is delivered after a restart of the daemon.
+        redeliver: Redeliver = Redeliver::IfNotStarted;
         /// How it is restarted. Keys that are absent are taken from `restart` of `mainspring.toml`.
         restart: AnyTable = AnyTable;
         /// How often a request is tried.

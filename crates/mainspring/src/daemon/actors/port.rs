@@ -1,7 +1,7 @@
 //! The port: how an actor answers.
 
 use crate::daemon::kernel_cell::KernelCell;
-use mainspring_kernel::{ActorExit, ActorRef};
+use mainspring_kernel::{ActorExit, ActorRef, Fact};
 use mainspring_message::lines::{Line, LineSplitter};
 use mainspring_message::{Draft, Envelope, Json};
 use std::cell::{Cell, RefCell};
@@ -123,6 +123,16 @@ impl Port {
     /// if somebody wants the event; it must not use this port.
     pub fn event(&self, cause: &Envelope, type_name: &str, data: impl FnOnce() -> Json) {
         self.kernel_cell.feed(|kernel, now| kernel.actor_event(self.actor, cause, type_name, data, now));
+    }
+
+    /// The actor, which is native and whose manifest says that all it keeps is facts, changed what it keeps. `fact` is asked for
+    /// it, with the capability's id, if there is a journal.
+    pub(crate) fn record(&self, fact: impl FnOnce(&str) -> Fact) {
+        self.kernel_cell.feed(|kernel, now| {
+            if kernel.is_durable() {
+                kernel.actor_record(self.actor, fact(&self.name), now);
+            }
+        });
     }
 
     /// The actor wrote a line to its standard error, or to what stands for that. The kernel has

@@ -58,6 +58,7 @@ struct BootFailureData {
 /// Tells how the boot went, on the standard streams of this process.
 pub(crate) struct Teller {
     report: Report,
+    journal: Option<String>,
     reactor: Handle,
     output: Rc<RefCell<ReportStream>>,
     errors: Rc<RefCell<ReportStream>>,
@@ -74,10 +75,12 @@ struct ReportStream {
 }
 
 impl Teller {
-    pub(crate) fn new(report: Report, reactor: &Handle) -> Teller {
+    /// `journal` is the folder of the journal, if there is one.
+    pub(crate) fn new(report: Report, reactor: &Handle, journal: Option<String>) -> Teller {
         let output = ReportStream { waits: Some(&REPORT_WAITS), ..ReportStream::default() };
         Teller {
             report,
+            journal,
             reactor: reactor.clone(),
             output: Rc::new(RefCell::new(output)),
             errors: Rc::default(),
@@ -91,7 +94,7 @@ impl Teller {
             Report::Json => self.print(&format!("{}\n", summary.line())),
             Report::Human => {
                 if let Ok(data) = summary.data_as() {
-                    self.print(&for_people(&data, took));
+                    self.print(&for_people(&data, took, self.journal.as_deref()));
                 }
             }
         }
@@ -226,7 +229,7 @@ fn print_error(text: &str) {
     let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
 }
 
-fn for_people(summary: &BootSummary, took: Duration) -> String {
+fn for_people(summary: &BootSummary, took: Duration, journal: Option<&str>) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "mainspring {} is ready after {} ms", env!("CARGO_PKG_VERSION"), took.as_millis());
     let ids = summary.capabilities.iter().map(|capability| columns::width(&one_line(&capability.id)));
@@ -254,6 +257,10 @@ fn for_people(summary: &BootSummary, took: Duration) -> String {
     for (event, subscribers) in &summary.subscriptions {
         let _ = writeln!(text, "  {} goes to {}", one_line(event), one_line(&subscribers.join(", ")));
     }
+    let _ = match journal {
+        Some(folder) => writeln!(text, "  {:<width$}{}", "journal", one_line(folder)),
+        None => writeln!(text, "  no journal: nothing is kept when the daemon ends"),
+    };
     text
 }
 

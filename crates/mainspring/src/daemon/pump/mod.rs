@@ -1,6 +1,7 @@
 //! The pump: once per turn of the reactor it reads from some clients, runs the kernel, carries its
 //! effects out and writes what is to be written.
 
+mod durable;
 mod fixed;
 mod reloading;
 
@@ -13,8 +14,10 @@ use crate::daemon::operator::reload;
 use crate::daemon::operator::report::{self, Teller};
 use crate::daemon::operator::vitals::Vitals;
 use crate::daemon::operator::watch::{FileWatch, SourceFinder};
+use crate::daemon::storage::Opening;
 use crate::daemon::transport::Listeners;
 use crate::settings::Settings;
+use durable::Keeping;
 use mainspring_kernel::{BootPlan, Effect, Kernel, Source, Turn};
 use mainspring_message::Json;
 use mainspring_reactor::{Handle, Instant, Timer};
@@ -63,6 +66,10 @@ pub(crate) struct Pump {
     more: Cell<bool>,
     started: Instant,
     exit: Cell<Option<i32>>,
+    /// The journal, if there is one.
+    keeping: Option<Keeping>,
+    /// Whether to end with a failure once clients were written to.
+    exit_after_turn: Cell<bool>,
 }
 
 /// The timer that stands for the kernel's next deadline.
@@ -79,7 +86,8 @@ impl Pump {
         settings: Settings,
         options: Options,
         child_processes: &Rc<ChildProcesses>,
-    ) -> Rc<Pump> {
+        opening: Option<Opening>,
+    ) -> Result<Rc<Pump>, String> {
         let plan = BootPlan {
             capabilities: settings
                 .capabilities
@@ -89,6 +97,15 @@ impl Pump {
             adapters: Listeners::names(&settings.listeners),
         };
         let kernel_cell = Rc::new(KernelCell::new(kernel, reactor.clone()));
+        let teller = Teller::new(options.report, reactor, opening.as_ref().map(Opening::headline));
+        let on_failure = settings.journal.on_failure;
+        let keeping = opening.map(|mut opening| {
+            options.natives.store().keep(opening.durable.take_all_values());
+            kernel_cell.with(|kernel, now| kernel.restore(std::mem::take(&mut opening.durable), now));
+            let stirred = Rc::clone(&kernel_cell);
+            Keeping::start(opening, on_failure, reactor, move || stirred.feed(|_, _| ()))
+        });
+        let keeping = keeping.transpose()?;
         let clients = Clients::new(Rc::clone(&kernel_cell), reactor.clone());
         let fixed = settings.clone();
         let capabilities = settings.capabilities.len();
@@ -103,14 +120,14 @@ impl Pump {
         let notifier = Notifier::from_environment();
         notifier.start_watchdog(reactor);
         let actors = Actors::new(Rc::clone(&kernel_cell), factory, reload::stamp(settings.capabilities));
-        Rc::new_cyclic(|own| Pump {
+        Ok(Rc::new_cyclic(|own| Pump {
             own: own.clone(),
             kernel_cell,
             reactor: reactor.clone(),
             clients,
             listeners: RefCell::new(listeners),
             actors: RefCell::new(actors),
-            teller: Teller::new(options.report, reactor),
+            teller,
             notifier,
             vitals: Vitals::new(reactor, options.configuration),
             file_watch: RefCell::default(),
@@ -122,7 +139,9 @@ impl Pump {
             more: Cell::new(false),
             started: reactor.now(),
             exit: Cell::new(None),
-        })
+            keeping,
+            exit_after_turn: Cell::new(false),
+        }))
     }
 
     /// Has the settings read again whenever a file changes that they or a program come from.
@@ -161,10 +180,15 @@ impl Pump {
     /// Does what there is to do after a turn of the reactor. Returns the exit code when the daemon
     /// has ended.
     pub(crate) fn turn(&self) -> Option<i32> {
+        self.take_progress();
         self.clients.read_some();
         if self.kernel_cell.take_stirred() || self.more.get() {
             self.run_kernel();
             self.set_alarm();
+            self.hand_over_facts();
+        }
+        if self.exit_after_turn.get() && self.exit.get().is_none() {
+            self.exit.set(Some(1));
         }
         self.kernel_cell.forget_now();
         self.exit.get()
@@ -240,8 +264,27 @@ impl Pump {
         in_time && self.reactor.run_woken_tasks() && self.kernel_cell.take_stirred()
     }
 
+    /// Carries an effect out, or keeps it until the fact that it rests on is on disk.
+    #[inline]
     fn carry_out(&self, effect: Effect) {
+        match &self.keeping {
+            None => self.carry_out_now(effect),
+            Some(keeping) => match effect {
+                Effect::Record(fact) => keeping.record(&fact),
+                Effect::After { fact } => keeping.rest_on(fact),
+                effect => {
+                    if let Some(effect) = keeping.admit(effect) {
+                        self.carry_out_now(effect);
+                    }
+                }
+            },
+        }
+    }
+
+    fn carry_out_now(&self, effect: Effect) {
         match effect {
+            // A kernel without a journal has none of these.
+            Effect::Record(_) | Effect::After { .. } => {}
             Effect::Deliver { actor, message } => self.actors.borrow_mut().deliver(actor, &message),
             Effect::Write { connection, message } => self.clients.write(connection, &message),
             Effect::PauseReading { source } => self.set_reading(source, false),
@@ -323,7 +366,7 @@ impl Pump {
             "taskPolls": loop_stats.task_polls,
         });
         self.vitals.tell_timing(&mut event_loop);
-        json!({
+        let mut stats = json!({
             "daemon": self.vitals.tell(),
             "loop": event_loop,
             "clients": {
@@ -335,8 +378,11 @@ impl Pump {
                 "refused": clients.refused,
             },
             "actors": self.actors.borrow().stats(),
-        })
-        .into()
+        });
+        if let Some(keeping) = &self.keeping {
+            stats["journal"] = keeping.stats();
+        }
+        stats.into()
     }
 
     /// The last moments: what was closed is flushed as far as it goes, and the listeners are taken
@@ -344,6 +390,7 @@ impl Pump {
     ///
     /// Returns the exit code, given what the kernel says of it.
     pub(crate) fn end(&self, code: i32) -> i32 {
+        self.close_journal();
         self.teller.end();
         self.clients.end();
         if self.clients.batch_failed() { code.max(1) } else { code }

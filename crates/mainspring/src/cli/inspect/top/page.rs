@@ -2,6 +2,7 @@
 
 use super::asker::Sample;
 use crate::cli::support::text;
+use crate::text::units;
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -69,9 +70,32 @@ pub(in crate::cli::inspect::top) fn page(earlier: Option<&Sample>, now: &Sample,
             gauges.iter().map(|(label, gauge)| format!("{label} {}", now.gauge(gauge))).collect();
         let _ = writeln!(page, "{:<8}  {}", title(name), cells.join("   "));
     }
+    if let Some(journal) = journal(&now.stats["floors"]["journal"]) {
+        let _ = writeln!(page, "{:<8}  {journal}", title("journal"));
+    }
     let _ = writeln!(page);
     page += &actors(now, colour);
     page
+}
+
+/// What the journal takes and how it is, if there is one.
+fn journal(of: &Value) -> Option<String> {
+    of.as_object()?;
+    let number = |name: &str| of[name].as_u64().unwrap_or(0);
+    let state = match (of["failed"].as_str(), of["full"].as_bool()) {
+        (Some(reason), _) => format!("   failed: {}", text::visible(reason)),
+        (None, Some(true)) => "   the disk is full".to_owned(),
+        _ => String::new(),
+    };
+    Some(format!(
+        "{}   facts {}   flushes {}   mean {}   max {}   waiting {}{state}",
+        units::show_bytes(number("bytes")),
+        number("facts"),
+        number("flushes"),
+        text::nanoseconds(number("flushMeanUs") * 1000),
+        text::nanoseconds(number("flushMaxUs") * 1000),
+        number("held"),
+    ))
 }
 
 /// How long requests took that capabilities were given.

@@ -17,6 +17,12 @@ use templates::Template;
 /// The manifest of a capability.
 const MANIFEST_FILE: &str = "capability.toml";
 
+/// The folder of the journal in a new configuration.
+const JOURNAL_FOLDER: &str = "journal";
+
+/// What git leaves alone.
+const GIT_IGNORE: &str = ".gitignore";
+
 /// The longest name.
 const NAME_BYTES_MAX: usize = 64;
 
@@ -140,10 +146,13 @@ fn write_capability(arguments: &Place, template: &Template) -> Result<String, Fa
         change = needed_change(config, &folder.join(MANIFEST_FILE), &pattern);
     } else {
         let text = format!(
-            "# What `mainspring up` runs; `mainspring check` says whether it is right.\nmanifests = [{pattern:?}]\n"
+            "# What `mainspring up` runs; `mainspring check` says whether it is right.\nmanifests = [{pattern:?}]\n\n\
+             # Accepted commands survive the daemon, here.\n[journal]\nfolder = {JOURNAL_FOLDER:?}\n"
         );
         write_new(config, &text).map_err(|error| failed(config, &error))?;
         told += &format!("wrote {CONFIG_FILE}\n");
+        told +=
+            &ignore_journal(Path::new(GIT_IGNORE)).map_err(|error| failed(Path::new(GIT_IGNORE), &error))?;
     }
     told += "\nNext:\n";
     for command in template.build.into_iter().chain([template.test]) {
@@ -177,6 +186,20 @@ fn needed_change(config: &Path, manifest: &Path, pattern: &str) -> String {
                 "  # see to it that `manifests` of {CONFIG_FILE} lists {pattern:?}; it cannot be read now\n"
             )
         }
+    }
+}
+
+/// Sees to it that git leaves the journal alone, which holds whatever clients sent; says what it did, or what a person should do.
+fn ignore_journal(path: &Path) -> io::Result<String> {
+    let line = format!("/{JOURNAL_FOLDER}/");
+    match fs::read_to_string(path) {
+        Ok(text) if text.lines().any(|there| there.trim() == line) => Ok(String::new()),
+        Ok(_) => Ok(format!("add {line} to {GIT_IGNORE}: the journal holds what clients send\n")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            write_new(path, &format!("{line}\n"))?;
+            Ok(format!("wrote {GIT_IGNORE}\n"))
+        }
+        Err(error) => Err(error),
     }
 }
 

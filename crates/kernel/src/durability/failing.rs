@@ -1,0 +1,120 @@
+//! Disks that are full, or fail.
+
+use super::{Durably, Storage};
+use crate::api::effect::{Effect, Level};
+use crate::api::ids::{ConnectionId, Now};
+use crate::flow::routes::Handler;
+use crate::kernel::Kernel;
+use mainspring_message::{Envelope, ErrorData, Failure, Kind, Started};
+
+impl Kernel {
+    /// The disk of the journal has no room for more, or has room again.
+    pub fn storage_full(&mut self, is_full: bool, now: Now) {
+        self.out.now = now;
+        match (self.out.facts.storage, is_full) {
+            (Storage::Ready, true) => self.out.facts.storage = Storage::Full,
+            (Storage::Full, false) => self.out.facts.storage = Storage::Ready,
+            _ => {}
+        }
+    }
+
+    /// The journal failed, for good. What rests on facts that are not on disk must not be carried out any more; what that
+    /// is goes to [`Kernel::effect_lost`].
+    ///
+    /// Unfinished durable commands end with an error: whether they survive is not known.
+    pub fn storage_failed(&mut self, reason: &str, now: Now) {
+        self.out.now = now;
+        if !self.out.facts.is_on() {
+            return;
+        }
+        let text = format!("the journal has failed: {reason}; durable commands are refused");
+        self.out.log(Level::Error, text);
+        self.out.facts.storage = Storage::Failed;
+        self.out.announce("Sys.StorageFailed", serde_json::json!({ "reason": reason }));
+        // Their answers were not told, and will not be.
+        for (_, key) in std::mem::take(&mut self.out.facts.unflushed_ends) {
+            self.requests.forget_answer_of(key);
+        }
+        for key in self.requests.live_keys() {
+            self.fail_durable(key, &format!("the journal failed: {reason}"));
+        }
+        self.out.facts.flushed = u64::MAX;
+    }
+
+    fn fail_durable(&mut self, key: crate::requests::RequestKey, text: &str) {
+        let Some((durable, fact)) = self.requests.durably(key) else { return };
+        let attempts = self.requests.delivery(key).map_or(0, |(_, attempts, _)| attempts);
+        let handler = self.requests.handler(key);
+        if durable == Durably::No {
+            return;
+        }
+        let was_delivered = attempts > 0 && fact <= self.out.facts.flushed;
+        if was_delivered || durable == Durably::Whole {
+            self.keep_as_overdue(key);
+        } else if let Some(Handler::Capability(capability)) = handler {
+            self.leave_progress(capability, key);
+        }
+        // It may be on disk, and then the next run goes on with it.
+        self.requests.may_have_started(key);
+        self.fail(key, Failure::StorageFailed, text);
+        if let Some(Handler::Capability(capability)) = handler {
+            self.pump(capability);
+        }
+    }
+
+    /// An effect was not carried out because it rests on a fact that may not be on disk. Whoever waits for an answer gets an
+    /// error instead.
+    pub fn effect_lost(&mut self, effect: &Effect, now: Now) {
+        self.out.now = now;
+        match effect {
+            Effect::Write { connection, message } => {
+                self.written(*connection, message.line().len() + 1, now);
+                if message.kind().is_outcome() {
+                    let told = self.lost(message);
+                    let _ = self.write(*connection, told);
+                }
+            }
+            Effect::Deliver { actor, message } if message.kind().is_outcome() => {
+                let told = self.lost(message);
+                self.deliver_answer(*actor, told);
+            }
+            // A request ended when the journal failed.
+            _ => {}
+        }
+    }
+
+    fn lost(&mut self, answer: &Envelope) -> Envelope {
+        let failure = Failure::StorageFailed;
+        let mut data = String::new();
+        let error = ErrorData {
+            failure,
+            message: "the journal failed before the outcome was on disk",
+            original_id: answer.causation(),
+            original_type: Some(answer.type_name()),
+            started: Started::Yes,
+        };
+        error.write(&mut data);
+        let (causation, correlation) = (answer.causation(), answer.correlation());
+        self.out.message(Kind::Error, failure.type_name(), &data, causation, correlation)
+    }
+
+    /// So much waits for the disk that whoever sends durable commands should be paused, or no longer.
+    pub fn storage_congested(&mut self, is_congested: bool, now: Now) {
+        self.out.now = now;
+        self.durability.is_congested = is_congested;
+        if !is_congested {
+            for connection in std::mem::take(&mut self.durability.paused) {
+                self.connections.set_storage_paused(connection, false, &mut self.out);
+            }
+        }
+    }
+
+    /// A client sent a durable command: it is paused while too much waits for the disk.
+    pub(super) fn pause_if_congested(&mut self, connection: ConnectionId) {
+        if self.durability.is_congested
+            && self.connections.set_storage_paused(connection, true, &mut self.out)
+        {
+            self.durability.paused.push(connection);
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Dead letters, as facts.
+
+use super::FACT_BYTES_MAX;
+use crate::api::fact::{Fact, PeerName};
+use crate::dead_letters::{LetterChange, Owner};
+use crate::kernel::Kernel;
+
+impl Kernel {
+    /// Records what has become of dead letters since this was last done.
+    #[inline]
+    pub(crate) fn record_letters(&mut self) {
+        if self.dead_letters.has_changed() {
+            self.record_changed_letters();
+        }
+    }
+
+    #[cold]
+    fn record_changed_letters(&mut self) {
+        for change in self.dead_letters.take_changes() {
+            match change {
+                LetterChange::Added(number, owner) => self.record_letter(number, owner),
+                LetterChange::Dropped(first, last) => {
+                    self.out.record(Fact::Dropped { first, last });
+                }
+                LetterChange::Requeued(number) => {
+                    self.out.record(Fact::Requeued { letter: number });
+                }
+            }
+        }
+    }
+
+    fn record_letter(&mut self, number: u64, owner: Owner) {
+        let owner = match owner {
+            Owner::Capability(capability) => PeerName::Capability(self.actors.id(capability).into()),
+            Owner::Peer(peer) => self.durable_name(peer),
+        };
+        // It may be gone already.
+        let kept = self.dead_letters.get(number);
+        let kept = kept.filter(|letter| letter.message().line().len() <= FACT_BYTES_MAX);
+        let fact = kept.map(|letter| letter.fact(number, owner));
+        if let Some(fact) = fact {
+            self.out.record(fact);
+        }
+    }
+}

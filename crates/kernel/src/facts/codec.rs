@@ -1,0 +1,393 @@
+//! How a fact stands in a record: a kind, a version, and its fields. Numbers are LEB128, texts have their length before them.
+//!
+//! What is read is checked to its last byte: a record that is longer, shorter or otherwise not what its kind and version say
+//! is an error with the field's name, never a guess.
+
+use crate::api::fact::{Ending, Fact, MessageLine, PeerName};
+use mainspring_message::Text;
+
+/// The names of all kinds, by number; 0 is none.
+pub const FACT_KINDS: [&str; 17] = [
+    "",
+    "started",
+    "stopped",
+    "accepted",
+    "delivered",
+    "ended",
+    "scheduled",
+    "fired",
+    "cancelled",
+    "dead_lettered",
+    "requeued",
+    "dropped",
+    "emitted",
+    "cursor_moved",
+    "put",
+    "deleted",
+    "numbered",
+];
+
+/// The version in which every kind is written now.
+const VERSION: u8 = 1;
+
+/// Why a record is no fact that this build can read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FactError {
+    /// A kind of fact that this build does not know.
+    #[error("a fact of kind {kind}, which this build does not know; a newer build wrote it")]
+    Kind {
+        /// The number of the kind.
+        kind: u8,
+    },
+    /// A version of it that this build does not know.
+    #[error(
+        "a fact \"{name}\" of version {version}, and this build reads up to {VERSION}; a newer build wrote it"
+    )]
+    Version {
+        /// The name of the kind.
+        name: &'static str,
+        /// The version.
+        version: u8,
+    },
+    /// The bytes are not those of such a fact.
+    #[error("a fact \"{name}\" whose field {field} cannot be read")]
+    Field {
+        /// The name of the kind.
+        name: &'static str,
+        /// The field.
+        field: &'static str,
+    },
+}
+
+impl<M: MessageLine> Fact<M> {
+    /// The number of its kind on disk.
+    pub fn kind(&self) -> u8 {
+        match self {
+            Fact::Started { .. } => 1,
+            Fact::Stopped { .. } => 2,
+            Fact::Accepted { .. } => 3,
+            Fact::Delivered { .. } => 4,
+            Fact::Ended { .. } => 5,
+            Fact::Scheduled { .. } => 6,
+            Fact::Fired { .. } => 7,
+            Fact::Cancelled { .. } => 8,
+            Fact::DeadLettered { .. } => 9,
+            Fact::Requeued { .. } => 10,
+            Fact::Dropped { .. } => 11,
+            Fact::Emitted { .. } => 12,
+            Fact::CursorMoved { .. } => 13,
+            Fact::Put { .. } => 14,
+            Fact::Deleted { .. } => 15,
+            Fact::Numbered { .. } => 16,
+        }
+    }
+
+    /// The version in which [`Fact::write`] writes it.
+    pub fn version(&self) -> u8 {
+        VERSION
+    }
+
+    /// The name of its kind.
+    pub fn name(&self) -> &'static str {
+        FACT_KINDS[usize::from(self.kind())]
+    }
+
+    /// Appends its fields. A message is the last field, so that whoever looks at a journal finds it at the end.
+    pub fn write(&self, to: &mut Vec<u8>) {
+        let mut writer = Writer(to);
+        match self {
+            Fact::Started { build, unix_ms } => writer.number(*unix_ms).text(build),
+            Fact::Stopped { unix_ms } => writer.number(*unix_ms),
+            Fact::Accepted { request, peer, timer_id, deadline_ms, unix_ms, message } => writer
+                .number(*request)
+                .number(*unix_ms)
+                .number(*deadline_ms)
+                .peer(peer)
+                .maybe_text(timer_id.as_deref())
+                .text(message.as_line()),
+            Fact::Delivered { request, attempt, unix_ms } => {
+                writer.number(*request).number(u64::from(*attempt)).number(*unix_ms)
+            }
+            Fact::Ended { which, unix_ms, until_ms, answer } => {
+                match which {
+                    Ending::Accepted(request) => writer.number(*request),
+                    Ending::Whole { peer, id, fingerprint } => {
+                        writer.number(0).peer(peer).text(id).number(*fingerprint)
+                    }
+                };
+                writer
+                    .number(*unix_ms)
+                    .number(*until_ms)
+                    .maybe_text(answer.as_ref().map(MessageLine::as_line))
+            }
+            Fact::Scheduled { peer, timer_id, due_ms, repeat_ms, left, fired, bytes, message } => writer
+                .peer(peer)
+                .text(timer_id)
+                .number(*due_ms)
+                .maybe(*repeat_ms)
+                .maybe(*left)
+                .number(*fired)
+                .number(*bytes)
+                .text(message.as_line()),
+            Fact::Fired { peer, timer_id, fired, left, next_ms } => {
+                writer.peer(peer).text(timer_id).number(*fired).maybe(*left).maybe(*next_ms)
+            }
+            Fact::Cancelled { peer, timer_id } => writer.peer(peer).text(timer_id),
+            Fact::DeadLettered { letter, owner, attempts, unix_ms, reason, message } => writer
+                .number(*letter)
+                .peer(owner)
+                .number(u64::from(*attempts))
+                .number(*unix_ms)
+                .text(reason)
+                .text(message.as_line()),
+            Fact::Requeued { letter } => writer.number(*letter),
+            Fact::Dropped { first, last } => writer.number(*first).number(*last),
+            Fact::Emitted { event, unix_ms, message } => {
+                writer.number(*event).number(*unix_ms).text(message.as_line())
+            }
+            Fact::CursorMoved { peer, name, event } => writer.peer(peer).text(name).number(*event),
+            Fact::Put { store, key, value } => writer.text(store).text(key).text(value),
+            Fact::Deleted { store, key } => writer.text(store).text(key),
+            Fact::Numbered { request, letter, event, starts, unix_ms } => {
+                writer.number(*request).number(*letter).number(*event).number(*starts).number(*unix_ms)
+            }
+        };
+    }
+}
+
+impl<'a> Fact<&'a str> {
+    /// Reads a fact from a record.
+    ///
+    /// # Errors
+    /// [`FactError`] for what this build cannot read.
+    pub fn read(kind: u8, version: u8, bytes: &'a [u8]) -> Result<Fact<&'a str>, FactError> {
+        let name = match FACT_KINDS.get(usize::from(kind)) {
+            Some(name) if kind > 0 => *name,
+            _ => return Err(FactError::Kind { kind }),
+        };
+        if version != VERSION {
+            return Err(FactError::Version { name, version });
+        }
+        let mut reader = Reader { rest: bytes, name };
+        let fact = read_fields(kind, &mut reader)?;
+        if !reader.rest.is_empty() {
+            return Err(FactError::Field { name, field: "end" });
+        }
+        Ok(fact)
+    }
+}
+
+fn read_fields<'a>(kind: u8, reader: &mut Reader<'a>) -> Result<Fact<&'a str>, FactError> {
+    Ok(match kind {
+        1 => {
+            let unix_ms = reader.number("time")?;
+            Fact::Started { build: reader.text("build")?.into(), unix_ms }
+        }
+        2 => Fact::Stopped { unix_ms: reader.number("time")? },
+        3 => Fact::Accepted {
+            request: reader.number("request")?,
+            unix_ms: reader.number("time")?,
+            deadline_ms: reader.number("deadline")?,
+            peer: reader.peer()?,
+            timer_id: reader.maybe_text("schedule")?.map(Text::from),
+            message: reader.text("message")?,
+        },
+        4 => Fact::Delivered {
+            request: reader.number("request")?,
+            attempt: reader.small("attempt")?,
+            unix_ms: reader.number("time")?,
+        },
+        5 => Fact::Ended {
+            which: reader.ending()?,
+            unix_ms: reader.number("time")?,
+            until_ms: reader.number("until")?,
+            answer: reader.maybe_text("answer")?,
+        },
+        6 => Fact::Scheduled {
+            peer: reader.peer()?,
+            timer_id: reader.text("schedule")?.into(),
+            due_ms: reader.number("due")?,
+            repeat_ms: reader.maybe("period")?,
+            left: reader.maybe("left")?,
+            fired: reader.number("fired")?,
+            bytes: reader.number("bytes")?,
+            message: reader.text("message")?,
+        },
+        7 => Fact::Fired {
+            peer: reader.peer()?,
+            timer_id: reader.text("schedule")?.into(),
+            fired: reader.number("fired")?,
+            left: reader.maybe("left")?,
+            next_ms: reader.maybe("next")?,
+        },
+        8 => Fact::Cancelled { peer: reader.peer()?, timer_id: reader.text("schedule")?.into() },
+        9 => Fact::DeadLettered {
+            letter: reader.number("letter")?,
+            owner: reader.peer()?,
+            attempts: reader.small("attempts")?,
+            unix_ms: reader.number("time")?,
+            reason: reader.text("reason")?.into(),
+            message: reader.text("message")?,
+        },
+        10 => Fact::Requeued { letter: reader.number("letter")? },
+        11 => Fact::Dropped { first: reader.number("first")?, last: reader.number("last")? },
+        12 => Fact::Emitted {
+            event: reader.number("event")?,
+            unix_ms: reader.number("time")?,
+            message: reader.text("message")?,
+        },
+        13 => Fact::CursorMoved {
+            peer: reader.peer()?,
+            name: reader.text("cursor")?.into(),
+            event: reader.number("event")?,
+        },
+        14 => Fact::Put {
+            store: reader.text("store")?.into(),
+            key: reader.text("key")?.into(),
+            value: reader.text("value")?.into(),
+        },
+        15 => Fact::Deleted { store: reader.text("store")?.into(), key: reader.text("key")?.into() },
+        _ => Fact::Numbered {
+            request: reader.number("request")?,
+            letter: reader.number("letter")?,
+            event: reader.number("event")?,
+            starts: reader.number("starts")?,
+            unix_ms: reader.number("time")?,
+        },
+    })
+}
+
+struct Writer<'a>(&'a mut Vec<u8>);
+
+impl Writer<'_> {
+    fn number(&mut self, mut number: u64) -> &mut Self {
+        while number >= 0x80 {
+            self.0.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.0.push(number as u8);
+        self
+    }
+
+    fn maybe(&mut self, number: Option<u64>) -> &mut Self {
+        match number {
+            Some(number) => {
+                self.0.push(1);
+                self.number(number)
+            }
+            None => {
+                self.0.push(0);
+                self
+            }
+        }
+    }
+
+    fn text(&mut self, text: &str) -> &mut Self {
+        self.number(text.len() as u64);
+        self.0.extend_from_slice(text.as_bytes());
+        self
+    }
+
+    fn maybe_text(&mut self, text: Option<&str>) -> &mut Self {
+        self.0.push(u8::from(text.is_some()));
+        if let Some(text) = text {
+            self.text(text);
+        }
+        self
+    }
+
+    fn peer(&mut self, peer: &PeerName) -> &mut Self {
+        let (tag, name) = match peer {
+            PeerName::Client(name) => (0, name),
+            PeerName::Capability(name) => (1, name),
+        };
+        self.0.push(tag);
+        self.text(name)
+    }
+}
+
+struct Reader<'a> {
+    rest: &'a [u8],
+    name: &'static str,
+}
+
+impl<'a> Reader<'a> {
+    fn wrong(&self, field: &'static str) -> FactError {
+        FactError::Field { name: self.name, field }
+    }
+
+    fn byte(&mut self, field: &'static str) -> Result<u8, FactError> {
+        let (first, rest) = self.rest.split_first().ok_or_else(|| self.wrong(field))?;
+        self.rest = rest;
+        Ok(*first)
+    }
+
+    fn number(&mut self, field: &'static str) -> Result<u64, FactError> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte(field)?;
+            let bits = u64::from(byte & 0x7f);
+            // The tenth byte has room for one bit, and no number ends in a zero byte: there is one way to write it.
+            if (shift == 63 && bits > 1) || (shift > 0 && byte == 0) {
+                return Err(self.wrong(field));
+            }
+            number |= bits << shift;
+            if byte & 0x80 == 0 {
+                return Ok(number);
+            }
+        }
+        Err(self.wrong(field))
+    }
+
+    fn small(&mut self, field: &'static str) -> Result<u32, FactError> {
+        let number = self.number(field)?;
+        u32::try_from(number).map_err(|_| self.wrong(field))
+    }
+
+    fn is_there(&mut self, field: &'static str) -> Result<bool, FactError> {
+        match self.byte(field)? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(self.wrong(field)),
+        }
+    }
+
+    fn maybe(&mut self, field: &'static str) -> Result<Option<u64>, FactError> {
+        Ok(if self.is_there(field)? { Some(self.number(field)?) } else { None })
+    }
+
+    fn text(&mut self, field: &'static str) -> Result<&'a str, FactError> {
+        let length = usize::try_from(self.number(field)?).map_err(|_| self.wrong(field))?;
+        if length > self.rest.len() {
+            return Err(self.wrong(field));
+        }
+        let (text, rest) = self.rest.split_at(length);
+        self.rest = rest;
+        str::from_utf8(text).map_err(|_| self.wrong(field))
+    }
+
+    fn maybe_text(&mut self, field: &'static str) -> Result<Option<&'a str>, FactError> {
+        Ok(if self.is_there(field)? { Some(self.text(field)?) } else { None })
+    }
+
+    fn peer(&mut self) -> Result<PeerName, FactError> {
+        let tag = self.byte("peer")?;
+        let name = Text::from(self.text("peer")?);
+        match tag {
+            0 => Ok(PeerName::Client(name)),
+            1 => Ok(PeerName::Capability(name)),
+            _ => Err(self.wrong("peer")),
+        }
+    }
+
+    fn ending(&mut self) -> Result<Ending, FactError> {
+        Ok(match self.number("request")? {
+            0 => Ending::Whole {
+                peer: self.peer()?,
+                id: self.text("id")?.into(),
+                fingerprint: self.number("fingerprint")?,
+            },
+            request => Ending::Accepted(request),
+        })
+    }
+}

@@ -1,0 +1,428 @@
+//! The durable state: a pure fold of facts, and the facts that stand for it in a snapshot.
+
+use crate::api::fact::{Ending, Fact, PeerName};
+use crate::facts::{FactError, fingerprint};
+use mainspring_message::{Envelope, Text};
+use std::collections::{BTreeMap, VecDeque};
+
+/// How much of what is over the durable state keeps. What is not over (unfinished commands, schedules, dead letters, keys) is
+/// bounded by whoever records it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DurableBounds {
+    /// Remembered commands; beyond, the oldest go.
+    pub answers_max: usize,
+    /// Bytes of remembered answers; beyond, the oldest go.
+    pub answer_bytes_max: usize,
+    /// Events; beyond, the oldest go.
+    pub events_max: usize,
+    /// Bytes of events; beyond, the oldest go.
+    pub event_bytes_max: usize,
+}
+
+impl Default for DurableBounds {
+    fn default() -> DurableBounds {
+        DurableBounds {
+            answers_max: 65_536,
+            answer_bytes_max: 64 << 20,
+            events_max: 65_536,
+            event_bytes_max: 64 << 20,
+        }
+    }
+}
+
+/// A command that was accepted and has not ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Pending {
+    pub(crate) peer: PeerName,
+    pub(crate) timer_id: Option<Text>,
+    pub(crate) accepted_ms: u64,
+    pub(crate) deadline_ms: u64,
+    /// How often it was delivered, and when last.
+    pub(crate) attempts: u32,
+    pub(crate) delivered_ms: u64,
+    pub(crate) line: Box<str>,
+}
+
+/// What is remembered of a command that ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Remembered {
+    pub(crate) peer: PeerName,
+    pub(crate) id: Text,
+    pub(crate) fingerprint: u64,
+    pub(crate) ended_ms: u64,
+    pub(crate) until_ms: u64,
+    pub(crate) answer: Box<str>,
+}
+
+/// A message for later.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ScheduledMessage {
+    pub(crate) due_ms: u64,
+    pub(crate) repeat_ms: Option<u64>,
+    pub(crate) left: Option<u64>,
+    pub(crate) fired: u64,
+    pub(crate) bytes: u64,
+    pub(crate) line: Box<str>,
+}
+
+/// A dead letter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Letter {
+    pub(crate) owner: PeerName,
+    pub(crate) attempts: u32,
+    pub(crate) unix_ms: u64,
+    pub(crate) reason: Text,
+    pub(crate) line: Box<str>,
+}
+
+/// An event of a capability whose events are durable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DurableEvent {
+    pub(crate) event: u64,
+    pub(crate) unix_ms: u64,
+    pub(crate) line: Box<str>,
+}
+
+/// Names something of a peer, in an order that is the same everywhere.
+type OwnKey = (u8, Box<str>, Box<str>);
+
+fn own_key(peer: &PeerName, name: &str) -> OwnKey {
+    match peer {
+        PeerName::Client(peer) => (0, peer.as_str().into(), name.into()),
+        PeerName::Capability(peer) => (1, peer.as_str().into(), name.into()),
+    }
+}
+
+fn peer_of((tag, peer, _): &OwnKey) -> PeerName {
+    let name = Text::from(&**peer);
+    if *tag == 0 { PeerName::Client(name) } else { PeerName::Capability(name) }
+}
+
+/// The state that a daemon takes up at its start: what its facts come to.
+///
+/// Folding all facts, or a snapshot of the first of them and then the rest, gives the same state. Facts must come in order and
+/// each once; one that names what is not there changes nothing.
+///
+/// # Examples
+///
+/// ```
+/// use mainspring_kernel::{Durable, Fact};
+///
+/// let mut durable = Durable::default();
+/// durable.apply(Fact::<&str>::Put { store: "memory".into(), key: "a".into(), value: "1".into() });
+/// let mut copy = Durable::default();
+/// for fact in durable.facts() {
+///     copy.apply(fact);
+/// }
+/// assert_eq!(durable, copy);
+/// assert_eq!(durable.values("memory").collect::<Vec<_>>(), [("a", "1")]);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Durable {
+    bounds: DurableBounds,
+    pub(crate) pending: BTreeMap<u64, Pending>,
+    /// Oldest first.
+    pub(crate) remembered: VecDeque<Remembered>,
+    remembered_bytes: usize,
+    schedules: BTreeMap<OwnKey, ScheduledMessage>,
+    pub(crate) letters: BTreeMap<u64, Letter>,
+    /// Oldest first, numbers ascending.
+    pub(crate) events: VecDeque<DurableEvent>,
+    event_bytes: usize,
+    cursors: BTreeMap<OwnKey, u64>,
+    /// By store, then by key.
+    values: BTreeMap<Box<str>, BTreeMap<Box<str>, Box<str>>>,
+    pub(crate) last_request: u64,
+    pub(crate) last_letter: u64,
+    pub(crate) last_event: u64,
+    starts: u64,
+    /// The latest time that a fact told.
+    unix_ms: u64,
+}
+
+impl Durable {
+    /// The state before any fact.
+    pub fn new(bounds: DurableBounds) -> Durable {
+        Durable { bounds, ..Durable::default() }
+    }
+
+    /// Reads a fact from a record and applies it.
+    ///
+    /// # Errors
+    /// [`FactError`] for a record that this build cannot read; nothing has changed then.
+    pub fn apply_record(&mut self, kind: u8, version: u8, bytes: &[u8]) -> Result<(), FactError> {
+        self.apply(Fact::read(kind, version, bytes)?);
+        Ok(())
+    }
+
+    /// Applies the next fact.
+    pub fn apply(&mut self, fact: Fact<&str>) {
+        match fact {
+            Fact::Started { unix_ms, .. } => {
+                self.starts += 1;
+                self.note_time(unix_ms);
+            }
+            Fact::Stopped { unix_ms } => self.note_time(unix_ms),
+            Fact::Accepted { request, peer, timer_id, deadline_ms, unix_ms, message } => {
+                let pending = Pending {
+                    peer,
+                    timer_id,
+                    accepted_ms: unix_ms,
+                    deadline_ms,
+                    attempts: 0,
+                    delivered_ms: 0,
+                    line: message.into(),
+                };
+                self.pending.insert(request, pending);
+                self.last_request = self.last_request.max(request);
+                self.note_time(unix_ms);
+            }
+            Fact::Delivered { request, attempt, unix_ms } => {
+                if let Some(pending) = self.pending.get_mut(&request) {
+                    (pending.attempts, pending.delivered_ms) = (attempt, unix_ms);
+                }
+                self.note_time(unix_ms);
+            }
+            Fact::Ended { which, unix_ms, until_ms, answer } => {
+                self.note_time(unix_ms);
+                self.end(which, unix_ms, until_ms, answer);
+            }
+            Fact::Scheduled { peer, timer_id, due_ms, repeat_ms, left, fired, bytes, message } => {
+                let line = message.into();
+                let schedule = ScheduledMessage { due_ms, repeat_ms, left, fired, bytes, line };
+                self.schedules.insert(own_key(&peer, &timer_id), schedule);
+            }
+            Fact::Fired { peer, timer_id, fired, left, next_ms } => {
+                self.fire(&own_key(&peer, &timer_id), fired, left, next_ms);
+            }
+            Fact::Cancelled { peer, timer_id } => {
+                self.schedules.remove(&own_key(&peer, &timer_id));
+            }
+            Fact::DeadLettered { letter, owner, attempts, unix_ms, reason, message } => {
+                self.letters
+                    .insert(letter, Letter { owner, attempts, unix_ms, reason, line: message.into() });
+                self.last_letter = self.last_letter.max(letter);
+                self.note_time(unix_ms);
+            }
+            Fact::Requeued { letter } => {
+                self.letters.remove(&letter);
+            }
+            Fact::Dropped { first, last } => {
+                while let Some((&letter, _)) = self.letters.range(first..=last.max(first)).next() {
+                    self.letters.remove(&letter);
+                }
+            }
+            Fact::Emitted { event, unix_ms, message } => {
+                self.note_time(unix_ms);
+                self.emit(event, unix_ms, message);
+            }
+            Fact::CursorMoved { peer, name, event } => {
+                self.cursors.insert(own_key(&peer, &name), event);
+            }
+            Fact::Put { store, key, value } => {
+                let store = self.values.entry(store.as_str().into()).or_default();
+                store.insert(key.as_str().into(), value.as_str().into());
+            }
+            Fact::Deleted { store, key } => {
+                if let Some(values) = self.values.get_mut(&*store) {
+                    values.remove(&*key);
+                    if values.is_empty() {
+                        self.values.remove(&*store);
+                    }
+                }
+            }
+            Fact::Numbered { request, letter, event, starts, unix_ms } => {
+                self.last_request = self.last_request.max(request);
+                self.last_letter = self.last_letter.max(letter);
+                self.last_event = self.last_event.max(event);
+                self.starts = self.starts.max(starts);
+                self.note_time(unix_ms);
+            }
+        }
+    }
+
+    /// Time goes on, and what has been remembered for long enough goes.
+    fn note_time(&mut self, unix_ms: u64) {
+        self.unix_ms = self.unix_ms.max(unix_ms);
+        self.forget_old_answers();
+    }
+
+    /// At most so many, and none whose time is over, oldest first.
+    fn forget_old_answers(&mut self) {
+        while let Some(oldest) = self.remembered.front() {
+            let is_full = self.remembered.len() > self.bounds.answers_max
+                || self.remembered_bytes > self.bounds.answer_bytes_max;
+            if !is_full && oldest.until_ms > self.unix_ms {
+                break;
+            }
+            self.remembered_bytes -= oldest.answer.len();
+            self.remembered.pop_front();
+        }
+    }
+
+    fn end(&mut self, which: Ending, ended_ms: u64, until_ms: u64, answer: Option<&str>) {
+        let asked = match which {
+            Ending::Whole { peer, id, fingerprint } => Some((peer, id, fingerprint)),
+            Ending::Accepted(request) => self.pending.remove(&request).and_then(|pending| {
+                // It was a message when it was recorded.
+                let message = Envelope::parse(pending.line.as_bytes()).ok()?;
+                Some((pending.peer, message.id_text(), fingerprint(&message)))
+            }),
+        };
+        if let (Some((peer, id, fingerprint)), Some(answer)) = (asked, answer) {
+            self.remembered_bytes += answer.len();
+            let answer = answer.into();
+            self.remembered.push_back(Remembered { peer, id, fingerprint, ended_ms, until_ms, answer });
+            self.forget_old_answers();
+        }
+    }
+
+    fn fire(&mut self, key: &OwnKey, fired: u64, left: Option<u64>, next_ms: Option<u64>) {
+        match (self.schedules.get_mut(key), next_ms) {
+            (Some(schedule), Some(due_ms)) => {
+                (schedule.fired, schedule.left, schedule.due_ms) = (fired, left, due_ms);
+            }
+            (Some(_), None) => {
+                self.schedules.remove(key);
+            }
+            (None, _) => {}
+        }
+    }
+
+    fn emit(&mut self, event: u64, unix_ms: u64, line: &str) {
+        self.last_event = self.last_event.max(event);
+        self.event_bytes += line.len();
+        self.events.push_back(DurableEvent { event, unix_ms, line: line.into() });
+        while self.events.len() > self.bounds.events_max || self.event_bytes > self.bounds.event_bytes_max {
+            let Some(oldest) = self.events.pop_front() else { break };
+            self.event_bytes -= oldest.line.len();
+        }
+    }
+
+    /// The facts that stand for this state, in the order in which they are to be applied.
+    pub fn facts(&self) -> impl Iterator<Item = Fact<&str>> {
+        let numbered = Fact::Numbered {
+            request: self.last_request,
+            letter: self.last_letter,
+            event: self.last_event,
+            starts: self.starts,
+            unix_ms: self.unix_ms,
+        };
+        std::iter::once(numbered)
+            .chain(self.remembered.iter().map(Remembered::fact))
+            .chain(self.pending.iter().flat_map(|(request, pending)| pending.facts(*request)))
+            .chain(self.schedules.iter().map(|(key, schedule)| schedule.fact(key)))
+            .chain(self.letters.iter().map(|(number, letter)| letter.fact(*number)))
+            .chain(self.events.iter().map(|event| Fact::Emitted {
+                event: event.event,
+                unix_ms: event.unix_ms,
+                message: &*event.line,
+            }))
+            .chain(self.cursors.iter().map(|(key, event)| Fact::CursorMoved {
+                peer: peer_of(key),
+                name: Text::from(&*key.2),
+                event: *event,
+            }))
+            .chain(self.values.iter().flat_map(|(store, values)| {
+                values.iter().map(|(key, value)| Fact::Put {
+                    store: Text::from(&**store),
+                    key: Text::from(&**key),
+                    value: Text::from(&**value),
+                })
+            }))
+    }
+
+    /// What a capability of the daemon's own keeps, by key.
+    pub fn values(&self, store: &str) -> impl Iterator<Item = (&str, &str)> {
+        self.values.get(store).into_iter().flatten().map(|(key, value)| (&**key, &**value))
+    }
+
+    /// Takes what capabilities of the daemon's own keep out of it, by their ids.
+    pub fn take_all_values(&mut self) -> BTreeMap<Box<str>, BTreeMap<Box<str>, Box<str>>> {
+        std::mem::take(&mut self.values)
+    }
+
+    /// The scheduled messages, each with whose it is and its name.
+    pub(crate) fn schedules(&self) -> impl Iterator<Item = (PeerName, &str, &ScheduledMessage)> {
+        self.schedules.iter().map(|(key, schedule)| (peer_of(key), &*key.2, schedule))
+    }
+
+    /// Commands that have not ended, remembered answers, schedules, dead letters, events, keys: how many there are, for people.
+    pub fn counts(&self) -> [(&'static str, usize); 6] {
+        [
+            ("commands", self.pending.len()),
+            ("answers", self.remembered.len()),
+            ("schedules", self.schedules.len()),
+            ("dead letters", self.letters.len()),
+            ("events", self.events.len()),
+            ("keys", self.values.values().map(BTreeMap::len).sum()),
+        ]
+    }
+
+    /// How often a daemon started on these facts.
+    pub fn starts(&self) -> u64 {
+        self.starts
+    }
+}
+
+impl Pending {
+    fn facts(&self, request: u64) -> impl Iterator<Item = Fact<&str>> {
+        let accepted = Fact::Accepted {
+            request,
+            peer: self.peer.clone(),
+            timer_id: self.timer_id.clone(),
+            deadline_ms: self.deadline_ms,
+            unix_ms: self.accepted_ms,
+            message: &*self.line,
+        };
+        let delivered = (self.attempts > 0).then_some(Fact::Delivered {
+            request,
+            attempt: self.attempts,
+            unix_ms: self.delivered_ms,
+        });
+        std::iter::once(accepted).chain(delivered)
+    }
+}
+
+impl Remembered {
+    fn fact(&self) -> Fact<&str> {
+        Fact::Ended {
+            which: Ending::Whole {
+                peer: self.peer.clone(),
+                id: self.id.clone(),
+                fingerprint: self.fingerprint,
+            },
+            unix_ms: self.ended_ms,
+            until_ms: self.until_ms,
+            answer: Some(&*self.answer),
+        }
+    }
+}
+
+impl ScheduledMessage {
+    fn fact<'a>(&'a self, key: &OwnKey) -> Fact<&'a str> {
+        Fact::Scheduled {
+            peer: peer_of(key),
+            timer_id: Text::from(&*key.2),
+            due_ms: self.due_ms,
+            repeat_ms: self.repeat_ms,
+            left: self.left,
+            fired: self.fired,
+            bytes: self.bytes,
+            message: &*self.line,
+        }
+    }
+}
+
+impl Letter {
+    fn fact(&self, letter: u64) -> Fact<&str> {
+        Fact::DeadLettered {
+            letter,
+            owner: self.owner.clone(),
+            attempts: self.attempts,
+            unix_ms: self.unix_ms,
+            reason: self.reason.clone(),
+            message: &*self.line,
+        }
+    }
+}

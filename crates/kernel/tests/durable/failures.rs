@@ -1,0 +1,106 @@
+//! Disks that are full, or fail.
+
+use crate::bus::{Bus, orders};
+use crate::support::{code, data, line, line_with};
+use serde_json::json;
+
+#[test]
+fn j3_1_what_waited_when_the_disk_failed_ends_in_503_started_yes_and_nothing_durable_is_taken() {
+    let mut bus = Bus::new(vec![orders()]);
+    let alice = bus.connect(1, "alice");
+    bus.quick = false;
+    bus.send(alice, &line("command", "Order.Place", "c-1", json!({})));
+    bus.flush();
+    let (actor, first) = bus.only_delivered();
+    bus.send(alice, &line("command", "Order.Place", "c-2", json!({})));
+    // The first is done, and nobody was told yet; the second is about to be delivered.
+    bus.replies(actor, &first, json!("done"));
+    assert!(bus.written.is_empty() && bus.delivered.is_empty());
+    bus.fail_storage();
+    let mut told: Vec<(String, u64)> = bus
+        .written
+        .drain(..)
+        .map(|(_, answer)| {
+            assert_eq!(
+                (answer.type_name(), data(&answer)["started"].as_str()),
+                ("Sys.StorageFailed", Some("yes"))
+            );
+            (answer.causation().unwrap().to_owned(), code(&answer))
+        })
+        .collect();
+    told.sort();
+    assert_eq!(told, [("c-1".to_owned(), 503), ("c-2".to_owned(), 503)]);
+    assert!(bus.delivered.is_empty(), "what rests on lost facts never leaves");
+    // One outcome for one id, also in memory.
+    let again = bus.ask(alice, &line("command", "Order.Place", "c-1", json!({})));
+    assert_eq!((code(&again), data(&again)["started"].as_str()), (409, Some("yes")));
+    let refused = bus.ask(alice, &line("command", "Order.Place", "c-3", json!({})));
+    assert_eq!((code(&refused), data(&refused)["started"].as_str()), (503, Some("no")));
+    // The rest goes on.
+    bus.send(alice, &line("query", "Order.Get", "q-1", json!({})));
+    let (actor, query) = bus.only_delivered();
+    bus.replies(actor, &query, json!(1));
+    assert_eq!(data(&bus.only_written()), json!(1));
+    bus.send(alice, &line_with("command", "Order.Place", "c-4", json!({}), json!({ "durable": false })));
+    let (actor, command) = bus.only_delivered();
+    bus.replies(actor, &command, json!(2));
+    assert_eq!(data(&bus.only_written()), json!(2));
+    assert!(bus.kernel.audit().is_ok(), "{:?}", bus.kernel.audit());
+}
+
+#[test]
+fn j3_1_an_actor_that_has_a_command_when_the_disk_fails_may_finish_it_late() {
+    let mut bus = Bus::new(vec![orders()]);
+    let alice = bus.connect(1, "alice");
+    bus.send(alice, &line("command", "Order.Place", "c-1", json!({})));
+    let (actor, request) = bus.only_delivered();
+    bus.fail_storage();
+    assert_eq!(code(&bus.only_written()), 503);
+    bus.replies(actor, &request, json!("late"));
+    assert!(bus.written.is_empty());
+    bus.send(alice, &line("query", "Order.Get", "q-1", json!({})));
+    assert_eq!(bus.only_delivered().0, actor, "it is the same actor, and takes the next request");
+}
+
+#[test]
+fn j3_2_a_full_disk_refuses_new_durable_commands_while_accepted_ones_end() {
+    let mut bus = Bus::new(vec![orders()]);
+    let alice = bus.connect(1, "alice");
+    bus.send(alice, &line("command", "Order.Place", "c-1", json!({})));
+    bus.kernel.storage_full(true, bus.now);
+    let refused = bus.ask(alice, &line("command", "Order.Place", "c-2", json!({})));
+    assert_eq!((refused.type_name(), code(&refused)), ("Sys.StorageFull", 507));
+    assert_eq!(data(&refused)["started"], "no");
+    let timer = json!({ "delay": 1, "message": { "kind": "command", "type": "Order.Place", "data": {} } });
+    assert_eq!(code(&bus.ask(alice, &line("command", "Timer.Schedule", "s-1", timer))), 507);
+    let (actor, request) = bus.only_delivered();
+    bus.replies(actor, &request, json!("done"));
+    assert_eq!(data(&bus.only_written()), json!("done"));
+    bus.kernel.storage_full(false, bus.now);
+    bus.send(alice, &line("command", "Order.Place", "c-2", json!({})));
+    assert_eq!(bus.only_delivered().1.id(), "c-2");
+}
+
+#[test]
+fn j1_3_whoever_sends_durable_commands_is_paused_while_too_much_waits_for_the_disk() {
+    use mainspring_kernel::{Effect, Source};
+    let mut bus = Bus::new(vec![orders()]);
+    let (alice, bob) = (bus.connect(1, "alice"), bus.connect(2, "bob"));
+    bus.kernel.storage_congested(true, bus.now);
+    bus.kernel.ingest(alice, line("command", "Order.Place", "c-1", json!({})).as_bytes(), bus.now);
+    bus.kernel.ingest(bob, line("query", "Order.Get", "q-1", json!({})).as_bytes(), bus.now);
+    let mut effects = Vec::new();
+    bus.kernel.drain_effects(&mut effects);
+    let paused: Vec<&Source> = effects
+        .iter()
+        .filter_map(|effect| match effect {
+            Effect::PauseReading { source } => Some(source),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(paused, [&Source::Connection(alice)]);
+    bus.kernel.storage_congested(false, bus.now);
+    effects.clear();
+    bus.kernel.drain_effects(&mut effects);
+    assert_eq!(effects, [Effect::ResumeReading { source: Source::Connection(alice) }]);
+}

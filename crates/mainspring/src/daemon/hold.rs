@@ -1,0 +1,240 @@
+//! The hold: what rests on a fact waits until that fact is on disk.
+//!
+//! For each target (a connection, a capability's actor) what is held leaves in the order in which it came, and whatever comes
+//! for a target that something is held for waits behind that. Other targets do not notice.
+
+use mainspring_kernel::{CapabilityId, ConnectionId, Effect};
+use std::collections::{HashMap, HashSet, VecDeque};
+
+/// Whom an effect is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Target {
+    Connection(ConnectionId),
+    Capability(CapabilityId),
+}
+
+/// Whom an effect is for, if it must keep its place among others for the same.
+fn target_of(effect: &Effect) -> Option<Target> {
+    match effect {
+        Effect::Deliver { actor, .. } | Effect::Stop { actor } => Some(Target::Capability(actor.capability)),
+        Effect::Write { connection, .. } | Effect::Close { connection, .. } => {
+            Some(Target::Connection(*connection))
+        }
+        _ => None,
+    }
+}
+
+#[derive(Debug)]
+struct Held {
+    /// The fact that it rests on; 0 if it only waits for its place.
+    fact: u64,
+    target: Target,
+    effect: Effect,
+}
+
+/// What is held.
+#[derive(Debug, Default)]
+pub(crate) struct Hold {
+    /// The last fact that is on disk.
+    flushed: u64,
+    /// In the order in which it came.
+    held: VecDeque<Held>,
+    /// How much of it is for each target.
+    targets: HashMap<Target, usize>,
+}
+
+/// What came of it when the journal failed.
+#[derive(Debug, Default)]
+pub(crate) struct Failed {
+    /// What may leave: it only waited for its place.
+    pub(crate) released: Vec<Effect>,
+    /// What never may: the facts that it rests on may not be on disk.
+    pub(crate) lost: Vec<Effect>,
+}
+
+impl Hold {
+    /// Gives an effect back that may be carried out now, and keeps it otherwise. `fact` is the one that it rests on, 0 if none.
+    #[inline]
+    pub(crate) fn offer(&mut self, effect: Effect, fact: u64) -> Option<Effect> {
+        if fact <= self.flushed && self.held.is_empty() {
+            return Some(effect);
+        }
+        self.offer_among_others(effect, fact)
+    }
+
+    fn offer_among_others(&mut self, effect: Effect, fact: u64) -> Option<Effect> {
+        let Some(target) = target_of(&effect) else { return Some(effect) };
+        if fact <= self.flushed && !self.targets.contains_key(&target) {
+            return Some(effect);
+        }
+        *self.targets.entry(target).or_default() += 1;
+        self.held.push_back(Held { fact, target, effect });
+        None
+    }
+
+    /// Facts up to this one are on disk: what may leave now comes out, oldest first.
+    pub(crate) fn release(&mut self, flushed: u64, into: &mut Vec<Effect>) {
+        self.flushed = self.flushed.max(flushed);
+        // Targets for which something older still waits.
+        let mut waiting: HashSet<Target> = HashSet::new();
+        for _ in 0..self.held.len() {
+            let Some(held) = self.held.pop_front() else { return };
+            if held.fact > self.flushed || waiting.contains(&held.target) {
+                waiting.insert(held.target);
+                self.held.push_back(held);
+            } else {
+                self.leave(held.target);
+                into.push(held.effect);
+            }
+        }
+    }
+
+    /// The journal failed: nothing waits for it any more.
+    pub(crate) fn fail(&mut self) -> Failed {
+        let mut failed = Failed::default();
+        for held in self.held.drain(..) {
+            let list = if held.fact > self.flushed { &mut failed.lost } else { &mut failed.released };
+            list.push(held.effect);
+        }
+        self.targets.clear();
+        self.flushed = u64::MAX;
+        failed
+    }
+
+    fn leave(&mut self, target: Target) {
+        if let Some(count) = self.targets.get_mut(&target) {
+            *count -= 1;
+            if *count == 0 {
+                self.targets.remove(&target);
+            }
+        }
+    }
+
+    /// How much is held.
+    pub(crate) fn len(&self) -> usize {
+        self.held.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mainspring_kernel::{ActorRef, CloseReason};
+    use mainspring_message::Envelope;
+
+    fn message(id: u64) -> Envelope {
+        let line =
+            format!(r#"{{"kind":"event","type":"A.B","data":1,"metadata":{{"id":"{id}","timestamp":1}}}}"#);
+        Envelope::parse(line.as_bytes()).unwrap()
+    }
+
+    fn write(connection: u64, id: u64) -> Effect {
+        Effect::Write { connection: ConnectionId(connection), message: message(id) }
+    }
+
+    fn deliver(capability: u32, id: u64) -> Effect {
+        Effect::Deliver { actor: ActorRef::new(capability, 1), message: message(id) }
+    }
+
+    fn released(hold: &mut Hold, flushed: u64) -> Vec<Effect> {
+        let mut into = Vec::new();
+        hold.release(flushed, &mut into);
+        into
+    }
+
+    #[test]
+    fn j1_1_what_rests_on_a_fact_waits_for_it_and_nothing_else_does() {
+        let mut hold = Hold::default();
+        assert_eq!(hold.offer(write(1, 1), 0), Some(write(1, 1)));
+        assert_eq!(hold.offer(deliver(1, 2), 5), None);
+        assert_eq!(hold.offer(write(1, 3), 0), Some(write(1, 3)));
+        assert!(released(&mut hold, 4).is_empty());
+        assert_eq!(released(&mut hold, 5), [deliver(1, 2)]);
+        assert_eq!((hold.len(), hold.targets.len()), (0, 0));
+        assert_eq!(hold.offer(deliver(1, 4), 5), Some(deliver(1, 4)));
+    }
+
+    #[test]
+    fn j1_5_a_query_never_overtakes_its_command_and_a_close_never_its_answer() {
+        let mut hold = Hold::default();
+        let close = Effect::Close { connection: ConnectionId(7), reason: CloseReason::Shutdown };
+        let stop = Effect::Stop { actor: ActorRef::new(1, 1) };
+        assert_eq!(hold.offer(deliver(1, 1), 2), None);
+        assert_eq!(hold.offer(deliver(1, 2), 0), None, "it waits behind the command");
+        assert_eq!(hold.offer(stop.clone(), 0), None);
+        assert_eq!(hold.offer(write(7, 3), 3), None);
+        assert_eq!(hold.offer(close.clone(), 0), None);
+        assert_eq!(hold.offer(deliver(2, 4), 0), Some(deliver(2, 4)), "another capability");
+        let now = Effect::Terminate { actor: ActorRef::new(1, 1) };
+        assert_eq!(hold.offer(now.clone(), 0), Some(now));
+        assert_eq!(released(&mut hold, 2), [deliver(1, 1), deliver(1, 2), stop]);
+        assert_eq!(released(&mut hold, 3), [write(7, 3), close]);
+    }
+
+    #[test]
+    fn what_rests_on_a_later_fact_holds_up_what_follows_for_the_same_target_alone() {
+        let mut hold = Hold::default();
+        for (effect, fact) in [(write(1, 1), 1), (write(1, 2), 9), (write(1, 3), 2), (write(2, 4), 2)] {
+            assert_eq!(hold.offer(effect, fact), None);
+        }
+        assert_eq!(released(&mut hold, 2), [write(1, 1), write(2, 4)]);
+        assert_eq!(released(&mut hold, 9), [write(1, 2), write(1, 3)]);
+    }
+
+    #[test]
+    fn j3_1_after_a_failure_what_rested_on_lost_facts_is_told_apart_and_nothing_is_held() {
+        let mut hold = Hold::default();
+        assert!(released(&mut hold, 3).is_empty());
+        for (effect, fact) in [(write(1, 1), 4), (write(1, 2), 0), (deliver(1, 3), 5), (deliver(1, 4), 2)] {
+            assert_eq!(hold.offer(effect, fact), None);
+        }
+        let failed = hold.fail();
+        assert_eq!(failed.lost, [write(1, 1), deliver(1, 3)]);
+        assert_eq!(failed.released, [write(1, 2), deliver(1, 4)]);
+        assert_eq!(hold.offer(write(1, 5), 99), Some(write(1, 5)));
+    }
+
+    /// Against a plain list that is searched each time.
+    #[test]
+    fn the_hold_keeps_every_order_whatever_comes() {
+        let mut seed = 7_u64;
+        let mut random = |bound: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 33) % bound
+        };
+        let (mut hold, mut left, mut fact) = (Hold::default(), Vec::new(), 0);
+        let mut sent: Vec<(u64, u64, u64)> = Vec::new();
+        for id in 0..20_000 {
+            let (target, rests) = (random(5), random(4) == 0);
+            fact += u64::from(rests);
+            let on = if rests { fact } else { 0 };
+            sent.push((target, id, on));
+            left.extend(hold.offer(write(target, id), on).map(|effect| (effect, hold.flushed)));
+            if random(3) == 0 {
+                let flushed = hold.flushed + random(fact - hold.flushed.min(fact) + 1);
+                let mut into = Vec::new();
+                hold.release(flushed, &mut into);
+                left.extend(into.into_iter().map(|effect| (effect, flushed)));
+            }
+        }
+        let mut into = Vec::new();
+        hold.release(fact, &mut into);
+        left.extend(into.into_iter().map(|effect| (effect, fact)));
+        assert_eq!(left.len(), sent.len());
+        for target in 0..5 {
+            let sent: Vec<(u64, u64)> =
+                sent.iter().filter(|(to, ..)| *to == target).map(|(_, id, on)| (*id, *on)).collect();
+            let left: Vec<(u64, u64)> = left
+                .iter()
+                .filter_map(|(effect, flushed)| match effect {
+                    Effect::Write { connection, message } if connection.0 == target => {
+                        Some((message.id().parse().unwrap(), *flushed))
+                    }
+                    _ => None,
+                })
+                .collect();
+            assert!(sent.iter().map(|(id, _)| id).eq(left.iter().map(|(id, _)| id)));
+            assert!(sent.iter().zip(&left).all(|((_, on), (_, flushed))| on <= flushed));
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The pump's side of the journal: facts go to it, what rests on them waits, and what it tells goes to the kernel.
+
+use super::Pump;
+use crate::daemon::hold::Hold;
+use crate::daemon::storage::{Notice, Opening, Progress, Storage};
+use crate::settings::OnFailure;
+use mainspring_kernel::{Effect, Fact};
+use mainspring_reactor::Handle;
+use serde_json::Value;
+use std::cell::{Cell, RefCell};
+
+/// What a daemon with a journal has besides.
+pub(super) struct Keeping {
+    storage: Storage,
+    hold: RefCell<Hold>,
+    /// The fact that the next effect rests on.
+    after: Cell<u64>,
+    on_failure: OnFailure,
+    has_failed: Cell<bool>,
+    /// Kept for its room.
+    released: RefCell<Vec<Effect>>,
+}
+
+impl Keeping {
+    pub(super) fn start(
+        opening: Opening,
+        on_failure: OnFailure,
+        reactor: &Handle,
+        stir: impl Fn() + 'static,
+    ) -> Result<Keeping, String> {
+        Ok(Keeping {
+            storage: Storage::start(opening, reactor, stir)?,
+            hold: RefCell::default(),
+            after: Cell::new(0),
+            on_failure,
+            has_failed: Cell::new(false),
+            released: RefCell::default(),
+        })
+    }
+
+    pub(super) fn record(&self, fact: &Fact) {
+        self.storage.append(fact);
+    }
+
+    /// The next effect rests on this fact.
+    pub(super) fn rest_on(&self, fact: u64) {
+        self.after.set(fact);
+    }
+
+    /// Gives an effect back that may be carried out now.
+    pub(super) fn admit(&self, effect: Effect) -> Option<Effect> {
+        self.hold.borrow_mut().offer(effect, self.after.take())
+    }
+
+    pub(super) fn stats(&self) -> Value {
+        let mut stats = self.storage.stats();
+        stats["held"] = self.hold.borrow().len().into();
+        stats
+    }
+}
+
+impl Pump {
+    /// Carries out what was held and may leave now, and has the kernel know how far the disk is.
+    pub(super) fn take_progress(&self) {
+        let Some(keeping) = &self.keeping else { return };
+        let Some(progress) = keeping.storage.progress() else { return };
+        let Progress { flushed, failure, is_full, is_congested, notices } = progress;
+        notices.iter().for_each(tell);
+        self.kernel_cell.feed(|kernel, now| {
+            kernel.flushed(flushed, now);
+            kernel.storage_full(is_full, now);
+            kernel.storage_congested(is_congested, now);
+        });
+        let mut released = keeping.released.take();
+        keeping.hold.borrow_mut().release(flushed, &mut released);
+        for effect in released.drain(..) {
+            self.carry_out_now(effect);
+        }
+        *keeping.released.borrow_mut() = released;
+        if let Some(reason) = failure
+            && !keeping.has_failed.replace(true)
+        {
+            self.give_up_journal(keeping, &reason);
+        }
+    }
+
+    /// The journal failed: whoever waits for it is told.
+    fn give_up_journal(&self, keeping: &Keeping, reason: &str) {
+        let failed = keeping.hold.borrow_mut().fail();
+        self.kernel_cell.feed(|kernel, now| {
+            kernel.storage_failed(reason, now);
+            for effect in &failed.lost {
+                kernel.effect_lost(effect, now);
+            }
+        });
+        for effect in failed.released {
+            self.carry_out_now(effect);
+        }
+        if keeping.on_failure == OnFailure::Exit {
+            tracing::error!("the daemon ends because its journal failed (journal.on_failure = \"exit\")");
+            self.exit_after_turn.set(true);
+        }
+    }
+
+    /// Gives the journal's thread the facts of this turn.
+    pub(super) fn hand_over_facts(&self) {
+        if let Some(keeping) = &self.keeping {
+            keeping.storage.hand_over();
+        }
+    }
+
+    /// Writes what is left to the journal, and closes it.
+    pub(super) fn close_journal(&self) {
+        if let Some(keeping) = &self.keeping {
+            keeping.storage.close().iter().for_each(tell);
+        }
+    }
+}
+
+fn tell(notice: &Notice) {
+    match notice {
+        Notice::Info(text) => tracing::info!("{text}"),
+        Notice::Warn(text) => tracing::warn!("{text}"),
+        Notice::Error(text) => tracing::error!("{text}"),
+    }
+}

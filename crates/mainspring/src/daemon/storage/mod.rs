@@ -1,0 +1,170 @@
+//! What survives the process: the journal as the pump uses it.
+//!
+//! [`open`] reads a journal before the boot and gives the state that its facts come to. [`Storage`] is the loop's side while the
+//! daemon runs: facts are appended to a buffer, handed over once per turn, and known to be on disk later. `writer` is the thread
+//! that writes and flushes, `snapshots` what is done beside it. Nothing here blocks the loop but opening and closing.
+
+mod disk;
+mod opening;
+mod snapshots;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub(crate) use opening::{Opening, open};
+
+use mainspring_journal::Batch;
+use mainspring_kernel::{Fact, MessageLine};
+use mainspring_reactor::{Handle, Wakeup};
+use serde_json::{Value, json};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::{Arc, MutexGuard};
+use std::thread::JoinHandle;
+use writer::{Shared, State};
+
+/// Bytes of facts that are not on disk yet. Beyond: whoever sends durable messages is paused.
+const UNFLUSHED_BYTES_MAX: usize = 8 << 20;
+
+/// What the writing thread tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// The last fact of this run that is on disk, counted from 1.
+    pub(crate) flushed: u64,
+    /// Why nothing more is written, if that is so.
+    pub(crate) failure: Option<String>,
+    /// Whether the disk has no room for the next segment.
+    pub(crate) is_full: bool,
+    /// Whether so much waits for the disk that senders should be paused.
+    pub(crate) is_congested: bool,
+    /// Lines for the log since this was last asked.
+    pub(crate) notices: Vec<Notice>,
+}
+
+/// A line for the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Notice {
+    Info(String),
+    Warn(String),
+    Error(String),
+}
+
+/// The loop's side of a journal.
+pub(crate) struct Storage {
+    shared: Arc<Shared>,
+    thread: RefCell<Option<JoinHandle<()>>>,
+    /// Facts of this turn.
+    batch: RefCell<Batch>,
+    scratch: RefCell<Vec<u8>>,
+    /// The number of the record before the first fact of this run.
+    base: u64,
+    /// Whether the thread has told something since it was last asked.
+    signalled: Rc<Cell<bool>>,
+    path: String,
+}
+
+impl Storage {
+    /// Starts to write to a journal that was opened. `stir` is called on the loop when the thread has told something.
+    pub(crate) fn start(
+        opening: Opening,
+        reactor: &Handle,
+        stir: impl Fn() + 'static,
+    ) -> Result<Storage, String> {
+        let signalled = Rc::new(Cell::new(false));
+        let flag = Rc::clone(&signalled);
+        let wakeup: Wakeup = reactor
+            .wakeup(move |_| {
+                flag.set(true);
+                stir();
+            })
+            .map_err(|error| error.to_string())?;
+        let Opening { journal, next, path, plan, .. } = opening;
+        let shared = Arc::new(Shared::new(next, journal.bytes(), journal.segments()));
+        let writer = writer::Writer::new(journal, Arc::clone(&shared), plan, move || wakeup.signal());
+        let thread = crate::system::signal_mask::spawn_without_signals("journal", move || writer.run())
+            .map_err(|error| format!("no thread for the journal: {error}"))?;
+        Ok(Storage {
+            shared,
+            thread: RefCell::new(Some(thread)),
+            batch: RefCell::new(Batch::new(next)),
+            scratch: RefCell::default(),
+            base: next - 1,
+            signalled,
+            path,
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.lock()
+    }
+
+    /// Appends a fact; it is written after [`Storage::hand_over`]. Gives its number in this run, from 1.
+    pub(crate) fn append<M: MessageLine>(&self, fact: &Fact<M>) -> u64 {
+        let mut scratch = self.scratch.borrow_mut();
+        scratch.clear();
+        fact.write(&mut scratch);
+        let mut batch = self.batch.borrow_mut();
+        match batch.push(fact.kind(), fact.version(), &[&scratch[..]]) {
+            Ok(number) => number - self.base,
+            Err(error) => {
+                // Messages are bounded far below what a record may be.
+                self.state().fail(format!("a fact does not fit into a record: {error}"));
+                batch.next() - 1 - self.base
+            }
+        }
+    }
+
+    /// Gives the thread what was appended, if anything was.
+    pub(crate) fn hand_over(&self) {
+        let mut batch = self.batch.borrow_mut();
+        if !batch.is_empty() {
+            self.shared.hand_over(&mut batch);
+        }
+    }
+
+    /// What the thread has told since this was last asked, if anything.
+    pub(crate) fn progress(&self) -> Option<Progress> {
+        if !self.signalled.take() {
+            return None;
+        }
+        let mut state = self.state();
+        Some(Progress {
+            flushed: state.durable.saturating_sub(self.base),
+            failure: state.failure.clone(),
+            is_full: state.is_full,
+            is_congested: state.unflushed_bytes > UNFLUSHED_BYTES_MAX,
+            notices: std::mem::take(&mut state.notices),
+        })
+    }
+
+    /// Numbers for `Sys.Stats`.
+    pub(crate) fn stats(&self) -> Value {
+        let state = self.state();
+        let mean_us = state.flush_ns.checked_div(state.flushes).unwrap_or(0) / 1000;
+        json!({
+            "folder": self.path,
+            "bytes": state.bytes,
+            "segments": state.segments,
+            "facts": state.durable.saturating_sub(self.base),
+            "flushes": state.flushes,
+            "flushMeanUs": mean_us,
+            "flushMaxUs": state.flush_max_ns / 1000,
+            "unflushedBytes": state.unflushed_bytes,
+            "snapshots": state.snapshots,
+            "full": state.is_full,
+            "failed": state.failure,
+        })
+    }
+
+    /// Writes what is left, ends the journal in order, and ends the thread. Gives what was still to be told.
+    pub(crate) fn close(&self) -> Vec<Notice> {
+        self.hand_over();
+        self.shared.close();
+        if let Some(thread) = self.thread.borrow_mut().take()
+            && thread.join().is_err()
+        {
+            return vec![Notice::Error("the thread of the journal panicked".into())];
+        }
+        std::mem::take(&mut self.state().notices)
+    }
+}

@@ -1,0 +1,301 @@
+//! The thread that writes: it takes all that waits, writes once, flushes once, wakes the loop once. While nothing waits it
+//! waits for the loop, without a system call.
+
+use super::Notice;
+use super::snapshots::{self, Plan, Snapshot};
+use mainspring_journal::{Batch, Folder, Journal, Space};
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Bytes of one batch, unless one turn of the loop records more. A segment has room for several.
+const BATCH_BYTES_MAX: usize = 16 << 20;
+/// How long a full disk is left alone before it is asked again.
+const FULL_PAUSE: Duration = Duration::from_secs(1);
+
+/// What the loop and the thread share.
+pub(super) struct Shared {
+    state: Mutex<State>,
+    work: Condvar,
+}
+
+pub(super) struct State {
+    /// Facts that were handed over, in batches that fit into a segment.
+    waiting: VecDeque<Batch>,
+    waiting_bytes: usize,
+    /// Whether the journal is to be closed when nothing waits.
+    closing: bool,
+    /// A snapshot that was finished, or why there is none.
+    snapshot: Option<Result<Snapshot, String>>,
+    /// The last record that is on disk.
+    pub(super) durable: u64,
+    pub(super) failure: Option<String>,
+    pub(super) is_full: bool,
+    /// Bytes that were handed over and are not on disk.
+    pub(super) unflushed_bytes: usize,
+    pub(super) notices: Vec<Notice>,
+    pub(super) bytes: u64,
+    pub(super) segments: usize,
+    pub(super) snapshots: u64,
+    pub(super) flushes: u64,
+    pub(super) flush_ns: u64,
+    pub(super) flush_max_ns: u64,
+}
+
+impl State {
+    pub(super) fn fail(&mut self, reason: String) {
+        self.failure.get_or_insert(reason);
+    }
+}
+
+impl Shared {
+    pub(super) fn new(next: u64, bytes: u64, segments: usize) -> Shared {
+        let state = State {
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            closing: false,
+            snapshot: None,
+            durable: next - 1,
+            failure: None,
+            is_full: false,
+            unflushed_bytes: 0,
+            notices: Vec::new(),
+            bytes,
+            segments,
+            snapshots: 0,
+            flushes: 0,
+            flush_ns: 0,
+            flush_max_ns: 0,
+        };
+        Shared { state: Mutex::new(state), work: Condvar::new() }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the thread facts to write. After a failure they are dropped: nothing is written any more.
+    pub(super) fn hand_over(&self, batch: &mut Batch) {
+        let mut state = self.lock();
+        if state.failure.is_some() {
+            *batch = Batch::new(batch.next());
+            return;
+        }
+        state.unflushed_bytes += batch.bytes();
+        state.waiting_bytes += batch.bytes();
+        match state.waiting.back_mut() {
+            Some(last) if last.bytes() + batch.bytes() <= BATCH_BYTES_MAX => last.append(batch),
+            _ => {
+                let mut taken = Batch::new(0);
+                taken.append(batch);
+                state.waiting.push_back(taken);
+            }
+        }
+        drop(state);
+        self.work.notify_one();
+    }
+
+    pub(super) fn close(&self) {
+        self.lock().closing = true;
+        self.work.notify_one();
+    }
+}
+
+/// What the thread owns.
+pub(super) struct Writer<D: Folder, W> {
+    journal: Journal<D>,
+    shared: Arc<Shared>,
+    plan: Plan<D>,
+    wake: W,
+    /// What is being written.
+    batch: Batch,
+    /// Whether a snapshot is being made.
+    under_way: bool,
+}
+
+/// What there is to do.
+enum Task {
+    Write,
+    NoteSnapshot(Result<Snapshot, String>),
+    LookForSpace,
+    Close,
+}
+
+impl<D, W> Writer<D, W>
+where
+    D: Folder + Clone + Send + 'static,
+    W: Fn() + Send,
+{
+    pub(super) fn new(journal: Journal<D>, shared: Arc<Shared>, plan: Plan<D>, wake: W) -> Writer<D, W> {
+        let batch = Batch::new(journal.durable() + 1);
+        Writer { journal, shared, plan, wake, batch, under_way: false }
+    }
+
+    pub(super) fn run(mut self) {
+        self.begin_snapshot_if_due();
+        loop {
+            match self.next_task() {
+                Task::Write => self.write(),
+                Task::NoteSnapshot(snapshot) => self.note_snapshot(snapshot),
+                Task::LookForSpace => {
+                    let _ = self.journal.look_for_space();
+                    // What did not fit may fit now.
+                    self.write();
+                }
+                Task::Close => break,
+            }
+        }
+        self.close();
+    }
+
+    /// Waits for something to do, and takes all facts that wait.
+    fn next_task(&mut self) -> Task {
+        let shared = Arc::clone(&self.shared);
+        let mut state = shared.lock();
+        loop {
+            if let Some(snapshot) = state.snapshot.take() {
+                return Task::NoteSnapshot(snapshot);
+            }
+            let has_failed = state.failure.is_some();
+            // What did not fit on a full disk comes first.
+            if self.batch.is_empty()
+                && !has_failed
+                && let Some(mut batch) = state.waiting.pop_front()
+            {
+                state.waiting_bytes -= batch.bytes();
+                self.batch.append(&mut batch);
+                return Task::Write;
+            }
+            if state.closing && (has_failed || !self.under_way) {
+                return Task::Close;
+            }
+            if self.journal.space() == Space::Full && !has_failed {
+                let (woken, pause) =
+                    shared.work.wait_timeout(state, FULL_PAUSE).unwrap_or_else(PoisonError::into_inner);
+                state = woken;
+                if pause.timed_out() {
+                    return Task::LookForSpace;
+                }
+                continue;
+            }
+            state = shared.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn write(&mut self) {
+        let began = Instant::now();
+        let result = if self.batch.is_empty() {
+            Ok(self.journal.durable())
+        } else {
+            self.journal.write(&mut self.batch, unix_ms())
+        };
+        let took_ns = began.elapsed().as_nanos() as u64;
+        let mut state = self.shared.lock();
+        match result {
+            Ok(durable) => {
+                if durable > state.durable {
+                    state.flushes += 1;
+                    state.flush_ns += took_ns;
+                    state.flush_max_ns = state.flush_max_ns.max(took_ns);
+                }
+                state.durable = durable;
+                state.unflushed_bytes = state.waiting_bytes;
+                self.note_space(&mut state);
+            }
+            // The batch is kept, and tried again when there is room.
+            Err(mainspring_journal::Error::Full { .. }) => self.note_space(&mut state),
+            Err(error) => self.fail(&mut state, &error.to_string()),
+        }
+        state.bytes = self.journal.bytes();
+        state.segments = self.journal.segments();
+        drop(state);
+        (self.wake)();
+        self.begin_snapshot_if_due();
+    }
+
+    fn note_space(&self, state: &mut State) {
+        let is_full = self.journal.space() == Space::Full;
+        if is_full == state.is_full {
+            return;
+        }
+        state.is_full = is_full;
+        state.notices.push(match is_full {
+            true => Notice::Error(
+                "the disk of the journal is full: durable commands are refused until there is room".into(),
+            ),
+            false => Notice::Info("the disk of the journal has room again".into()),
+        });
+    }
+
+    fn fail(&self, state: &mut State, reason: &str) {
+        state.notices.push(Notice::Error(format!("the journal has failed for good: {reason}")));
+        state.fail(reason.to_owned());
+    }
+
+    fn note_snapshot(&mut self, snapshot: Result<Snapshot, String>) {
+        self.under_way = false;
+        let result = match &snapshot {
+            Ok(snapshot) => self.journal.forget(snapshot.forget_up_to).map_err(|error| error.to_string()),
+            Err(_) => Ok(()),
+        };
+        let mut state = self.shared.lock();
+        let notice = match snapshot {
+            Ok(snapshot) => {
+                state.snapshots += 1;
+                self.plan.note(&snapshot);
+                Notice::Info(format!(
+                    "journal snapshot up to fact {}: {} facts, {} ms",
+                    snapshot.number, snapshot.facts, snapshot.took_ms
+                ))
+            }
+            // Nothing is lost: the facts are all there, and the next full segment is the next chance.
+            Err(reason) => Notice::Warn(format!("no journal snapshot: {reason}")),
+        };
+        state.notices.push(notice);
+        if let Err(reason) = result {
+            self.fail(&mut state, &reason);
+        }
+        state.bytes = self.journal.bytes();
+        state.segments = self.journal.segments();
+        drop(state);
+        (self.wake)();
+    }
+
+    fn begin_snapshot_if_due(&mut self) {
+        if self.under_way || self.shared.lock().closing {
+            return;
+        }
+        let Some(up_to) = self.plan.due(self.journal.sealed_up_to()) else { return };
+        let (shared, job) = (Arc::clone(&self.shared), self.plan.job(up_to));
+        let made = move || {
+            let snapshot = snapshots::make(&job);
+            shared.lock().snapshot = Some(snapshot);
+            shared.work.notify_one();
+        };
+        // This thread blocks all signals, so the new one does from its beginning.
+        match std::thread::Builder::new().name("journal-snapshot".into()).spawn(made) {
+            Ok(_) => self.under_way = true,
+            Err(error) => {
+                let text = format!("no journal snapshot: no thread for it: {error}");
+                self.shared.lock().notices.push(Notice::Warn(text));
+            }
+        }
+    }
+
+    fn close(self) {
+        let has_failed = self.shared.lock().failure.is_some();
+        if !has_failed
+            && self.batch.is_empty()
+            && let Err(error) = self.journal.close(unix_ms())
+        {
+            let notice = Notice::Error(format!("the journal was not closed: {error}"));
+            self.shared.lock().notices.push(notice);
+        }
+        (self.wake)();
+    }
+}
+
+pub(super) fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,96 @@
+//! `mainspring journal`, and what other commands say of a journal.
+
+use crate::place::Place;
+use crate::support::{eventually, line};
+use serde_json::{Value, json};
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn filled() -> Place {
+    let place = Place::with_ledger("");
+    let running = place.up();
+    let mut client = running.connect();
+    // The start has a batch of its own, which a test damages.
+    eventually("the start is on disk", || {
+        client.query("Sys.Stats", json!({}))["floors"]["journal"]["facts"] == json!(1)
+    });
+    client.command("Memory.Set", json!({ "key": "colour", "value": "blue" }));
+    client.send(line("command", "Ledger.Write", "order-1", &json!({ "n": 1 })));
+    assert_eq!(client.receive()["kind"], "reply");
+    running.end();
+    place
+}
+
+#[test]
+fn a_journal_is_checked_shown_and_exported() {
+    let place = filled();
+    let checked = place.run(&["journal", "check"]);
+    assert!(checked.status.success(), "{}", text(&checked.stderr));
+    let said = text(&checked.stdout);
+    assert!(said.contains("all is well") && said.contains("2 answers") && said.contains("1 keys"), "{said}");
+    let found: Value = serde_json::from_slice(&place.run(&["journal", "check", "--json"]).stdout).unwrap();
+    assert_eq!((&found["torn"], &found["state"]["keys"]), (&Value::Null, &json!(1)));
+    let exported = text(&place.run(&["journal", "export"]).stdout);
+    let facts: Vec<Value> = exported.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let names: Vec<&str> = facts.iter().map(|fact| fact["fact"].as_str().unwrap()).collect();
+    assert_eq!(names, ["started", "put", "ended", "accepted", "delivered", "ended", "stopped"]);
+    assert_eq!(facts[3]["message"]["data"], json!({ "n": 1 }));
+    assert!(facts.windows(2).all(|pair| pair[0]["number"].as_u64() < pair[1]["number"].as_u64()));
+    let tail = text(&place.run(&["journal", "tail", "-n", "2"]).stdout);
+    assert_eq!(tail.lines().count(), 2, "{tail}");
+    assert!(tail.contains("reply Ledger.Write"), "{tail}");
+    let chosen = text(&place.run(&["journal", "tail", "--types", "Ledger.*", "--json"]).stdout);
+    assert_eq!(chosen.lines().count(), 2, "{chosen}");
+    let none = text(&place.run(&["journal", "export", "--since", "0s"]).stdout);
+    assert_eq!(none, "");
+}
+
+#[test]
+fn what_is_whole_of_a_damaged_journal_becomes_a_new_one() {
+    let place = filled();
+    let name = place.path("journal/0000000000000001.segment");
+    let mut bytes = std::fs::read(&name).unwrap();
+    // The page with the first fact.
+    let started = (1..20).find(|page| bytes[page * 4096 + 12] > 0).unwrap();
+    bytes[started * 4096 + 70] ^= 1;
+    std::fs::write(&name, bytes).unwrap();
+    let saved = place.run(&["journal", "salvage", "journal", "saved"]);
+    assert!(saved.status.success(), "{}", text(&saved.stderr));
+    assert!(text(&saved.stdout).contains("missing: facts 1 to"), "{}", text(&saved.stdout));
+    let again = place.run(&["journal", "salvage", "journal", "saved"]);
+    assert_eq!(again.status.code(), Some(2), "there is one already");
+    std::fs::rename(place.path("journal"), place.path("damaged")).unwrap();
+    std::fs::rename(place.path("saved"), place.path("journal")).unwrap();
+    let running = place.up();
+    assert_eq!(running.connect().query("Memory.Get", json!({ "key": "colour" }))["value"], "blue");
+    running.end();
+}
+
+#[test]
+fn commands_are_sent_again_only_when_somebody_says_which() {
+    let place = filled();
+    let running = place.up();
+    assert_eq!(place.run(&["journal", "replay"]).status.code(), Some(2));
+    let shown = place.run(&["journal", "replay", "--types", "Ledger.*", "--dry-run"]);
+    assert!(text(&shown.stdout).contains("order-1") && place.book().len() == 1);
+    let sent = place.run(&["journal", "replay", "--id", "order-1"]);
+    assert!(sent.status.success(), "{}", text(&sent.stderr));
+    let book = place.book();
+    assert_eq!(book.len(), 2);
+    assert_ne!(book[1].0, "order-1", "it has an id of its own");
+    running.end();
+    let exported = text(&place.run(&["journal", "export", "--types", "Ledger.Write"]).stdout);
+    assert!(exported.contains(r#""causation":"order-1""#), "{exported}");
+}
+
+#[test]
+fn commands_about_a_journal_that_is_not_there_say_so() {
+    let place = Place::new("");
+    let checked = place.run(&["journal", "check"]);
+    assert_eq!(checked.status.code(), Some(2));
+    assert!(text(&checked.stderr).contains("mainspring.toml names none"), "{}", text(&checked.stderr));
+    let checked = place.run(&["journal", "check", "nowhere"]);
+    assert_eq!(checked.status.code(), Some(1));
+}

@@ -1,0 +1,141 @@
+//! Slow, failing and full disks.
+
+use crate::place::Place;
+use crate::support::{code, line, line_with};
+use serde_json::json;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+#[test]
+fn j1_4_a_slow_disk_holds_up_nobody_who_does_not_wait_for_it() {
+    let place = Place::with_ledger("");
+    let running = place.up_with(|command| {
+        command.env("MAINSPRING_TEST_FLUSH_MS", "500");
+    });
+    let (mut durable, mut other) = (running.connect(), running.connect());
+    // The capability's program takes its time to start.
+    other.query("Ledger.Read", json!({}));
+    let began = Instant::now();
+    durable.send(line("command", "Memory.Set", "c-1", &json!({ "key": "a", "value": 1 })));
+    let mut worst = Duration::ZERO;
+    let mut asked = 0;
+    while began.elapsed() < Duration::from_millis(450) {
+        let asking = Instant::now();
+        other.query("Syscall.Ping", json!({}));
+        other.query("Ledger.Read", json!({}));
+        worst = worst.max(asking.elapsed());
+        asked += 1;
+    }
+    // Twice as long as the busiest machine takes for two requests, half of a flush.
+    assert!(worst < Duration::from_millis(250), "{worst:?}");
+    assert!(asked > 3, "{asked}");
+    assert_eq!(durable.receive()["kind"], "reply");
+    assert!(began.elapsed() >= Duration::from_millis(500), "an answer before its flush");
+}
+
+#[test]
+fn j3_1_a_failed_flush_is_final_is_told_and_the_rest_goes_on() {
+    let place = Place::with_ledger("");
+    // One daemon makes the journal, so that the number of flushes at the next start is small and known.
+    place.up().end();
+    let running = place.up_with(|command| {
+        command.env("MAINSPRING_TEST_FLUSHES_GOOD", "3");
+    });
+    let mut client = running.connect();
+    let mut failed = None;
+    for key in 0..20 {
+        client.send(line("command", "Memory.Set", &format!("c-{key}"), &json!({ "key": "a", "value": key })));
+        let answer = client.receive();
+        if answer["kind"] == "error" {
+            failed = Some(answer);
+            break;
+        }
+    }
+    let failed = failed.expect("a flush that failed");
+    assert_eq!((code(&failed), &failed["type"]), (503, &json!("Sys.StorageFailed")));
+    assert_eq!(failed["data"]["started"], "yes");
+    let refused = client.ask("command", "Memory.Set", json!({ "key": "a", "value": 99 }));
+    assert_eq!((code(&refused), &refused["data"]["started"]), (503, &json!("no")));
+    assert!(client.query("Memory.Get", json!({ "key": "a" }))["value"].is_number());
+    let skip = line_with("command", "Ledger.Write", "x", &json!({}), &json!({ "durable": false }));
+    client.send(skip);
+    assert_eq!(client.receive()["kind"], "reply");
+    assert!(client.query("Sys.Stats", json!({}))["floors"]["journal"]["failed"].is_string());
+    assert!(running.log().contains("failed for good"), "{}", running.log());
+    drop(running);
+    // The next one starts from what is there.
+    place.up().end();
+}
+
+#[test]
+fn j3_1_a_daemon_that_is_told_to_ends_when_its_journal_fails() {
+    let place = Place::new("[journal]\nfolder = 'journal'\non_failure = 'exit'\n");
+    place.up().end();
+    let mut running = place.up_with(|command| {
+        command.env("MAINSPRING_TEST_FLUSHES_GOOD", "3");
+    });
+    let mut client = running.connect();
+    for key in 0..20 {
+        client.send(line("command", "Memory.Set", &format!("c-{key}"), &json!({ "key": "a", "value": key })));
+        if client.next().is_none_or(|answer| answer["kind"] == "error") {
+            break;
+        }
+    }
+    assert_eq!(running.wait().code(), Some(1));
+}
+
+/// A small file system in memory, unmounted when it is dropped.
+struct SmallDisk(std::path::PathBuf);
+
+impl SmallDisk {
+    fn mount(at: &std::path::Path, bytes: &str) -> Option<SmallDisk> {
+        std::fs::create_dir_all(at).ok()?;
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={bytes},mode=700"), "tmpfs"])
+            .arg(at)
+            .status();
+        mounted.is_ok_and(|status| status.success()).then(|| SmallDisk(at.to_owned()))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn j3_2_a_full_disk_refuses_new_durable_commands_and_a_kill_on_it_loses_nothing() {
+    let place = Place::new("[journal]\nfolder = 'disk/journal'\n");
+    let Some(_disk) = SmallDisk::mount(&place.path("disk"), "80m") else {
+        eprintln!("skipped: no file system can be mounted here");
+        return;
+    };
+    let running = place.up();
+    let mut client = running.connect();
+    let value = "x".repeat(900_000);
+    let mut stored = 0;
+    let refused = loop {
+        let id = format!("c-{stored}");
+        client.send(line("command", "Memory.Set", &id, &json!({ "key": id, "value": value })));
+        let answer = client.receive();
+        if answer["kind"] == "error" {
+            break answer;
+        }
+        stored += 1;
+        assert!(stored < 200, "it never becomes full");
+    };
+    assert_eq!((code(&refused), &refused["type"]), (507, &json!("Sys.StorageFull")));
+    assert!(stored > 30, "{stored}");
+    assert_eq!(client.query("Memory.Get", json!({ "key": "c-0" }))["value"], value.as_str());
+    running.kill();
+    let running = place.up();
+    let mut client = running.connect();
+    for key in 0..stored {
+        assert!(
+            client.query("Memory.Get", json!({ "key": format!("c-{key}") }))["value"].is_string(),
+            "{key}"
+        );
+    }
+    running.end();
+}

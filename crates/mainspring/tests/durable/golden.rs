@@ -1,0 +1,135 @@
+//! Journals of every version that was ever written can be read.
+//!
+//! `golden/journal-1` was written by `j2_6_write_the_golden_journal` (run it with `--ignored` when a new version is made, into
+//! a new folder); what it says is in `golden/journal-1.jsonl`.
+
+use crate::support::mainspring;
+use mainspring_journal::{Batch, DiskFolder, Journal, Options, SnapshotWriter};
+use mainspring_kernel::{Durable, Ending, Fact, PeerName};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/durable/golden").join(name)
+}
+
+/// One fact of each kind, as a daemon would record them.
+fn facts() -> Vec<Fact<&'static str>> {
+    let command =
+        r#"{"kind":"command","type":"Order.Place","data":{"n":1},"metadata":{"id":"c-1","timestamp":1}}"#;
+    let reply = r#"{"kind":"reply","type":"Order.Place","data":"done","metadata":{"id":"r-1","timestamp":2,"causation":"c-1"}}"#;
+    let event = r#"{"kind":"event","type":"Order.Placed","data":1,"metadata":{"id":"e-1","timestamp":3}}"#;
+    let alice = || PeerName::Client("user:1000".into());
+    let timer = || "t-1".into();
+    vec![
+        Fact::Started { build: "0.1.0".into(), unix_ms: 1000 },
+        Fact::Accepted {
+            request: 1,
+            peer: alice(),
+            timer_id: None,
+            deadline_ms: 31_000,
+            unix_ms: 1001,
+            message: command,
+        },
+        Fact::Delivered { request: 1, attempt: 1, unix_ms: 1002 },
+        Fact::Ended { which: Ending::Accepted(1), unix_ms: 1003, until_ms: u64::MAX, answer: Some(reply) },
+        Fact::Ended {
+            which: Ending::Whole { peer: alice(), id: "c-2".into(), fingerprint: 99 },
+            unix_ms: 1004,
+            until_ms: u64::MAX,
+            answer: Some(reply),
+        },
+        Fact::Scheduled {
+            peer: alice(),
+            timer_id: timer(),
+            due_ms: 5000,
+            repeat_ms: Some(1000),
+            left: Some(3),
+            fired: 0,
+            bytes: 200,
+            message: command,
+        },
+        Fact::Fired { peer: alice(), timer_id: timer(), fired: 1, left: Some(2), next_ms: Some(6000) },
+        Fact::Scheduled {
+            peer: PeerName::Capability("orders".into()),
+            timer_id: timer(),
+            due_ms: 9000,
+            repeat_ms: None,
+            left: Some(1),
+            fired: 0,
+            bytes: 200,
+            message: event,
+        },
+        Fact::Cancelled { peer: PeerName::Capability("orders".into()), timer_id: timer() },
+        Fact::DeadLettered {
+            letter: 1,
+            owner: PeerName::Capability("orders".into()),
+            attempts: 2,
+            unix_ms: 1005,
+            reason: "it crashed".into(),
+            message: command,
+        },
+        Fact::DeadLettered {
+            letter: 2,
+            owner: alice(),
+            attempts: 0,
+            unix_ms: 1006,
+            reason: "nobody".into(),
+            message: event,
+        },
+        Fact::Requeued { letter: 1 },
+        Fact::Dropped { first: 2, last: 2 },
+        Fact::Emitted { event: 1, unix_ms: 1007, message: event },
+        Fact::CursorMoved { peer: alice(), name: "billing".into(), event: 1 },
+        Fact::Put { store: "Memory".into(), key: "colour".into(), value: "\"blue\"".into() },
+        Fact::Put { store: "Memory".into(), key: "gone".into(), value: "1".into() },
+        Fact::Deleted { store: "Memory".into(), key: "gone".into() },
+        Fact::Stopped { unix_ms: 1008 },
+    ]
+}
+
+#[test]
+#[ignore = "writes the test data of a new version"]
+fn j2_6_write_the_golden_journal() {
+    let path = golden("journal-1");
+    let folder = DiskFolder::open(&path).unwrap();
+    let options = Options { segment_bytes: 64 << 10 };
+    let (mut journal, opened) = Journal::open(folder, options, &mut |_| ()).unwrap();
+    let (mut batch, mut bytes, mut durable) = (Batch::new(opened.next), Vec::new(), Durable::default());
+    let all = facts();
+    for fact in &all {
+        bytes.clear();
+        fact.write(&mut bytes);
+        batch.push(fact.kind(), fact.version(), &[&bytes]).unwrap();
+        durable.apply_record(fact.kind(), fact.version(), &bytes).unwrap();
+    }
+    let last = journal.write(&mut batch, 1010).unwrap();
+    let mut writer = SnapshotWriter::create(journal.folder(), last, 1011).unwrap();
+    for fact in durable.facts() {
+        bytes.clear();
+        fact.write(&mut bytes);
+        writer.push(fact.kind(), fact.version(), &[&bytes]).unwrap();
+    }
+    writer.finish().unwrap();
+    journal.close(1012).unwrap();
+}
+
+#[test]
+fn j2_6_journals_of_earlier_versions_are_read() {
+    let copy = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(copy.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+    for entry in std::fs::read_dir(golden("journal-1")).unwrap() {
+        let path = entry.unwrap().path();
+        std::fs::copy(&path, copy.path().join(path.file_name().unwrap())).unwrap();
+    }
+    let exported = mainspring().args(["journal", "export"]).arg(copy.path()).output().unwrap();
+    assert!(exported.status.success(), "{}", String::from_utf8_lossy(&exported.stderr));
+    let expected = std::fs::read_to_string(golden("journal-1.jsonl")).unwrap();
+    assert_eq!(String::from_utf8_lossy(&exported.stdout), expected);
+    let checked = mainspring().args(["journal", "check", "--json"]).arg(copy.path()).output().unwrap();
+    let found: serde_json::Value = serde_json::from_slice(&checked.stdout).unwrap();
+    let state = serde_json::json!({
+        "commands": 0, "answers": 2, "schedules": 1, "dead_letters": 0, "events": 1, "keys": 1
+    });
+    assert_eq!((&found["state"], &found["snapshots"]), (&state, &serde_json::json!(1)));
+}
