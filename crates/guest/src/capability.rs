@@ -36,10 +36,10 @@
 //! }
 //! ```
 
-use crate::io::line_buffer::LineBuffer;
-use crate::io::stdio::{LINE_BYTES_MAX, Stdin, Stdout, stdin, stdout};
+use crate::io::stdio::{LINE_BYTES_MAX, READ_BYTES, Stdin, Stdout, stdin, stdout};
 use crate::runtime::executor;
 use crate::{block_on, random_seed, system_time};
+use mainspring_message::lines::{Line, LineBuffer};
 pub use mainspring_message::{Draft, Envelope, Json, Kind};
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -84,7 +84,7 @@ pub fn open() -> io::Result<(Inbox, Outbox)> {
     })));
     let inbox = Inbox {
         stdin: stdin(),
-        buffer: LineBuffer::new(LINE_BYTES_MAX),
+        buffer: LineBuffer::new(READ_BYTES, LINE_BYTES_MAX),
         ended: false,
         outbox: outbox.clone(),
     };
@@ -121,7 +121,7 @@ impl Inbox {
             }
             self.outbox.flush().await?;
             if self.ended {
-                return self.buffer.take_rest().map(parse).transpose();
+                return self.buffer.finish().map(parse).transpose();
             }
             let count = self.stdin.read_watched(self.buffer.room()).await?;
             self.buffer.filled(count);
@@ -130,10 +130,14 @@ impl Inbox {
     }
 }
 
-fn parse(line: &[u8]) -> io::Result<Envelope> {
-    Envelope::parse(line).map_err(|rejection| {
-        io::Error::new(io::ErrorKind::InvalidData, format!("not a message: {rejection}"))
-    })
+fn parse(line: Line<'_>) -> io::Result<Envelope> {
+    let wrong = |reason: &dyn std::fmt::Display| {
+        io::Error::new(io::ErrorKind::InvalidData, format!("not a message: {reason}"))
+    };
+    match line {
+        Line::Whole(line) => Envelope::parse(line).map_err(|rejection| wrong(&rejection)),
+        Line::TooLong => Err(wrong(&format_args!("a line is longer than {LINE_BYTES_MAX} bytes"))),
+    }
 }
 
 /// What the capability says. Cloning gives another way to the same output.

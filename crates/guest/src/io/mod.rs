@@ -4,6 +4,5 @@
 #[cfg(any(feature = "tokio", feature = "futures-io"))]
 mod async_traits;
 pub(crate) mod handle;
-pub(crate) mod line_buffer;
 pub(crate) mod net;
 pub(crate) mod stdio;

@@ -2,9 +2,9 @@
 
 use crate::error::io_error;
 use crate::io::handle::{Direction, Handle};
-use crate::io::line_buffer::LineBuffer;
 use crate::runtime::executor;
 use crate::zi::{self, ErrorCode};
+use mainspring_message::lines::{Line, LineBuffer};
 use mainspring_zcl::abi::{STDERR, STDIN, STDOUT};
 use std::fmt;
 use std::io;
@@ -12,6 +12,8 @@ use std::task::{Poll, Waker};
 
 /// The longest line that [`Lines`] accepts unless told otherwise.
 pub const LINE_BYTES_MAX: usize = 1024 * 1024;
+/// How much of standard input is asked for at once; a batch of messages should fit.
+pub(crate) const READ_BYTES: usize = 16 * 1024;
 
 macro_rules! standard_stream {
     ($(#[$documentation:meta])* $name:ident, $function:ident, $number:expr) => {
@@ -71,7 +73,7 @@ impl Stdin {
     /// Its lines.
     #[must_use]
     pub fn lines(self) -> Lines {
-        Lines { stdin: self, buffer: LineBuffer::new(LINE_BYTES_MAX), ended: false }
+        Lines { stdin: self, buffer: LineBuffer::new(READ_BYTES, LINE_BYTES_MAX), ended: false }
     }
 }
 
@@ -136,7 +138,7 @@ impl Lines {
                 return finish(line, line_bytes_max).map(Some);
             }
             if self.ended {
-                return self.buffer.take_rest().map(|line| finish(line, line_bytes_max)).transpose();
+                return self.buffer.finish().map(|line| finish(line, line_bytes_max)).transpose();
             }
             let count = self.stdin.read(self.buffer.room()).await?;
             self.buffer.filled(count);
@@ -145,13 +147,14 @@ impl Lines {
     }
 }
 
-fn finish(line: &[u8], line_bytes_max: usize) -> io::Result<String> {
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
+fn finish(line: Line<'_>, line_bytes_max: usize) -> io::Result<String> {
     let wrong = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
-    if line.len() > line_bytes_max {
-        return Err(wrong(format!("a line is longer than {line_bytes_max} bytes")));
+    match line {
+        Line::Whole(line) => {
+            String::from_utf8(line.to_vec()).map_err(|_| wrong("a line is not UTF-8".into()))
+        }
+        Line::TooLong => Err(wrong(format!("a line is longer than {line_bytes_max} bytes"))),
     }
-    String::from_utf8(line.to_vec()).map_err(|_| wrong("a line is not UTF-8".into()))
 }
 
 /// Writes all of `bytes` to a standard stream. If the stream cannot take them, the whole guest

@@ -146,8 +146,10 @@ impl Interval {
     pub async fn tick(&mut self) {
         sleep_until(self.next).await;
         let now = Instant::now();
-        let missed = (now - self.next).as_nanos() / self.period.as_nanos();
-        let periods = u32::try_from(missed + 1).unwrap_or(u32::MAX);
-        self.next = self.next + self.period.saturating_mul(periods);
+        let [next, now] = [self.next, now].map(|at| i64::try_from(at.monotonic_ns).unwrap_or(i64::MAX));
+        let period = i64::try_from(self.period.as_nanos()).unwrap_or(i64::MAX);
+        // What lies beyond the clock's range never comes.
+        let next = mainspring_ticks::fold(next, period, now).next.map_or(u64::MAX, i64::cast_unsigned);
+        self.next = Instant { monotonic_ns: next };
     }
 }

@@ -75,14 +75,11 @@ impl Timers {
         }
         self.by_deadline.pop_first();
         let timer = self.by_id.remove(&timer_id)?;
-        let late_ns = now.as_nanos().saturating_sub(deadline.as_nanos());
-        let step = timer.interval_ns.checked_mul(late_ns.checked_div(timer.interval_ns).unwrap_or(0) + 1);
-        let next = step.and_then(|step| deadline.as_nanos().checked_add(step));
-        match next {
-            Some(next) if timer.interval_ns > 0 => {
-                self.place(timer_id, Instant::from_nanos(next), timer.interval_ns);
-            }
-            _ => self.ended += 1,
+        let is_repeating = timer.interval_ns > 0;
+        let ticks = mainspring_ticks::fold(deadline.as_nanos(), timer.interval_ns, now.as_nanos());
+        match ticks.next.filter(|_| is_repeating) {
+            Some(next) => self.place(timer_id, Instant::from_nanos(next), timer.interval_ns),
+            None => self.ended += 1,
         }
         Some(Event::Timer { timer_id, now_mono_ns: now.as_nanos().max(0).cast_unsigned() })
     }
