@@ -7,7 +7,7 @@ use mainspring_message::{Draft, Envelope, Json, Kind};
 use serde_json::json;
 
 use crate::action::Act;
-use crate::actor::Life;
+use crate::actor::Presence;
 use crate::tokens::{Sender, Token, token_of};
 use crate::world::{Checked, World};
 
@@ -18,10 +18,11 @@ impl World {
         if act == Act::SpeakFromTheGrave {
             return self.speak_from_the_grave(capability);
         }
-        if it.life != Life::Up || it.paused {
+        if it.presence != Presence::Up || it.paused {
             return Ok(());
         }
-        let request = (!it.hands.is_empty()).then(|| it.hands[held as usize % it.hands.len()].clone());
+        let request = (!it.in_progress.is_empty())
+            .then(|| it.in_progress[held as usize % it.in_progress.len()].clone());
         match (act, request) {
             (Act::Crash, _) => self.leave(capability, ActorExit::Failed("the simulation says so".to_owned())),
             (Act::Leave, _) => self.leave(capability, ActorExit::Done),
@@ -49,7 +50,7 @@ impl World {
                 let cause = cause.or_else(|| self.actors[capability].taken.clone());
                 let Some(cause) = cause else { return Ok(()) };
                 for _ in 0..count {
-                    if self.actors[capability].life == Life::Up {
+                    if self.actors[capability].presence == Presence::Up {
                         self.emit(capability, Some(&cause))?;
                     }
                 }
@@ -72,7 +73,7 @@ impl World {
     }
 
     fn answer_request(&mut self, capability: usize, request: &Envelope, act: Act) -> Checked {
-        self.actors[capability].hands.retain(|held| held.id() != request.id());
+        self.actors[capability].in_progress.retain(|held| held.id() != request.id());
         let token = token_of(request).unwrap_or(u64::MAX);
         let reply = Draft::reply(request, json!({ "token": token }).into());
         if let Some(token) = self.tokens.get_mut(token) {
@@ -83,7 +84,8 @@ impl World {
             Act::ReplyTwice => {
                 self.say(capability, reply.clone())?;
                 // A repetition would be a late answer to a request of the same id that timed out before.
-                if self.actors[capability].life == Life::Up && !self.is_held(capability, request.id()) {
+                if self.actors[capability].presence == Presence::Up && !self.is_held(capability, request.id())
+                {
                     self.doom(capability, "it answered twice");
                     self.say(capability, reply)?;
                 }
@@ -93,14 +95,14 @@ impl World {
             Act::ReplyWrongCorrelation => {
                 self.say(capability, Draft { correlation: Some("elsewhere".into()), ..reply })
             }
-            // Half of the actors leave the correlation to the loop.
+            // Half of the actors leave the correlation to the kernel.
             _ if token.is_multiple_of(2) => self.say(capability, Draft { correlation: None, ..reply }),
             _ => self.say(capability, reply),
         }
     }
 
     fn is_held(&self, capability: usize, id: &str) -> bool {
-        self.actors[capability].hands.iter().any(|held| held.id() == id)
+        self.actors[capability].in_progress.iter().any(|held| held.id() == id)
     }
 
     fn emit(&mut self, capability: usize, cause: Option<&Envelope>) -> Checked {
@@ -112,11 +114,11 @@ impl World {
             Some(cause) => Draft::caused_by(cause, Kind::Event, type_name.as_str(), data),
             None => Draft::new(Kind::Event, type_name.as_str(), data),
         };
-        // As with replies, the loop restores what some actors leave out.
+        // As with replies, the kernel restores what some actors leave out.
         let correlation = if token.is_multiple_of(2) { draft.correlation.clone() } else { None };
         self.say(capability, Draft { id: Some(id.as_str().into()), correlation, ..draft })?;
         // A refusal ends the actor at once.
-        if self.actors[capability].life == Life::Up {
+        if self.actors[capability].presence == Presence::Up {
             self.accept_event(token, &type_name);
         }
         Ok(())
@@ -176,12 +178,12 @@ impl World {
         self.carry_out()
     }
 
-    /// Where a request is tried again, the life that failed over it answers as well: the worst moment to be heard.
+    /// Where a request is tried again, the incarnation that failed over it answers as well: the worst moment to be heard.
     pub(crate) fn haunt(&mut self) -> Checked {
         for capability in 0..self.actors.len() {
             let it = &self.actors[capability];
-            let tried_again = |relic: &Envelope| it.hands.iter().any(|held| held.id() == relic.id());
-            if it.life == Life::Up && it.relic.as_ref().is_some_and(tried_again) {
+            let tried_again = |relic: &Envelope| it.in_progress.iter().any(|held| held.id() == relic.id());
+            if it.presence == Presence::Up && it.relic.as_ref().is_some_and(tried_again) {
                 self.speak_from_the_grave(capability)?;
                 self.actors[capability].relic = None;
             }
@@ -189,11 +191,11 @@ impl World {
         Ok(())
     }
 
-    /// An earlier life answers what it had in its hands; nobody may hear it.
+    /// An earlier incarnation answers what it had in progress; nobody may hear it.
     fn speak_from_the_grave(&mut self, capability: usize) -> Checked {
         let it = &self.actors[capability];
         let Some(relic) = it.relic.clone() else { return Ok(()) };
-        let incarnation = if it.life == Life::Absent { it.incarnation } else { it.incarnation - 1 };
+        let incarnation = if it.presence == Presence::Absent { it.incarnation } else { it.incarnation - 1 };
         if incarnation == 0 {
             return Ok(());
         }
@@ -211,7 +213,7 @@ impl World {
     pub(crate) fn block(&mut self, actor: u8, blocked: bool) -> Checked {
         let capability = actor as usize % self.actors.len();
         let it = &mut self.actors[capability];
-        if it.life != Life::Up || it.blocked == blocked {
+        if it.presence != Presence::Up || it.blocked == blocked {
             return Ok(());
         }
         it.blocked = blocked;

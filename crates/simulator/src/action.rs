@@ -36,7 +36,7 @@ pub enum Action {
         /// Which share, of 255.
         share: u8,
     },
-    /// An actor does something with one of the messages in its hands.
+    /// An actor does something with one of the messages that it has in progress.
     Act {
         /// Which actor.
         actor: u8,
@@ -119,7 +119,7 @@ pub enum What {
         /// Whether with the same body.
         same_body: bool,
     },
-    /// A question to the loop itself.
+    /// A question to the kernel itself.
     Builtin(Builtin),
     /// A command to be sent later, once or repeatedly.
     Schedule {
@@ -202,17 +202,17 @@ pub enum Act {
     ReplyToNothing,
     /// Answers in another workflow.
     ReplyWrongCorrelation,
-    /// Emits so many events about a message in its hands.
+    /// Emits so many events about a message that it has in progress.
     Emit(u8),
     /// Emits an event that nothing caused.
     EmitUncaused,
     /// Asks another capability.
     Ask(u8),
-    /// Asks the loop itself.
+    /// Asks the kernel itself.
     AskBuiltin,
     /// Says something that is no message.
     Babble,
-    /// Speaks in the name of a life that is over.
+    /// Speaks in the name of an incarnation that is over.
     SpeakFromTheGrave,
     /// Ends with a failure.
     Crash,

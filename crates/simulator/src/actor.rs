@@ -1,13 +1,13 @@
-//! An actor: what is in its hands, and what it asked.
+//! An actor: what it has in progress, and what it asked.
 
 use std::collections::BTreeMap;
 
 use mainspring_kernel::ActorRef;
 use mainspring_message::Envelope;
 
-/// Where an actor is in its life, as the floors below see it.
+/// Whether an actor is there, as the floors below see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Life {
+pub(crate) enum Presence {
     /// Not there.
     Absent,
     /// Spawned, or being spawned.
@@ -16,36 +16,36 @@ pub(crate) enum Life {
     Up,
 }
 
-/// One capability's actor, across its lives.
+/// One capability's actor, across its incarnations.
 #[derive(Clone, Debug)]
 pub(crate) struct Actor {
-    pub(crate) life: Life,
+    pub(crate) presence: Presence,
     pub(crate) incarnation: u32,
     /// Requests that it has not answered.
-    pub(crate) hands: Vec<Envelope>,
+    pub(crate) in_progress: Vec<Envelope>,
     /// The last event or answer that it took: it may speak because of that.
     pub(crate) taken: Option<Envelope>,
-    /// Requests that it made in this life, with the answers that came.
+    /// Requests that it made in this incarnation, with the answers that came.
     pub(crate) asked: BTreeMap<String, u32>,
     /// Whether the kernel asked not to read from it.
     pub(crate) paused: bool,
     pub(crate) blocked: bool,
-    /// It did what must end this life.
+    /// It did what must end this incarnation.
     pub(crate) doomed: Option<&'static str>,
-    /// When its last life ended by failure, for the backoff.
+    /// When its last incarnation ended by failure, for the backoff.
     pub(crate) failed_ns: Option<i64>,
     /// The kernel ended its input.
     pub(crate) stopping: bool,
-    /// The last message of the life before, for voices from the grave.
+    /// The last message of the incarnation before, for voices from the grave.
     pub(crate) relic: Option<Envelope>,
 }
 
 impl Actor {
     pub(crate) fn new() -> Actor {
         Actor {
-            life: Life::Absent,
+            presence: Presence::Absent,
             incarnation: 0,
-            hands: Vec::new(),
+            in_progress: Vec::new(),
             taken: None,
             asked: BTreeMap::new(),
             paused: false,
@@ -61,10 +61,10 @@ impl Actor {
         ActorRef::new(capability as u32, self.incarnation)
     }
 
-    /// Begins a new life with empty hands.
+    /// Begins a new incarnation with nothing in progress.
     pub(crate) fn begin(&mut self, incarnation: u32) {
         *self = Actor {
-            life: Life::Starting,
+            presence: Presence::Starting,
             incarnation,
             failed_ns: self.failed_ns,
             relic: self.relic.take(),
@@ -72,11 +72,11 @@ impl Actor {
         };
     }
 
-    /// Ends this life.
+    /// Ends this incarnation.
     pub(crate) fn end(&mut self) {
-        self.relic = self.hands.pop().or(self.relic.take());
-        self.life = Life::Absent;
-        self.hands.clear();
+        self.relic = self.in_progress.pop().or(self.relic.take());
+        self.presence = Presence::Absent;
+        self.in_progress.clear();
         self.asked.clear();
         self.doomed = None;
     }

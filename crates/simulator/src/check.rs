@@ -155,7 +155,7 @@ impl World {
                 missing += u64::from(wanted && !token.deliveries.contains_key(&capability));
             }
         }
-        // Those that wait for an actor's next life are still there.
+        // Those that wait for an actor's next incarnation are still there.
         let (waiting, dead) = (self.kernel.census().mailboxes as u64, self.kernel.counters().dead_letters);
         must!(
             missing <= waiting + dead,

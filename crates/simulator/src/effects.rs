@@ -3,7 +3,7 @@
 use mainspring_kernel::{ActorRef, CloseReason, ConnectionId, Effect, SettingsRefused, Source};
 use mainspring_message::{Envelope, Failure, Kind};
 
-use crate::actor::Life;
+use crate::actor::Presence;
 use crate::tokens::{Sender, Token, token_of};
 use crate::world::{Checked, Question, Violation, World, must};
 
@@ -18,12 +18,12 @@ impl World {
             Effect::Close { connection, reason } => self.close(connection, reason),
             Effect::Spawn { actor } => self.spawn(actor),
             Effect::Attach { actor } => {
-                must!(self.lives(actor), "{actor} is to be attached, but it is not there");
+                must!(self.is_there(actor), "{actor} is to be attached, but it is not there");
                 self.questions.push(Question::Attach(actor));
                 Ok(())
             }
             Effect::Stop { actor } => {
-                must!(self.lives(actor), "{actor} is to be stopped, but it is not there");
+                must!(self.is_there(actor), "{actor} is to be stopped, but it is not there");
                 self.actors[actor.capability.index()].stopping = true;
                 let over_by_ns = self.now.mono_ns + self.scenario.config.drain_ms as i64 * 1_000_000;
                 self.ledgers[actor.capability.index()].over_by_ns = Some((actor.incarnation, over_by_ns));
@@ -73,18 +73,18 @@ impl World {
         }
     }
 
-    fn lives(&self, actor: ActorRef) -> bool {
+    fn is_there(&self, actor: ActorRef) -> bool {
         self.actors
             .get(actor.capability.index())
-            .is_some_and(|it| it.incarnation == actor.incarnation && it.life != Life::Absent)
+            .is_some_and(|it| it.incarnation == actor.incarnation && it.presence != Presence::Absent)
     }
 
     fn spawn(&mut self, actor: ActorRef) -> Checked {
         self.counts.spawns += 1;
         let restart = &self.scenario.plan.capabilities[actor.capability.index()].restart;
         let it = &mut self.actors[actor.capability.index()];
-        must!(actor.incarnation == it.incarnation + 1, "{actor} follows life {}", it.incarnation);
-        must!(it.life == Life::Absent, "{actor} is spawned while its earlier life goes on");
+        must!(actor.incarnation == it.incarnation + 1, "{actor} follows incarnation {}", it.incarnation);
+        must!(it.presence == Presence::Absent, "{actor} is spawned while its earlier incarnation goes on");
         let ledger = &mut self.ledgers[actor.capability.index()];
         must!(!ledger.removed, "{actor} is spawned though it was removed");
         if let Some(failed_ns) = it.failed_ns.filter(|_| self.resets_pending == 0 && !ledger.succession) {
@@ -105,7 +105,7 @@ impl World {
     fn terminate(&mut self, actor: ActorRef) -> Checked {
         let now_ns = self.now.mono_ns;
         let it = &mut self.actors[actor.capability.index()];
-        if it.incarnation == actor.incarnation && it.life != Life::Absent {
+        if it.incarnation == actor.incarnation && it.presence != Presence::Absent {
             it.failed_ns = Some(now_ns);
             it.end();
         }
@@ -128,7 +128,7 @@ impl World {
             }
             Source::Actor(actor) => {
                 let it = &mut self.actors[actor.capability.index()];
-                if it.incarnation != actor.incarnation || it.life == Life::Absent {
+                if it.incarnation != actor.incarnation || it.presence == Presence::Absent {
                     return Ok(());
                 }
                 &mut it.paused
@@ -155,10 +155,14 @@ impl World {
         self.counts.deliveries += 1;
         let capability = actor.capability.index();
         let it = &self.actors[capability];
-        must!(self.lives(actor) && it.life == Life::Up, "delivered to {actor}, which is not up: {message:?}");
+        must!(
+            self.is_there(actor) && it.presence == Presence::Up,
+            "delivered to {actor}, which is not up: {message:?}"
+        );
         must!(!it.blocked, "delivered to {actor}, which takes no more: {message:?}");
         must!(!it.stopping, "delivered to {actor}, whose input was ended: {message:?}");
-        let held = self.ledgers[capability].held.is_some_and(|(life, _)| life == actor.incarnation);
+        let held =
+            self.ledgers[capability].held.is_some_and(|(incarnation, _)| incarnation == actor.incarnation);
         must!(
             !held || message.kind().is_outcome(),
             "delivered to {actor}, which is to be replaced: {message:?}"
@@ -180,15 +184,15 @@ impl World {
         let concurrency = ledger.contract.limits.concurrency as usize;
         let attempts = ledger.attempts_max;
         let it = &mut self.actors[capability];
-        let same_id = it.hands.iter().any(|held| held.id() == message.id());
+        let same_id = it.in_progress.iter().any(|held| held.id() == message.id());
         must!(
             !same_id,
             "cap{capability} has two requests with the id {}: whose is the answer?",
             message.id()
         );
-        it.hands.push(message.clone());
-        let held = it.hands.len();
-        must!(held <= concurrency, "cap{capability} has {held} requests in its hands, of {concurrency}");
+        it.in_progress.push(message.clone());
+        let held = it.in_progress.len();
+        must!(held <= concurrency, "cap{capability} has {held} requests in progress, of {concurrency}");
         self.check_delivery(capability, &message, attempts)
     }
 
@@ -242,7 +246,7 @@ impl World {
         self.check_order(number, capability, message)
     }
 
-    /// A command that was answered is not done again within the window, unless the loop says that it forgot some.
+    /// A command that was answered is not done again within the window, unless the kernel says that it forgot some.
     fn check_once(&self, number: u64, message: &Envelope) -> Checked {
         let replied =
             self.tokens.get(number).filter(|token| token.id == message.id()).and_then(|it| it.replied);
@@ -402,7 +406,7 @@ impl World {
         Ok(())
     }
 
-    /// The outcome of a schedule or of a dead letter put back, under an id that only the loop knows.
+    /// The outcome of a schedule or of a dead letter put back, under an id that only the kernel knows.
     fn delegated_outcome(&self, at: usize, message: &Envelope) -> Checked {
         if message.kind() == Kind::Reply
             && let Some(token) = token_of(message).and_then(|number| self.tokens.get(number))

@@ -5,7 +5,7 @@ use mainspring_kernel::Manifest;
 /// The history of one capability.
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
-    /// The manifest that the life which runs is held to.
+    /// The manifest that the running incarnation is held to.
     pub(crate) contract: Manifest,
     /// Events that it has wanted all the time.
     pub(crate) always_wants: Vec<String>,
@@ -14,11 +14,11 @@ pub(crate) struct Ledger {
     /// The largest mailbox that a manifest of it allowed, in messages and bytes.
     pub(crate) mailbox_max: (usize, usize),
     pub(crate) removed: bool,
-    /// It was reloaded, and its next life has not begun.
+    /// It was reloaded, and its next incarnation has not begun.
     pub(crate) succession: bool,
-    /// The life that may be given nothing new, and whether because of another manifest.
+    /// The incarnation that may be given nothing new, and whether because of another manifest.
     pub(crate) held: Option<(u32, bool)>,
-    /// When that life must be over, or have had its input ended.
+    /// When that incarnation must be over, or have had its input ended.
     pub(crate) over_by_ns: Option<(u32, i64)>,
 }
 
@@ -46,7 +46,7 @@ impl Ledger {
         self.removed = false;
     }
 
-    /// A life begins.
+    /// An incarnation begins.
     pub(crate) fn begin(&mut self, manifest: &Manifest) {
         self.contract = manifest.clone();
         self.succession = false;

@@ -4,7 +4,7 @@ use mainspring_kernel::{Change, Manifest};
 use serde_json::json;
 
 use crate::action::Reload;
-use crate::actor::{Actor, Life};
+use crate::actor::{Actor, Presence};
 use crate::ledger::Ledger;
 use crate::random::Random;
 use crate::scenario::{CAPABILITIES_MAX, manifest};
@@ -68,7 +68,7 @@ impl World {
         self.note(|_| format!("reload: {change:?}"));
         let (it, ledger) = (&self.actors[capability], &mut self.ledgers[capability]);
         ledger.succession = true;
-        if it.life != Life::Absent {
+        if it.presence != Presence::Absent {
             let over_by_ns = self.now.mono_ns + self.scenario.config.drain_ms as i64 * 1_000_000;
             if ledger.over_by_ns.is_none_or(|(incarnation, _)| incarnation != it.incarnation) {
                 ledger.over_by_ns = Some((it.incarnation, over_by_ns));
@@ -121,15 +121,16 @@ impl World {
         Ok(())
     }
 
-    /// A life that was to end has ended in time.
+    /// An incarnation that was to end has ended in time.
     pub(crate) fn check_successions(&self) -> Checked {
         if self.adapter_stopped {
             return Ok(());
         }
         for (capability, (it, ledger)) in self.actors.iter().zip(&self.ledgers).enumerate() {
             let Some((incarnation, by_ns)) = ledger.over_by_ns else { continue };
-            let late = it.incarnation == incarnation && it.life != Life::Absent && self.now.mono_ns > by_ns;
-            must!(!late, "life {incarnation} of cap{capability} goes on though it was to end");
+            let late =
+                it.incarnation == incarnation && it.presence != Presence::Absent && self.now.mono_ns > by_ns;
+            must!(!late, "incarnation {incarnation} of cap{capability} goes on though it was to end");
         }
         Ok(())
     }

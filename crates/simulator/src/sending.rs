@@ -90,7 +90,7 @@ impl World {
             }
             What::Subscribe { pattern, disconnect } => {
                 let pattern = PATTERNS[pattern as usize % PATTERNS.len()];
-                // From here on it may get such events: later than this it may not, unless the loop forgets.
+                // From here on it may get such events: later than this it may not, unless the kernel forgets.
                 self.clients[at].patterns.push(pattern.to_owned());
                 let policy = if disconnect { "disconnect" } else { "drop_oldest" };
                 let data = json!({ "types": [pattern], "slow": policy }).to_string();
@@ -146,7 +146,7 @@ impl World {
         correlation_of(id).filter(|_| which.is_multiple_of(2)).unwrap_or_else(|| id.clone())
     }
 
-    /// The first client, if there is one, asks the loop to shut down.
+    /// The first client, if there is one, asks the daemon to shut down.
     pub(crate) fn ask_for_shutdown(&mut self) -> Checked {
         if self.clients.is_empty() || self.adapter_stopped {
             return Ok(());

@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hasher};
 use mainspring_kernel::{ActorExit, ConnectionId, Effect, Kernel, Mode, Now, Rights, Turn};
 
 use crate::action::{Action, Pass};
-use crate::actor::{Actor, Life};
+use crate::actor::{Actor, Presence};
 use crate::check::{Lane, Lanes};
 use crate::client::Client;
 use crate::ledger::Ledger;
@@ -158,7 +158,7 @@ impl World {
         if self.ended.is_some() {
             must!(fails, "the boot failed though every floor answered well");
             must!(self.ended != Some(0), "a failed boot exits with success");
-            let alive = self.actors.iter().filter(|actor| actor.life != Life::Absent).count();
+            let alive = self.actors.iter().filter(|actor| actor.presence != Presence::Absent).count();
             must!(alive == 0, "{alive} actors were left behind by a failed boot");
         } else {
             must!(self.booted, "the boot neither completed nor failed");
@@ -219,7 +219,7 @@ impl World {
             if self.owed() == 0 {
                 return self.check_at_rest();
             }
-            if self.actors.iter().all(|actor| actor.hands.is_empty()) && self.questions.is_empty() {
+            if self.actors.iter().all(|actor| actor.in_progress.is_empty()) && self.questions.is_empty() {
                 self.pass(Pass::ToDeadline);
             }
         }
@@ -274,7 +274,7 @@ impl World {
         must!(took_ms <= allowed_ms, "the shutdown took {took_ms} ms of {allowed_ms}");
         must!(
             self.client_debts() == 0,
-            "the loop ended owing {} outcomes: {}",
+            "the kernel ended owing {} outcomes: {}",
             self.client_debts(),
             self.debts()
         );
@@ -443,7 +443,7 @@ impl World {
             if self.actors[at].blocked {
                 self.block(at as u8, false)?;
             }
-            if !self.actors[at].hands.is_empty() {
+            if !self.actors[at].in_progress.is_empty() {
                 self.act(at as u8, 0, crate::action::Act::Reply)?;
             }
         }
@@ -470,7 +470,7 @@ impl World {
                 let it = &mut self.actors[actor.capability.index()];
                 if it.incarnation == actor.incarnation {
                     if well {
-                        it.life = Life::Up;
+                        it.presence = Presence::Up;
                     } else {
                         it.failed_ns = Some(self.now.mono_ns);
                     }

@@ -5,7 +5,7 @@ use mainspring_kernel::{ActorExit, ActorRef, Change, Config, ConnectionId, Effec
 use mainspring_message::{Draft, Json, Kind};
 use serde_json::json;
 
-fn life(capability: u32, incarnation: u32) -> ActorRef {
+fn actor_in(capability: u32, incarnation: u32) -> ActorRef {
     ActorRef::new(capability, incarnation)
 }
 
@@ -62,12 +62,12 @@ fn k13_1_a_life_that_is_replaced_finishes_what_it_has_and_the_next_one_gets_the_
     world.replies(first, &in_hand, json!("done"));
     assert_eq!(world.only_written(client).causation(), Some("c-1"));
     let stopped = world.effects.iter().position(|effect| *effect == Effect::Stop { actor: first }).unwrap();
-    let spawned = world.effects.iter().position(|effect| *effect == Effect::Spawn { actor: life(0, 2) });
+    let spawned = world.effects.iter().position(|effect| *effect == Effect::Spawn { actor: actor_in(0, 2) });
     assert!(spawned.unwrap() > stopped);
     assert_eq!(world.count(|effect| matches!(effect, Effect::Terminate { .. })), 0);
     for id in ["c-2", "c-3"] {
         let (second, request) = world.only_delivered();
-        assert_eq!((second, request.id()), (life(0, 2), id));
+        assert_eq!((second, request.id()), (actor_in(0, 2), id));
         world.replies(second, &request, json!("done"));
         assert_eq!(world.only_written(client).causation(), Some(id));
     }
@@ -84,7 +84,7 @@ fn k13_1_a_capability_is_restarted_under_the_same_manifest() {
     let events = world.take_written(watcher);
     assert_eq!(events[0].type_name(), "Sys.CapabilityReloaded");
     assert_eq!(data(&events[0])["newManifest"], false);
-    assert_eq!(world.count(|effect| *effect == Effect::Spawn { actor: life(0, 2) }), 1);
+    assert_eq!(world.count(|effect| *effect == Effect::Spawn { actor: actor_in(0, 2) }), 1);
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn k13_2_a_bad_manifest_changes_nothing_and_says_why() {
     assert_eq!(data(&world.call(client, "query", "Syscall.Describe", json!({}))), before);
     assert_eq!(world.count(|effect| matches!(effect, Effect::Stop { .. } | Effect::Terminate { .. })), 0);
     world.ask(client, &buy("c-1"));
-    assert_eq!(world.only_delivered().0, life(0, 1));
+    assert_eq!(world.only_delivered().0, actor_in(0, 1));
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn k13_2_a_type_may_move_from_one_capability_to_another_in_one_reload() {
     assert_eq!(numbers, [0, 1]);
     for id in ["c-2", "c-3", "c-4"] {
         let (actor, request) = world.only_delivered();
-        assert_eq!((actor, request.id()), (life(1, 1), id), "in the order in which they came");
+        assert_eq!((actor, request.id()), (actor_in(1, 1), id), "in the order in which they came");
         world.replies(actor, &request, json!(1));
     }
     world.replies(first, &in_hand, json!(1));
@@ -224,12 +224,16 @@ fn k13_4_a_life_that_does_not_finish_is_terminated_and_what_it_had_is_answered()
     world.pass_ms(drain_ms - 1);
     assert!(world.take_written(client).is_empty());
     world.pass_ms(1);
-    assert_eq!(world.count(|effect| *effect == Effect::Terminate { actor: life(0, 1) }), 1);
+    assert_eq!(world.count(|effect| *effect == Effect::Terminate { actor: actor_in(0, 1) }), 1);
     let error = world.only_written(client);
     assert_eq!((error.causation(), code(&error)), (Some("c-1"), 502));
     assert_eq!(data(&error)["started"], "yes");
     let (second, request) = world.only_delivered();
-    assert_eq!((second, request.id()), (life(0, 2), "c-2"), "at once: the pause is for failures of its own");
+    assert_eq!(
+        (second, request.id()),
+        (actor_in(0, 2), "c-2"),
+        "at once: the pause is for failures of its own"
+    );
     assert_eq!(heard(&mut world, watcher), ["Sys.ActorFault", "Sys.CapabilityReloaded"]);
 }
 
@@ -239,9 +243,9 @@ fn k13_4_a_life_that_does_not_end_with_its_input_is_terminated() {
     world.auto_stop = false;
     world.ask(client, &line("event", "Shop.Opened", "e-1", json!(1)));
     reload(&mut world, vec![Change::Restart("shop".into())]);
-    assert_eq!(world.count(|effect| *effect == Effect::Stop { actor: life(0, 1) }), 1);
+    assert_eq!(world.count(|effect| *effect == Effect::Stop { actor: actor_in(0, 1) }), 1);
     world.pass_ms(Config::default().drain_ms);
-    assert_eq!(world.count(|effect| *effect == Effect::Terminate { actor: life(0, 1) }), 1);
+    assert_eq!(world.count(|effect| *effect == Effect::Terminate { actor: actor_in(0, 1) }), 1);
     assert_eq!(heard(&mut world, watcher), ["Sys.CapabilityReloaded"]);
     assert_eq!(world.dead_letters(client).len(), 1, "nobody knows whether it finished the event");
 }
@@ -259,9 +263,9 @@ fn k13_4_a_life_that_fails_while_it_is_replaced_costs_the_next_one_nothing() {
     let (mut world, client, _) = watched();
     world.ask(client, &buy("c-1"));
     reload(&mut world, vec![Change::Replace(shop())]);
-    world.crashes(life(0, 1));
+    world.crashes(actor_in(0, 1));
     assert_eq!(code(&world.only_written(client)), 502);
-    assert_eq!(world.count(|effect| *effect == Effect::Spawn { actor: life(0, 2) }), 1);
+    assert_eq!(world.count(|effect| *effect == Effect::Spawn { actor: actor_in(0, 2) }), 1);
     assert_eq!(world.kernel.counters().actor_restarts, 0);
 }
 
@@ -274,7 +278,7 @@ fn k13_5_a_next_life_that_cannot_be_spawned_follows_the_restart_policy() {
     world.auto_start = false;
     reload(&mut world, vec![Change::Replace(shop())]);
     world.replies(first, &request, json!(1));
-    world.kernel.actor_spawned(life(0, 2), Err("no such file".into()), world.now);
+    world.kernel.actor_spawned(actor_in(0, 2), Err("no such file".into()), world.now);
     world.run();
     assert_eq!(world.actor_state(client, "shop"), "backoff");
     assert_eq!(heard(&mut world, watcher), ["Sys.ActorCrash"]);
@@ -282,7 +286,7 @@ fn k13_5_a_next_life_that_cannot_be_spawned_follows_the_restart_policy() {
     world.pass_ms(1000);
     assert_eq!(heard(&mut world, watcher), ["Sys.CapabilityReloaded"]);
     let (third, waited) = world.only_delivered();
-    assert_eq!((third, waited.id()), (life(0, 3), "c-2"));
+    assert_eq!((third, waited.id()), (actor_in(0, 3), "c-2"));
 }
 
 #[test]
@@ -291,14 +295,14 @@ fn k13_5_a_reload_starts_a_capability_that_was_unhealthy_or_starting() {
     let mut frail = shop();
     frail.restart.when = RestartWhen::Never;
     reload(&mut world, vec![Change::Replace(frail)]);
-    world.crashes(life(0, 2));
+    world.crashes(actor_in(0, 2));
     assert_eq!(world.actor_state(client, "shop"), "unhealthy");
     world.auto_start = false;
     reload(&mut world, vec![Change::Replace(shop())]);
     assert_eq!(world.actor_state(client, "shop"), "starting");
     world.auto_start = true;
     reload(&mut world, vec![Change::Restart("shop".into())]);
-    assert_eq!(world.count(|effect| *effect == Effect::Terminate { actor: life(0, 3) }), 1);
+    assert_eq!(world.count(|effect| *effect == Effect::Terminate { actor: actor_in(0, 3) }), 1);
     assert_eq!(world.actor_state(client, "shop"), "up");
 }
 
@@ -348,7 +352,7 @@ fn k13_6_a_removed_capability_comes_back_in_its_old_place() {
     assert_eq!(reload(&mut world, vec![Change::Add(shop())]), [0]);
     assert_eq!(heard(&mut world, watcher), ["Sys.CapabilityRemoved", "Sys.CapabilityAdded"]);
     world.ask(client, &buy("c-1"));
-    assert_eq!(world.only_delivered().0, life(0, 2));
+    assert_eq!(world.only_delivered().0, actor_in(0, 2));
 }
 
 #[test]
@@ -394,7 +398,7 @@ fn k13_7_a_shutdown_in_the_middle_of_a_reload_still_finishes_what_was_accepted()
     world.kernel.shutdown("the test says so", world.now);
     world.replies(first, &request, json!(1));
     let (second, request) = world.only_delivered();
-    assert_eq!(second, life(0, 2));
+    assert_eq!(second, actor_in(0, 2));
     world.replies(second, &request, json!(1));
     assert_eq!(world.take_written(client).len(), 2);
     assert_eq!(world.effects.last(), Some(&Effect::Exit { code: 0 }));
@@ -423,7 +427,7 @@ fn k13_4_a_life_that_fails_as_its_input_ends_leaves_its_events_as_dead_letters()
     world.auto_stop = false;
     world.ask(client, &line("event", "Shop.Opened", "e-1", json!(1)));
     reload(&mut world, vec![Change::Restart("shop".into())]);
-    world.kernel.actor_exited(life(0, 1), ActorExit::Failed("exit code 3".into()), world.now);
+    world.kernel.actor_exited(actor_in(0, 1), ActorExit::Failed("exit code 3".into()), world.now);
     world.run();
     assert_eq!(world.dead_letters(client).len(), 1);
     assert_eq!(world.actor_state(client, "shop"), "up");

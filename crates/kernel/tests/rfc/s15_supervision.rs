@@ -5,7 +5,7 @@ use mainspring_kernel::{ActorExit, ActorRef, ConnectionId, Effect, Manifest, Res
 use mainspring_message::{Draft, Envelope, Json, Kind};
 use serde_json::json;
 
-fn life(incarnation: u32) -> ActorRef {
+fn actor_in(incarnation: u32) -> ActorRef {
     ActorRef::new(0, incarnation)
 }
 
@@ -28,18 +28,18 @@ fn heard(world: &mut World, watcher: ConnectionId) -> Vec<String> {
 #[test]
 fn s15_1_an_actor_fault_restarts_the_actor_and_is_told() {
     let (mut world, _, watcher) = watched(frail());
-    world.says(life(1), "nonsense");
+    world.says(actor_in(1), "nonsense");
     assert_eq!(heard(&mut world, watcher), ["Sys.ActorFault"]);
     world.pass_ms(1000);
     assert_eq!(heard(&mut world, watcher), ["Sys.ActorRestarted"]);
-    assert_eq!(world.count(|effect| *effect == Effect::Spawn { actor: life(2) }), 1);
+    assert_eq!(world.count(|effect| *effect == Effect::Spawn { actor: actor_in(2) }), 1);
 }
 
 #[test]
 fn s15_1_an_actor_crash_restarts_the_actor_and_is_told() {
     let (mut world, client, watcher) = watched(frail());
     world.ask(client, &line("command", "Frail.Do", "c-1", json!(1)));
-    world.crashes(life(1));
+    world.crashes(actor_in(1));
     assert_eq!(heard(&mut world, watcher), ["Sys.ActorCrash"]);
     let error = world.only_written(client);
     assert_eq!(error.type_name(), "Sys.ActorCrash");
@@ -69,11 +69,11 @@ fn a_crash_is_told_with_the_name_of_the_capability_and_its_last_words_to_the_ope
     world.ask(operator, &line("command", "Frail.Do", "c-1", json!(1)));
     world.ask(stranger, &line("command", "Frail.Do", "c-2", json!(1)));
     for words in ["first", "second", "a \u{1b}[31mtraceback", "ValueError: secret"] {
-        world.kernel.actor_complained(life(1), words.as_bytes(), world.now);
+        world.kernel.actor_complained(actor_in(1), words.as_bytes(), world.now);
     }
     // Nobody takes the words of another life for those of this one.
-    world.kernel.actor_complained(life(9), b"another life", world.now);
-    world.crashes(life(1));
+    world.kernel.actor_complained(actor_in(9), b"another life", world.now);
+    world.crashes(actor_in(1));
     let told = message_of(&world.only_written(operator));
     assert_eq!(
         told,
@@ -91,7 +91,7 @@ fn a_crash_is_told_with_the_name_of_the_capability_and_its_last_words_to_the_ope
     // The next life has said nothing yet.
     world.pass_ms(1000);
     world.ask(operator, &line("command", "Frail.Do", "c-3", json!(1)));
-    world.crashes(life(2));
+    world.crashes(actor_in(2));
     assert_eq!(message_of(&world.only_written(operator)), "frail failed over the request: exit code 7");
 }
 
@@ -100,7 +100,7 @@ fn a_stray_print_is_quoted_to_the_operator_with_what_to_do_about_it() {
     let (mut world, operator, watcher) = watched(frail());
     world.ask(operator, &line("command", "Frail.Do", "c-1", json!(1)));
     let stray = format!("got here \x07 {}", "x".repeat(500));
-    world.says(life(1), &stray);
+    world.says(actor_in(1), &stray);
     let told = message_of(&world.only_written(operator));
     assert!(told.contains("standard output is for messages: print to standard error"), "{told}");
     assert!(told.contains("the line was \"got here \\u{7} xxx") && told.ends_with("xxx\"..."), "{told}");
@@ -113,7 +113,7 @@ fn a_stray_print_is_quoted_to_the_operator_with_what_to_do_about_it() {
 #[test]
 fn a_message_that_breaks_a_rule_is_quoted_in_the_log() {
     let (mut world, _, _) = watched(frail());
-    world.says(life(1), &line("event", "Frail.Told", "e-1", json!("look here")));
+    world.says(actor_in(1), &line("event", "Frail.Told", "e-1", json!("look here")));
     let lines = logged(&world, "frail");
     assert!(lines[0].contains("without metadata.causation") && lines[0].contains("look here"), "{lines:?}");
     assert!(!lines[0].contains("standard error"), "{lines:?}");
@@ -123,7 +123,7 @@ fn a_message_that_breaks_a_rule_is_quoted_in_the_log() {
 fn every_line_of_the_log_about_a_capability_names_it() {
     let (mut world, _, _) = watched(frail());
     for number in 1..=4 {
-        world.crashes(life(number));
+        world.crashes(actor_in(number));
         world.pass_ms(5000);
     }
     let lines = logged(&world, "frail");
@@ -175,11 +175,11 @@ fn s15_1_a_schema_error_is_not_dispatched() {
 fn s15_2_the_pause_before_a_restart_doubles() {
     let (mut world, ..) = watched(frail());
     for (incarnation, pause_ms) in [(1, 1000), (2, 2000), (3, 4000)] {
-        world.crashes(life(incarnation));
+        world.crashes(actor_in(incarnation));
         world.pass_ms(pause_ms - 1);
-        assert_eq!(world.count(|effect| *effect == Effect::Spawn { actor: life(incarnation + 1) }), 0);
+        assert_eq!(world.count(|effect| *effect == Effect::Spawn { actor: actor_in(incarnation + 1) }), 0);
         world.pass_ms(1);
-        assert_eq!(world.count(|effect| *effect == Effect::Spawn { actor: life(incarnation + 1) }), 1);
+        assert_eq!(world.count(|effect| *effect == Effect::Spawn { actor: actor_in(incarnation + 1) }), 1);
     }
 }
 
@@ -190,9 +190,9 @@ fn s15_2_no_pause_stays_none_however_often_it_is_doubled() {
     frail.restart.max_restarts = 1000;
     let (mut world, ..) = watched(frail);
     for incarnation in 1..=200 {
-        world.crashes(life(incarnation));
+        world.crashes(actor_in(incarnation));
         world.pass_ms(0);
-        let next = Effect::Spawn { actor: life(incarnation + 1) };
+        let next = Effect::Spawn { actor: actor_in(incarnation + 1) };
         assert_eq!(world.count(|effect| *effect == next), 1, "life {}", incarnation + 1);
     }
 }
@@ -200,7 +200,7 @@ fn s15_2_no_pause_stays_none_however_often_it_is_doubled() {
 fn exhausted() -> (World, ConnectionId, ConnectionId) {
     let (mut world, client, watcher) = watched(frail());
     for incarnation in 1..=4 {
-        world.crashes(life(incarnation));
+        world.crashes(actor_in(incarnation));
         world.pass_ms(5000);
     }
     (world, client, watcher)
@@ -220,14 +220,14 @@ fn s15_3_beyond_its_budget_a_capability_is_unhealthy_and_answers_at_once() {
 fn s15_3_what_waited_when_the_budget_ended_is_answered() {
     let (mut world, client, _) = watched(frail());
     for incarnation in 1..=3 {
-        world.crashes(life(incarnation));
+        world.crashes(actor_in(incarnation));
         world.pass_ms(5000);
     }
     world.send(client, &line("command", "Frail.Do", "c-1", json!(1)));
     world.send(client, &line("command", "Frail.Do", "c-2", json!(1)));
     world.send(client, &line("event", "Frail.Heard", "e-1", json!(1)));
     world.run();
-    world.crashes(life(4));
+    world.crashes(actor_in(4));
     let fates: Vec<(String, u64)> =
         world.take_written(client).iter().map(|e| (e.causation().unwrap().to_owned(), code(e))).collect();
     assert_eq!(fates, [("c-1".to_owned(), 502), ("c-2".to_owned(), 503)]);
@@ -250,7 +250,7 @@ fn s15_3_an_unhealthy_capability_is_probed_and_comes_back() {
 fn s15_3_a_failed_probe_makes_the_next_rest_longer() {
     let (mut world, client, _) = exhausted();
     world.pass_ms(30_000);
-    world.crashes(life(5));
+    world.crashes(actor_in(5));
     assert_eq!(world.actor_state(client, "frail"), "unhealthy");
     world.pass_ms(59_999);
     assert_eq!(world.actor_state(client, "frail"), "unhealthy");
@@ -273,14 +273,14 @@ fn s15_3_the_budget_is_per_capability_and_comes_back_with_the_window() {
     let mut world = World::booted(vec![frail(), manifest("solid", &["command:Solid.Do"])]);
     let client = world.connect(1);
     for incarnation in 1..=3 {
-        world.crashes(life(incarnation));
+        world.crashes(actor_in(incarnation));
         world.pass_ms(5000);
     }
     world.crashes(ActorRef::new(1, 1));
     world.pass_ms(1000);
     assert_eq!(world.actor_state(client, "solid"), "up");
     world.pass_ms(60_000);
-    world.crashes(life(4));
+    world.crashes(actor_in(4));
     world.pass_ms(1000);
     assert_eq!(world.actor_state(client, "frail"), "up");
 }
@@ -309,7 +309,7 @@ fn s15_3_an_actor_that_stays_silent_long_after_a_deadline_is_restarted_as_hung()
     assert_eq!(heard(&mut world, watcher), ["Sys.ActorFault"]);
     world.pass_ms(1000);
     world.ask(client, &line("command", "Frail.Do", "c-2", json!(1)));
-    assert_eq!(world.only_delivered().0, life(2));
+    assert_eq!(world.only_delivered().0, actor_in(2));
 }
 
 #[test]
@@ -318,9 +318,9 @@ fn s15_3_events_taken_since_the_last_output_are_dead_letters_after_a_crash() {
     frail.uncaused = true;
     let (mut world, client, _) = watched(frail);
     world.ask(client, &line("event", "Frail.Heard", "e-1", json!(1)));
-    world.says_draft(life(1), Draft::new(Kind::Event, "Frail.Alive", Json::null()));
+    world.says_draft(actor_in(1), Draft::new(Kind::Event, "Frail.Alive", Json::null()));
     world.ask(client, &line("event", "Frail.Heard", "e-2", json!(1)));
-    world.crashes(life(1));
+    world.crashes(actor_in(1));
     let letters = world.dead_letters(client);
     let ids: Vec<&str> = letters.iter().map(|letter| letter["id"].as_str().unwrap()).collect();
     assert_eq!(ids, ["e-2"]);
@@ -338,7 +338,7 @@ fn s15_3_a_request_is_retried_only_by_manifest_and_ends_in_the_dead_letters() {
     assert!(world.take_written(client).is_empty());
     world.pass_ms(1000);
     let (actor, second) = world.only_delivered();
-    assert_eq!((second.id(), actor), (first.id(), life(2)));
+    assert_eq!((second.id(), actor), (first.id(), actor_in(2)));
     world.crashes(actor);
     assert_eq!(code(&world.only_written(client)), 502);
     let letters = world.dead_letters(client);
@@ -397,10 +397,10 @@ fn s15_3_a_poison_message_is_counted_by_its_own_deliveries_not_by_its_neighbours
 fn s15_3_a_spawn_that_fails_costs_budget_and_makes_no_zombie() {
     let (mut world, client, _) = watched(frail());
     world.auto_start = false;
-    world.crashes(life(1));
+    world.crashes(actor_in(1));
     for incarnation in 2..=4 {
         world.pass_ms(5000);
-        world.kernel.actor_spawned(life(incarnation), Err("no memory".into()), world.now);
+        world.kernel.actor_spawned(actor_in(incarnation), Err("no memory".into()), world.now);
         world.run();
     }
     assert_eq!(world.actor_state(client, "frail"), "unhealthy");
@@ -411,7 +411,7 @@ fn s15_3_an_actor_may_end_for_good_when_its_manifest_says_so() {
     let mut once = frail();
     once.restart.when = RestartWhen::OnFailure;
     let (mut world, client, _) = watched(once);
-    world.kernel.actor_exited(life(1), ActorExit::Done, world.now);
+    world.kernel.actor_exited(actor_in(1), ActorExit::Done, world.now);
     world.run();
     assert_eq!(world.actor_state(client, "frail"), "stopped");
     assert_eq!(world.kernel.census().timers, 0);

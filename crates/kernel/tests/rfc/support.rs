@@ -144,12 +144,12 @@ impl World {
         self.settle();
         for _ in 0..1_000_000 {
             let turn = self.kernel.turn(self.now);
-            // Carrying out effects feeds inputs, after which the loop may have more to do.
+            // Carrying out effects feeds inputs, after which the kernel may have more to do.
             if !self.settle() && turn != Turn::More {
                 return turn;
             }
         }
-        panic!("the loop does not come to rest");
+        panic!("the kernel does not come to rest");
     }
 
     /// Lets time pass, stopping at every deadline on the way.
