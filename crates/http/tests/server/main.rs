@@ -6,3 +6,4 @@ mod documents;
 mod requests;
 mod streams;
 mod support;
+mod tls;
