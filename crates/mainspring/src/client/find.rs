@@ -76,7 +76,8 @@ impl Address {
                 let token = tokens.into_iter().next();
                 Ok(token.map(|(_, token)| Address::Tcp { place: address.to_string(), token }))
             }
-            Listener::Stdio => Ok(None),
+            // The commands speak lines, not HTTP.
+            Listener::Http(_) | Listener::HttpUnix { .. } | Listener::Stdio => Ok(None),
         }
     }
 }

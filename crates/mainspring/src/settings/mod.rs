@@ -14,7 +14,7 @@ mod sections;
 mod timeouts;
 
 pub use boot_phase::BootPhase;
-pub use listeners::{Listener, is_reserved_peer};
+pub use listeners::{HttpListener, Listener, TlsFiles, is_reserved_peer};
 pub use log::{LogFormat, LogLevel, LogSettings};
 pub use programs::{Capability, GuestProgram, ProcessLimits, ProcessProgram, Program};
 pub(crate) use sections::{Contradiction, EachSection, Section, each_section};

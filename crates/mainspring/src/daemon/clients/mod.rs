@@ -2,6 +2,7 @@
 
 mod client;
 pub(super) mod gate;
+pub(super) mod http_bus;
 mod outgoing;
 mod reading;
 pub(super) mod refusal;
@@ -153,7 +154,7 @@ impl Clients {
         let mut state = self.state.borrow_mut();
         let crowded = matches!(entry, Entry::Gate(_)) && !self.make_room_at_gates(&mut state);
         let slot = state.table.vacant_key();
-        if crowded || slot >= 1 << (u64::BITS - SERIAL_BITS) {
+        if crowded || slot >= 1 << (u64::BITS - 1 - SERIAL_BITS) {
             state.counters.refused += 1;
             self.say_it_is_crowded(&wire);
             return None;

@@ -1,5 +1,6 @@
 //! Where clients connect: listeners, each one of the kernel's adapters, and lines on the wire.
 
+mod http;
 pub(super) mod lines;
 mod listener;
 pub(super) mod outlet;
@@ -9,6 +10,7 @@ mod unix;
 pub(super) mod wire;
 
 use crate::daemon::clients::Clients;
+use crate::daemon::clients::http_bus::HttpBus;
 use crate::daemon::operator::limits::Allowance;
 use crate::settings::Listener;
 use listener::{ListeningSocket, Room};
@@ -19,6 +21,7 @@ use std::rc::Rc;
 pub(crate) struct Listeners {
     reactor: Handle,
     clients: Rc<Clients>,
+    http_bus: Rc<HttpBus>,
     settings: Vec<Listener>,
     allowance: Allowance,
     open: Vec<Option<OpenListener>>,
@@ -28,6 +31,7 @@ pub(crate) struct Listeners {
 enum OpenListener {
     Unix { socket: ListeningSocket, _place: unix::Place },
     Tcp { socket: ListeningSocket },
+    Http(http::OpenHttp),
     Stdio,
 }
 
@@ -36,11 +40,12 @@ impl Listeners {
     pub(crate) fn new(
         reactor: Handle,
         clients: Rc<Clients>,
+        http_bus: Rc<HttpBus>,
         settings: Vec<Listener>,
         capabilities: usize,
     ) -> Listeners {
         let open = settings.iter().map(|_| None).collect();
-        Listeners { reactor, clients, settings, allowance: Allowance::new(capabilities), open }
+        Listeners { reactor, clients, http_bus, settings, allowance: Allowance::new(capabilities), open }
     }
 
     /// The names that the kernel knows them by.
@@ -48,6 +53,7 @@ impl Listeners {
         let name = |listener: &Listener| match listener {
             Listener::Unix { .. } => "unix",
             Listener::Tcp { .. } => "tcp",
+            Listener::Http(_) | Listener::HttpUnix { .. } => "http",
             Listener::Stdio => "stdio",
         };
         settings.iter().map(|listener| name(listener).to_owned()).collect()
@@ -67,6 +73,15 @@ impl Listeners {
                 let (socket, bound) = tcp::open(&self.reactor, room(true), adapter, *address, tokens)?;
                 (OpenListener::Tcp { socket }, bound.to_string())
             }
+            Listener::Http(listener) => {
+                let (open, bound) = http::open(&self.reactor, room(false), &self.http_bus, listener)?;
+                let scheme = if listener.tls.is_some() { "https" } else { "http" };
+                (OpenListener::Http(open), format!("{scheme}://{bound}"))
+            }
+            Listener::HttpUnix { path } => {
+                let open = http::open_unix(&self.reactor, room(false), &self.http_bus, path)?;
+                (OpenListener::Http(open), format!("http+unix://{}", path.display()))
+            }
             Listener::Stdio => {
                 stdio::open(&self.clients, adapter)?;
                 (OpenListener::Stdio, "standard input and output".to_owned())
@@ -78,10 +93,10 @@ impl Listeners {
 
     /// Accepts no more connections, and reads no more from those that there are.
     pub(crate) fn stop(&mut self, adapter: u32) {
-        if let Some(OpenListener::Unix { socket, .. } | OpenListener::Tcp { socket }) =
-            self.open.get_mut(adapter as usize).and_then(Option::as_mut)
-        {
-            socket.close();
+        match self.open.get_mut(adapter as usize).and_then(Option::as_mut) {
+            Some(OpenListener::Unix { socket, .. } | OpenListener::Tcp { socket }) => socket.close(),
+            Some(OpenListener::Http(http)) => http.stop(),
+            Some(OpenListener::Stdio) | None => {}
         }
         self.clients.stop_reading(adapter);
     }

@@ -35,13 +35,25 @@ pub(in crate::daemon::transport) struct Place {
 pub(in crate::daemon::transport) fn open(
     reactor: &Handle,
     room: Room,
-    door: u32,
+    adapter: u32,
     path: &Path,
+) -> Result<(ListeningSocket, Place), String> {
+    let clients = Rc::clone(&room.clients);
+    listen(reactor, room, path, move |socket, user| {
+        clients.open(Wire::socket(socket), adapter, Entry::Peer(&format!("user:{user}")));
+    })
+}
+
+/// Listens at `path`, and hands every connection of this user, with the user's number, to `welcome`; others are refused.
+pub(in crate::daemon::transport) fn listen(
+    reactor: &Handle,
+    room: Room,
+    path: &Path,
+    mut welcome: impl FnMut(OwnedFd, u32) + 'static,
 ) -> Result<(ListeningSocket, Place), String> {
     make_folder(path)?;
     let mut place = Place::occupy(path)?;
     let socket = place.bind().map_err(|error| describe(path, &error))?;
-    let clients = Rc::clone(&room.clients);
     let owner = rustix::process::geteuid();
     let warnings = Throttle::new(reactor, WARNINGS_PER_SECOND_MAX, |count| {
         tracing::warn!("({count} more clients of other users)");
@@ -58,8 +70,7 @@ pub(in crate::daemon::transport) fn open(
                 );
             });
         }
-        let name = format!("user:{}", peer.uid.as_raw());
-        clients.open(Wire::socket(socket), door, Entry::Peer(&name));
+        welcome(socket, peer.uid.as_raw());
     })?;
     Ok((listener, place))
 }
