@@ -79,7 +79,8 @@ impl Address {
                 let token = tokens.into_iter().next();
                 Ok(token.map(|token| Address::Tcp { place: address.to_string(), token: token.secret }))
             }
-            Listener::Stdio => Ok(None),
+            // The commands speak lines, not HTTP.
+            Listener::Http(_) | Listener::HttpUnix { .. } | Listener::Stdio => Ok(None),
         }
     }
 }

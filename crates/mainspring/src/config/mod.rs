@@ -25,10 +25,11 @@ pub use reference::reference;
 pub use report::{ConfigError, Problem};
 
 use crate::natives::{native_manifest, native_names};
-use crate::settings::{Capability, Listener, LogFormat, LogLevel, Program, Settings};
+use crate::settings::{Capability, HttpListener, Listener, LogFormat, LogLevel, Program, Settings, Token};
 use crate::system::socket_path::{chosen_socket_path, default_socket_path};
-use mainspring_kernel::Mode;
+use mainspring_kernel::{Mode, Rights};
 use report::Sources;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// The file that is read when none is named and it is there.
@@ -42,6 +43,8 @@ pub struct Overrides {
     /// One Unix socket at this path instead of those of the file; TCP sockets stay. Absent:
     /// `MAINSPRING_SOCKET`, if that is set.
     pub socket: Option<PathBuf>,
+    /// HTTP at this address as well, with this token for whoever runs the commands.
+    pub http: Option<(SocketAddr, String)>,
     /// Standard input and output instead of any socket, and an end when nothing is left to do.
     pub batch: bool,
     /// The folder of the journal.
@@ -124,7 +127,23 @@ pub fn first_listener_of_file(path: &Path) -> Option<Listener> {
     let (source, node) = sources.open(path)?;
     let listeners = keys::listen::read(node.get("listen")?, &source, &mut sources)?;
     // Stable: of each kind the first stays first.
-    listeners.into_iter().min_by_key(|listener| !matches!(listener, Listener::Unix { .. }))
+    let rank = |listener: &Listener| match listener {
+        Listener::Unix { .. } => 0,
+        Listener::Tcp { .. } => 1,
+        _ => 2,
+    };
+    listeners.into_iter().min_by_key(rank)
+}
+
+/// The name of whoever has the token of `--http`.
+const HTTP_PEER: &str = "http";
+
+/// Where a daemon at a Unix socket tells its HTTP address and token: beside the socket.
+fn http_run_file(listener: &Listener) -> Option<PathBuf> {
+    let Listener::Unix { path } = listener else { return None };
+    let mut name = path.clone().into_os_string();
+    name.push(".http");
+    Some(name.into())
 }
 
 /// The journal's folder that a file names, if it says so without fault in that part.
@@ -141,6 +160,14 @@ fn apply(overrides: &Overrides, settings: &mut Settings) {
     if let Some(path) = chosen_socket_path(overrides.socket.as_deref()) {
         settings.listeners.retain(|listener| !matches!(listener, Listener::Unix { .. }));
         settings.listeners.insert(0, Listener::Unix { path });
+    }
+    if let Some((address, token)) = &overrides.http {
+        // The file that tells it is this user's alone, who is an operator by the Unix socket too.
+        let (name, secret) = (HTTP_PEER.to_owned(), token.clone());
+        let tokens = vec![Token { name, secret, rights: Rights::of_operator() }];
+        let run_file = settings.listeners.iter().find_map(http_run_file);
+        let http = HttpListener { address: *address, tokens, hosts: Vec::new(), tls: None, run_file };
+        settings.listeners.push(Listener::Http(http));
     }
     if overrides.batch {
         settings.listeners = vec![Listener::Stdio];

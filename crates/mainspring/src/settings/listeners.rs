@@ -21,8 +21,50 @@ pub enum Listener {
         /// Who may connect.
         tokens: Vec<Token>,
     },
+    /// HTTP on TCP, with tokens.
+    Http(HttpListener),
+    /// HTTP on a Unix socket, for its owner alone; a peer is its user.
+    HttpUnix {
+        /// The path of the socket.
+        path: PathBuf,
+    },
     /// Standard input and output, one client; the end of its input ends the adapter.
     Stdio,
+}
+
+/// Where HTTP is spoken.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HttpListener {
+    /// Where it listens; beyond loopback only with TLS.
+    pub address: SocketAddr,
+    /// Who may ask.
+    pub tokens: Vec<Token>,
+    /// Names of this machine that may stand in `Host`, besides its address, loopback and `localhost`.
+    pub hosts: Vec<String>,
+    /// Encryption.
+    pub tls: Option<TlsFiles>,
+    /// A file for this run that tells the commands of this user the address and the first token.
+    pub run_file: Option<PathBuf>,
+}
+
+/// The files of TLS, PEM each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The chain of certificates, the server's own first.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+    /// The certificates by which those of clients must be signed; absent, clients need none.
+    pub client_ca: Option<PathBuf>,
+}
+
+impl fmt::Debug for HttpListener {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.tokens.iter().map(|token| token.name.as_str()).collect();
+        let mut shown = formatter.debug_struct("Http");
+        shown.field("address", &self.address).field("tokens", &names).field("hosts", &self.hosts);
+        shown.field("tls", &self.tls).finish()
+    }
 }
 
 /// Without the tokens: this may end up in a log.
@@ -34,12 +76,14 @@ impl fmt::Debug for Listener {
                 let names: Vec<&str> = tokens.iter().map(|token| token.name.as_str()).collect();
                 formatter.debug_struct("Tcp").field("address", address).field("tokens", &names).finish()
             }
+            Listener::Http(listener) => listener.fmt(formatter),
+            Listener::HttpUnix { path } => formatter.debug_struct("HttpUnix").field("path", path).finish(),
             Listener::Stdio => formatter.write_str("Stdio"),
         }
     }
 }
 
-/// Who may connect by TCP, and what it may do.
+/// Who may connect by TCP or HTTP, and what it may do.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token {
     /// Who has it: the peer that its connections are.

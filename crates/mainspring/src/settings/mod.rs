@@ -16,7 +16,7 @@ mod timeouts;
 
 pub use boot_phase::BootPhase;
 pub use journal::{JournalSettings, OnFailure};
-pub use listeners::{Listener, Token, is_reserved_peer};
+pub use listeners::{HttpListener, Listener, TlsFiles, Token, is_reserved_peer};
 pub use log::{LogFormat, LogLevel, LogSettings};
 pub use programs::{Capability, GuestProgram, ProcessLimits, ProcessProgram, Program};
 pub(crate) use sections::{Contradiction, EachSection, Section, each_section};

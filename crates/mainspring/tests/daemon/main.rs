@@ -9,6 +9,7 @@ mod flows;
 #[path = "../support/guest_module.rs"]
 mod guest_module;
 mod guests;
+mod http;
 mod orphans;
 mod processes;
 mod reload;

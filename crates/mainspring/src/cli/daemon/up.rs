@@ -1,8 +1,10 @@
 //! `mainspring up`: a daemon, in the foreground.
 
+use crate::client::fresh_id;
 use crate::config::{self, Overrides};
 use crate::daemon::{self, Options, Report};
 use crate::settings::{LogFormat, LogLevel};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -14,6 +16,7 @@ Examples:
   mainspring up --config app/mainspring.toml
   mainspring up --socket /run/app/bus.sock --json
   mainspring up --journal var/journal
+  mainspring up --http 127.0.0.1:7780
   mainspring up --batch < requests.ndjson > answers.ndjson
 
 A line of a batch without `metadata` gets an id and a timestamp, as with `mainspring pipe`.
@@ -43,6 +46,9 @@ pub(in crate::cli) struct Arguments {
     /// Keep accepted commands in this folder, so that they survive the daemon.
     #[arg(long, value_name = "DIR")]
     journal: Option<PathBuf>,
+    /// Serve HTTP at this address as well, such as 127.0.0.1:7780; makes a token for this run, in a file beside the socket.
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "batch")]
+    http: Option<SocketAddr>,
     /// Speak messages on standard input and output, and end when nothing is left to do.
     #[arg(long, conflicts_with = "socket")]
     batch: bool,
@@ -125,6 +131,7 @@ fn overrides(arguments: &Arguments) -> Overrides {
     Overrides {
         no_config: arguments.no_config,
         socket: arguments.socket.clone(),
+        http: arguments.http.map(|address| (address, fresh_id())),
         batch: arguments.batch,
         journal: arguments.journal.clone(),
         log_level: arguments.log_level.map(|level| match level {

@@ -127,6 +127,12 @@ fn describe_listener(listener: &Listener) -> String {
             let names: Vec<&str> = tokens.iter().map(|token| token.name.as_str()).collect();
             format!("tcp {address} for {}", names.join(", "))
         }
+        Listener::Http(http) => {
+            let names: Vec<&str> = http.tokens.iter().map(|token| token.name.as_str()).collect();
+            let scheme = if http.tls.is_some() { "https" } else { "http" };
+            format!("{scheme} {} for {}", http.address, names.join(", "))
+        }
+        Listener::HttpUnix { path } => format!("http unix {}", path.display()),
         Listener::Stdio => "standard input and output".into(),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::config::report::{Sources, TableReport};
 use crate::config::text::{Node, Source, Value};
-use crate::settings::{Listener, Token, is_reserved_peer};
+use crate::settings::{HttpListener, Listener, TlsFiles, Token, is_reserved_peer};
 use crate::system::files::read_secret;
 use crate::system::socket_path::{SOCKET_PATH_BYTES_MAX, is_same_socket};
 use mainspring_kernel::keys::KeyType;
@@ -16,15 +16,24 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 keys! {
-    /// A place where clients connect: a Unix socket (`unix`), or a TCP socket on loopback (`tcp`)
-    /// with its `tokens`.
+    /// A place where clients connect: a Unix socket (`unix`), a TCP socket on loopback (`tcp`) with
+    /// its `tokens`, or HTTP on either (`http` with `tokens`, `http_unix`).
     pub(in crate::config) struct ListenFile {
         /// The path of a Unix socket. Its owner alone may use it, and a client is known by its
         /// user.
         unix: Option<PathBuf> = None;
         /// An address of loopback with a port, such as `127.0.0.1:7700`.
         tcp: Option<String> = None;
-        /// Who may connect by TCP. A client is known by the name of its token.
+        /// An address for HTTP with a port, such as `127.0.0.1:7780`; beyond loopback only with `tls`.
+        http: Option<String> = None;
+        /// The path of a Unix socket for HTTP. Its owner alone may use it, and needs no token.
+        http_unix: Option<PathBuf> = None;
+        /// Names by which HTTP clients may call this machine, besides its address, loopback and `localhost`.
+        hosts: Vec<String> = Vec::new();
+        /// Encryption of HTTP: `{ certificate = "chain.pem", key = "key.pem", client_ca = "ca.pem" }`. With `client_ca`,
+        /// clients must show a certificate that it signed.
+        tls: Option<TlsTable> = None;
+        /// Who may connect by TCP or HTTP. A client is known by the name of its token.
         tokens: Vec<TokenFile> = Vec::new();
     }
 }
@@ -43,6 +52,25 @@ keys! {
         /// Whether its clients may change the daemon and see the traffic of others: shutdown,
         /// restarts, reloads, dead letters, logs, taps, everybody's timers and traces.
         operator: bool = false;
+    }
+}
+
+/// The files of TLS, as a table.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::config) struct TlsTable {
+    certificate: PathBuf,
+    key: PathBuf,
+    client_ca: Option<PathBuf>,
+}
+
+impl KeyType for TlsTable {
+    fn takes() -> String {
+        "table".into()
+    }
+
+    fn written(&self) -> Option<String> {
+        None
     }
 }
 
@@ -98,24 +126,39 @@ pub(in crate::config) fn read(
 
 fn listener(table: &mut TableReport<'_>) -> Option<Listener> {
     let file: ListenFile = table.read()?;
-    match (&file.unix, &file.tcp) {
-        (Some(path), None) => {
-            if table.node().entry("tokens").is_some() {
-                let message = "a Unix socket knows its clients by their user; `tokens` are for `tcp`";
-                let place = table.place_of_key("tokens");
-                table.sources.problem(&place, message);
-            }
-            unix(path, table)
+    let places = [file.unix.is_some(), file.tcp.is_some(), file.http.is_some(), file.http_unix.is_some()];
+    match places.iter().filter(|place| **place).count() {
+        0 => {
+            table.problem("", "write `unix` or `http_unix` with a path, or `tcp` or `http` with an address");
+            return None;
         }
-        (None, Some(address)) => tcp(address, &file, table),
-        (Some(_), Some(_)) => {
-            table.problem("", "`unix` and `tcp` are two places: write a table for each");
-            None
+        1 => {}
+        _ => {
+            table.problem("", "these are several places: write a table for each");
+            return None;
         }
-        (None, None) => {
-            table.problem("", "write `unix` with a path, or `tcp` with an address");
-            None
+    }
+    for key in ["hosts", "tls"] {
+        if file.http.is_none() && table.node().entry(key).is_some() {
+            let place = table.place_of_key(key);
+            table.sources.problem(&place, format!("`{key}` is for `http`"));
         }
+    }
+    if file.unix.is_some() || file.http_unix.is_some() {
+        if table.node().entry("tokens").is_some() {
+            let message = "a Unix socket knows its clients by their user; `tokens` are for `tcp` and `http`";
+            let place = table.place_of_key("tokens");
+            table.sources.problem(&place, message);
+        }
+        if let Some(path) = &file.http_unix {
+            return unix("http_unix", path, table).map(|path| Listener::HttpUnix { path });
+        }
+    }
+    match (&file.unix, &file.tcp, &file.http) {
+        (Some(path), ..) => unix("unix", path, table).map(|path| Listener::Unix { path }),
+        (_, Some(address), _) => tcp(address, &file, table),
+        (_, _, Some(address)) => http(address, &file, table),
+        _ => None,
     }
 }
 
@@ -126,23 +169,33 @@ fn is_same(one: Option<&Listener>, other: Option<&Listener>) -> bool {
         (Some(Listener::Tcp { address, .. }), Some(Listener::Tcp { address: other, .. })) => {
             address == other && address.port() != 0
         }
+        (Some(Listener::Http(http)), Some(Listener::Http(other))) => {
+            http.address == other.address && http.address.port() != 0
+        }
+        (
+            Some(Listener::HttpUnix { path }),
+            Some(Listener::HttpUnix { path: other } | Listener::Unix { path: other }),
+        )
+        | (Some(Listener::Unix { path }), Some(Listener::HttpUnix { path: other })) => {
+            is_same_socket(path, other)
+        }
         _ => false,
     }
 }
 
-fn unix(path: &Path, table: &mut TableReport<'_>) -> Option<Listener> {
+fn unix(key: &'static str, path: &Path, table: &mut TableReport<'_>) -> Option<PathBuf> {
     if path.file_name().is_none() {
-        table.problem("unix", "the path of a socket ends with its name");
+        table.problem(key, "the path of a socket ends with its name");
         return None;
     }
     let path = table.source().beside(path);
     if path.as_os_str().as_bytes().len() > SOCKET_PATH_BYTES_MAX {
         let message =
             format!("the path of a socket has at most {SOCKET_PATH_BYTES_MAX} bytes: {}", path.display());
-        table.problem("unix", message);
+        table.problem(key, message);
         return None;
     }
-    Some(Listener::Unix { path })
+    Some(path)
 }
 
 fn tcp(address: &str, file: &ListenFile, table: &mut TableReport<'_>) -> Option<Listener> {
@@ -161,13 +214,42 @@ fn tcp(address: &str, file: &ListenFile, table: &mut TableReport<'_>) -> Option<
         table.problem("tcp", message);
         return None;
     }
+    Some(Listener::Tcp { address, tokens: tokens(file, table) })
+}
+
+fn http(address: &str, file: &ListenFile, table: &mut TableReport<'_>) -> Option<Listener> {
+    let Ok(address) = address.parse::<SocketAddr>() else {
+        table.problem("http", "expected an address and a port, such as 127.0.0.1:7780 or [::1]:7780");
+        return None;
+    };
+    if !address.ip().is_loopback() && file.tls.is_none() {
+        let message = "beyond loopback (127.0.0.1, [::1]) HTTP is served with `tls` only: tokens could be read on their way";
+        table.problem("http", message);
+        return None;
+    }
+    if file.tokens.is_empty() {
+        table.problem("http", "nobody could ask anything: name in `tokens` who may");
+        return None;
+    }
+    let source = table.source();
+    let tls = file.tls.as_ref().map(|files| TlsFiles {
+        certificate: source.beside(&files.certificate),
+        key: source.beside(&files.key),
+        client_ca: files.client_ca.as_ref().map(|path| source.beside(path)),
+    });
+    let tokens = tokens(file, table);
+    Some(Listener::Http(HttpListener { address, tokens, hosts: file.hosts.clone(), tls, run_file: None }))
+}
+
+/// The tokens of a table that can be used; what is wrong with the others is added to the problems.
+fn tokens(file: &ListenFile, table: &mut TableReport<'_>) -> Vec<Token> {
     let nodes = table.node().get("tokens").map_or(&[][..], Node::elements);
     let mut tokens: Vec<Token> = Vec::new();
     for (token, node) in file.tokens.iter().zip(nodes) {
         let mut table = TableReport::new(table.source(), node, table.sources);
         tokens.extend(named_token(token, &tokens, &mut table));
     }
-    Some(Listener::Tcp { address, tokens })
+    tokens
 }
 
 /// A token and its name; what is wrong with it, beside those before it, is added to the problems.

@@ -13,6 +13,7 @@ mod client;
 mod closing;
 pub(super) mod gate;
 mod gates;
+pub(super) mod http_bus;
 mod reading;
 pub(super) mod refusal;
 mod table;

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 /// Bits of a connection's number that count; the rest is its place in the table.
 const SERIAL_BITS: u32 = 40;
 /// Places in the table that such a number can name.
-pub(super) const SLOTS_MAX: usize = 1 << (u64::BITS - SERIAL_BITS);
+pub(super) const SLOTS_MAX: usize = 1 << (u64::BITS - 1 - SERIAL_BITS);
 /// What the end of a client's input counts for among the bytes that are read per turn: it costs as
 /// much time.
 const END_BYTES: u64 = 1 << 10;

@@ -1,6 +1,6 @@
 //! What a reload does not change: to be named, so that nobody believes otherwise.
 
-use crate::settings::{EachSection, Listener, Section, Settings, each_section};
+use crate::settings::{EachSection, HttpListener, Listener, Section, Settings, each_section};
 
 /// The keys of `mainspring.toml` that hold until the end and whose values are others now.
 pub(super) fn changed_keys(then: &Settings, now: &Settings) -> Vec<String> {
@@ -28,6 +28,7 @@ fn changed_listeners(then: &[Listener], now: &[Listener]) -> Option<&'static str
     fn place(listener: &Listener) -> Listener {
         match listener {
             Listener::Tcp { address, .. } => Listener::Tcp { address: *address, tokens: Vec::new() },
+            Listener::Http(http) => Listener::Http(HttpListener { tokens: Vec::new(), ..http.clone() }),
             other => other.clone(),
         }
     }

@@ -8,6 +8,7 @@ mod reloading;
 use crate::daemon::Options;
 use crate::daemon::actors::{ActorFactory, Actors, ChildProcesses, GuestCompiler};
 use crate::daemon::clients::Clients;
+use crate::daemon::clients::http_bus::HttpBus;
 use crate::daemon::kernel_cell::KernelCell;
 use crate::daemon::operator::notify::Notifier;
 use crate::daemon::operator::reload;
@@ -47,6 +48,7 @@ pub(crate) struct Pump {
     kernel_cell: Rc<KernelCell>,
     reactor: Handle,
     clients: Rc<Clients>,
+    http_bus: Rc<HttpBus>,
     listeners: RefCell<Listeners>,
     actors: RefCell<Actors>,
     teller: Teller,
@@ -109,8 +111,14 @@ impl Pump {
         let clients = Clients::new(Rc::clone(&kernel_cell), reactor.clone());
         let fixed = settings.clone();
         let capabilities = settings.capabilities.len();
-        let listeners =
-            Listeners::new(reactor.clone(), Rc::clone(&clients), settings.listeners, capabilities);
+        let http_bus = HttpBus::new(Rc::clone(&kernel_cell));
+        let listeners = Listeners::new(
+            reactor.clone(),
+            Rc::clone(&clients),
+            Rc::clone(&http_bus),
+            settings.listeners,
+            capabilities,
+        );
         let factory = ActorFactory {
             reactor: reactor.clone(),
             natives: options.natives,
@@ -125,6 +133,7 @@ impl Pump {
             kernel_cell,
             reactor: reactor.clone(),
             clients,
+            http_bus,
             listeners: RefCell::new(listeners),
             actors: RefCell::new(actors),
             teller,
@@ -286,9 +295,15 @@ impl Pump {
             // A kernel without a journal has none of these.
             Effect::Record(_) | Effect::After { .. } => {}
             Effect::Deliver { actor, message } => self.actors.borrow_mut().deliver(actor, &message),
+            Effect::Write { connection, message } if HttpBus::has(connection) => {
+                self.http_bus.write(connection, &message);
+            }
             Effect::Write { connection, message } => self.clients.write(connection, &message),
             Effect::PauseReading { source } => self.set_reading(source, false),
             Effect::ResumeReading { source } => self.set_reading(source, true),
+            Effect::Close { connection, reason } if HttpBus::has(connection) => {
+                self.http_bus.close_by_kernel(connection, reason);
+            }
             Effect::Close { connection, reason } => self.clients.close(connection, reason),
             Effect::Spawn { actor } => self.actors.borrow_mut().spawn(actor),
             Effect::Attach { actor } => self.actors.borrow_mut().attach(actor),
@@ -301,6 +316,7 @@ impl Pump {
             Effect::StopAdapter { adapter } => {
                 if !self.stopping.replace(true) {
                     self.notifier.stopping();
+                    self.http_bus.set_stopping();
                 }
                 self.listeners.borrow_mut().stop(adapter);
             }
@@ -317,6 +333,7 @@ impl Pump {
                 let took = self.reactor.now().saturating_duration_since(self.started);
                 self.vitals.note_listeners(&summary);
                 self.teller.ready(&summary, took);
+                self.http_bus.set_ready();
                 self.notifier.ready();
             }
             Effect::BootFailed { report } => self.teller.failed(&report),
@@ -327,6 +344,9 @@ impl Pump {
 
     fn set_reading(&self, source: Source, reading: bool) {
         match source {
+            Source::Connection(connection) if HttpBus::has(connection) => {
+                self.http_bus.pause(connection, !reading);
+            }
             Source::Connection(connection) => self.clients.pause(connection, !reading),
             Source::Actor(actor) => self.actors.borrow_mut().set_listening(actor, reading),
         }

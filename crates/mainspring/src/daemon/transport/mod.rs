@@ -1,5 +1,6 @@
 //! Where clients connect: listeners, each one of the kernel's adapters, and lines on the wire.
 
+mod http;
 mod listener;
 pub(super) mod outgoing;
 pub(super) mod outlet;
@@ -10,6 +11,7 @@ mod unix;
 pub(super) mod wire;
 
 use crate::daemon::clients::Clients;
+use crate::daemon::clients::http_bus::HttpBus;
 use crate::daemon::operator::limits::Allowance;
 use crate::settings::Listener;
 use listener::{ListeningSocket, Room};
@@ -21,6 +23,7 @@ use std::rc::Rc;
 pub(crate) struct Listeners {
     reactor: Handle,
     clients: Rc<Clients>,
+    http_bus: Rc<HttpBus>,
     settings: Vec<Listener>,
     allowance: Allowance,
     /// What the service manager passed, by listener.
@@ -32,6 +35,7 @@ pub(crate) struct Listeners {
 enum OpenListener {
     Unix { socket: ListeningSocket, _place: Option<unix::SocketPlace> },
     Tcp { socket: ListeningSocket },
+    Http(http::OpenHttp),
     Stdio,
 }
 
@@ -40,12 +44,14 @@ impl Listeners {
     pub(crate) fn new(
         reactor: Handle,
         clients: Rc<Clients>,
+        http_bus: Rc<HttpBus>,
         settings: Vec<Listener>,
         capabilities: usize,
     ) -> Listeners {
         let open = settings.iter().map(|_| None).collect();
         let passed = passed::passed_sockets(&settings);
-        Listeners { reactor, clients, settings, allowance: Allowance::new(capabilities), passed, open }
+        let allowance = Allowance::new(capabilities);
+        Listeners { reactor, clients, http_bus, settings, allowance, passed, open }
     }
 
     /// The names that the kernel knows them by.
@@ -53,6 +59,7 @@ impl Listeners {
         let name = |listener: &Listener| match listener {
             Listener::Unix { .. } => "unix",
             Listener::Tcp { .. } => "tcp",
+            Listener::Http(_) | Listener::HttpUnix { .. } => "http",
             Listener::Stdio => "stdio",
         };
         settings.iter().map(|listener| name(listener).to_owned()).collect()
@@ -74,6 +81,15 @@ impl Listeners {
                     tcp::open(&self.reactor, room(true), adapter, *address, tokens, passed)?;
                 (OpenListener::Tcp { socket }, bound.to_string())
             }
+            Listener::Http(listener) => {
+                let (open, bound) = http::open(&self.reactor, room(false), &self.http_bus, listener, passed)?;
+                let scheme = if listener.tls.is_some() { "https" } else { "http" };
+                (OpenListener::Http(open), format!("{scheme}://{bound}"))
+            }
+            Listener::HttpUnix { path } => {
+                let open = http::open_unix(&self.reactor, room(false), &self.http_bus, path, passed)?;
+                (OpenListener::Http(open), format!("http+unix://{}", path.display()))
+            }
             Listener::Stdio => {
                 stdio::open(&self.clients, adapter)?;
                 (OpenListener::Stdio, "standard input and output".to_owned())
@@ -85,10 +101,10 @@ impl Listeners {
 
     /// Accepts no more connections, and reads no more from those that there are.
     pub(crate) fn stop(&mut self, adapter: u32) {
-        if let Some(OpenListener::Unix { socket, .. } | OpenListener::Tcp { socket }) =
-            self.open.get_mut(adapter as usize).and_then(Option::as_mut)
-        {
-            socket.close();
+        match self.open.get_mut(adapter as usize).and_then(Option::as_mut) {
+            Some(OpenListener::Unix { socket, .. } | OpenListener::Tcp { socket }) => socket.close(),
+            Some(OpenListener::Http(http)) => http.stop(),
+            Some(OpenListener::Stdio) | None => {}
         }
         self.clients.stop_reading(adapter);
     }

@@ -72,8 +72,11 @@ impl PassedSocket {
 impl PassedAddress {
     fn is_that_of(&self, listener: &Listener) -> bool {
         match (self, listener) {
-            (PassedAddress::Unix(passed), Listener::Unix { path }) => is_same_socket(passed, path),
+            (PassedAddress::Unix(passed), Listener::Unix { path } | Listener::HttpUnix { path }) => {
+                is_same_socket(passed, path)
+            }
             (PassedAddress::Tcp(passed), Listener::Tcp { address, .. }) => passed == address,
+            (PassedAddress::Tcp(passed), Listener::Http(http)) => *passed == http.address,
             _ => false,
         }
     }

@@ -40,6 +40,21 @@ pub(in crate::daemon::transport) fn open(
     path: &Path,
     passed: Option<OwnedFd>,
 ) -> Result<(ListeningSocket, Option<SocketPlace>), String> {
+    let clients = Rc::clone(&room.clients);
+    listen(reactor, room, path, passed, move |socket, user| {
+        clients.open(Wire::socket(socket), adapter, Identity::Known(&format!("user:{user}")));
+    })
+}
+
+/// Listens at `path`, unless the socket was passed, and hands every connection of this user, with
+/// the user's number, to `welcome`; others are refused.
+pub(in crate::daemon::transport) fn listen(
+    reactor: &Handle,
+    room: Room,
+    path: &Path,
+    passed: Option<OwnedFd>,
+    mut welcome: impl FnMut(OwnedFd, u32) + 'static,
+) -> Result<(ListeningSocket, Option<SocketPlace>), String> {
     let (socket, place) = match passed {
         // Its place in the file system is the service manager's.
         Some(socket) => (socket, None),
@@ -49,7 +64,6 @@ pub(in crate::daemon::transport) fn open(
             (place.bind().map_err(|error| describe(path, &error))?, Some(place))
         }
     };
-    let clients = Rc::clone(&room.clients);
     let owner = rustix::process::geteuid();
     let warnings = Throttle::new(reactor, WARNINGS_PER_SECOND_MAX, |count| {
         tracing::warn!("({count} more clients of other users)");
@@ -66,8 +80,7 @@ pub(in crate::daemon::transport) fn open(
                 );
             });
         }
-        let name = format!("user:{}", peer.uid.as_raw());
-        clients.open(Wire::socket(socket), adapter, Identity::Known(&name));
+        welcome(socket, peer.uid.as_raw());
     })?;
     Ok((listener, place))
 }

@@ -1,0 +1,174 @@
+//! `GET /v1/events?types=`: events as they happen, as server-sent events or as lines.
+
+use super::Asked;
+use super::streams::StreamPlace;
+use crate::body::{Body, Chunks};
+use crate::cloud_events;
+use crate::exchange::{Ask, Exchange};
+use crate::problem::Problem;
+use bytes::Bytes;
+use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use hyper::{Response, StatusCode};
+use mainspring_message::{Envelope, Kind};
+use mainspring_reactor::{Handle, Sleep};
+use serde_json::json;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// How an event is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    ServerSent,
+    Lines,
+}
+
+/// Begins a stream. It has a connection of its own on the bus, so that its subscription ends with it.
+pub(super) async fn stream(asked: &Asked<'_>) -> Result<Response<Body>, Problem> {
+    let shared = asked.connection.shared();
+    let place = StreamPlace::take(asked.connection)?;
+    let types = types(asked)?;
+    let form = form(asked)?;
+    let as_cloud_events = match asked.parameter("format").as_deref() {
+        None | Some("message") => false,
+        Some("cloudevents") => true,
+        Some(other) => {
+            let text = format!("format={other}: it is message or cloudevents");
+            return Err(Problem::new(StatusCode::BAD_REQUEST, text));
+        }
+    };
+    let exchange = Exchange::open(&shared.bus, &asked.peer).ok_or_else(super::crowded)?;
+    let data = json!({ "types": types, "slow": "drop_oldest" }).to_string();
+    let id = shared.bus.new_id();
+    let ask = Ask::new(Kind::Command, "Sys.Subscribe", &data, &id);
+    let outcome =
+        exchange.ask(&ask).await.map_err(|closed| Problem::new(StatusCode::SERVICE_UNAVAILABLE, closed.0))?;
+    if outcome.message.kind() == Kind::Error {
+        return Err(Problem::of_error(&outcome.message));
+    }
+    drop(outcome);
+    let events = Events {
+        exchange,
+        form,
+        as_cloud_events,
+        reactor: shared.reactor.clone(),
+        keep_alive: shared.options.limits.keep_alive,
+        silence: None,
+        begun: false,
+        _place: place,
+    };
+    let mut response = Response::new(Body::stream(events));
+    let media_type = match form {
+        Form::ServerSent => "text/event-stream",
+        Form::Lines => "application/x-ndjson",
+    };
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    // nginx holds streams back unless it is told not to.
+    response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
+    Ok(response)
+}
+
+fn types(asked: &Asked<'_>) -> Result<Vec<String>, Problem> {
+    let given = asked.parameter("types").unwrap_or_else(|| "*".to_owned());
+    let types: Vec<String> =
+        given.split(',').map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned).collect();
+    let max = asked.connection.shared().options.limits.stream_types_max;
+    if types.is_empty() || types.len() > max {
+        let text = format!("types= names 1 to {max} types, such as Order.*,Sys.ActorCrash");
+        return Err(Problem::new(StatusCode::BAD_REQUEST, text));
+    }
+    Ok(types)
+}
+
+/// Lines for whoever asks for them, server-sent events for everybody else.
+fn form(asked: &Asked<'_>) -> Result<Form, Problem> {
+    let Some(accept) = asked.headers.get(ACCEPT).and_then(|value| value.to_str().ok()) else {
+        return Ok(Form::ServerSent);
+    };
+    for media in accept.split(',') {
+        match media.split(';').next().unwrap_or_default().trim() {
+            "text/event-stream" | "*/*" | "text/*" => return Ok(Form::ServerSent),
+            "application/x-ndjson" | "application/*" => return Ok(Form::Lines),
+            _ => {}
+        }
+    }
+    let text = "events come as text/event-stream or application/x-ndjson";
+    Err(Problem::new(StatusCode::NOT_ACCEPTABLE, text))
+}
+
+/// The body of a stream of events. How much may wait is the bus's own bound: it drops the oldest and says how many
+/// (`Sys.EventsDropped`).
+struct Events {
+    exchange: Rc<Exchange>,
+    form: Form,
+    as_cloud_events: bool,
+    reactor: Handle,
+    keep_alive: Duration,
+    /// Rings when nothing has passed for a while.
+    silence: Option<Pin<Box<Sleep>>>,
+    begun: bool,
+    _place: StreamPlace,
+}
+
+impl Events {
+    fn write(&self, event: &Envelope) -> Bytes {
+        let converted = self.as_cloud_events.then(|| cloud_events::write(event));
+        let line = converted.as_deref().unwrap_or(event.line());
+        let mut text = String::with_capacity(line.len() + 96);
+        match self.form {
+            Form::Lines => text.push_str(line),
+            Form::ServerSent => {
+                // A line break in an id would begin a field of its own.
+                if !event.id().contains(['\n', '\r', '\0']) {
+                    text.push_str("id: ");
+                    text.push_str(event.id());
+                    text.push('\n');
+                }
+                text.push_str("event: ");
+                text.push_str(event.type_name());
+                text.push_str("\ndata: ");
+                text.push_str(line);
+                text.push('\n');
+            }
+        }
+        text.push('\n');
+        Bytes::from(text)
+    }
+
+    /// A comment, when nothing has passed for a while.
+    fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if self.form == Form::Lines {
+            return Poll::Pending;
+        }
+        loop {
+            let silence = self.silence.get_or_insert_with(|| Box::pin(self.reactor.sleep(self.keep_alive)));
+            if silence.as_mut().poll(context).is_pending() {
+                return Poll::Pending;
+            }
+            self.silence = None;
+            return Poll::Ready(Some(Bytes::from_static(b": still here\n\n")));
+        }
+    }
+}
+
+impl Chunks for Events {
+    fn poll_chunk(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let this = &mut *self;
+        // Browsers say that a stream is open when its first byte has come.
+        if !std::mem::replace(&mut this.begun, true) && this.form == Form::ServerSent {
+            return Poll::Ready(Some(Bytes::from_static(b": events\n\n")));
+        }
+        match this.exchange.inbox().poll_next(context) {
+            Poll::Ready(Ok(message)) => {
+                this.silence = None;
+                let chunk = this.write(&message);
+                this.exchange.written(message.line().len() + 1);
+                Poll::Ready(Some(chunk))
+            }
+            Poll::Ready(Err(_)) => Poll::Ready(None),
+            Poll::Pending => this.poll_silence(context),
+        }
+    }
+}

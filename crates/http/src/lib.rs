@@ -1,0 +1,39 @@
+//! HTTP on Mainspring's reactor: requests become messages, replies become responses.
+//!
+//! ```text
+//! POST /v1/commands/{Type}     the data is the body            GET  /openapi.json   /asyncapi.json
+//! POST /v1/queries/{Type}      or GET with ?data=              GET  /schemas/{Type}.json
+//! POST /v1/events/{Type}       or CloudEvents at /v1/events    GET  /metrics
+//! GET  /v1/events?types=       server-sent events or NDJSON    GET  /livez   /readyz
+//! POST /v1/messages            the protocol itself, NDJSON both ways
+//! ```
+//!
+//! A [`Server`] is given accepted sockets and a [`Bus`]: whoever routes messages. It knows HTTP, tokens and limits;
+//! the bus knows types, schemas and rights. There is no second runtime and no thread: hyper's connections are tasks
+//! of the reactor. `docs/contracts/http.md` says clause by clause what a client may rely on.
+//!
+//! - [`bus`]: what stands behind the server, and the connection on it that serves one client.
+//! - [`access`]: tokens, and which hosts and origins may ask.
+//! - [`limits`]: every bound, with what happens at it.
+//! - [`tls`]: certificates, and the encrypted stream.
+
+pub mod access;
+mod answers;
+mod body;
+pub mod bus;
+mod cloud_events;
+mod connection;
+mod documents;
+mod exchange;
+pub mod limits;
+mod metrics;
+mod problem;
+mod routes;
+mod server;
+mod stream;
+pub mod tls;
+
+pub use access::{Access, Token};
+pub use bus::{Bus, Closed, Health, Inbox, Link, Peer};
+pub use limits::Limits;
+pub use server::{Options, Server};
