@@ -336,9 +336,9 @@ fn listeners_are_checked() {
             "mainspring.toml:4:7: only addresses of loopback (127.0.0.1, [::1]) are served: what is said there is not encrypted",
             "mainspring.toml:6:7: expected an address and a port, such as 127.0.0.1:7700 or [::1]:7700",
             "mainspring.toml:8:7: everybody on this machine can reach a TCP socket: name in `tokens` who may connect",
-            "mainspring.toml:9:1: write `unix` with a path, or `tcp` with an address",
-            "mainspring.toml:10:1: `unix` and `tcp` are two places: write a table for each",
-            "mainspring.toml:15:1: a Unix socket knows its clients by their user; `tokens` are for `tcp`",
+            "mainspring.toml:9:1: write `unix` or `http_unix` with a path, or `tcp` or `http` with an address",
+            "mainspring.toml:10:1: these are several places: write a table for each",
+            "mainspring.toml:15:1: a Unix socket knows its clients by their user; `tokens` are for `tcp` and `http`",
         ]
     );
     assert_eq!(

@@ -3,7 +3,8 @@
 
 use crate::support::manifest;
 use mainspring_kernel::{
-    ActorExit, ActorRef, BootPlan, Config, ConnectionId, Durable, Effect, Fact, Kernel, Manifest, Now, Turn,
+    ActorExit, ActorRef, BootPlan, Config, ConnectionId, Durable, Effect, Fact, Kernel, Manifest, Now,
+    Rights, Turn,
 };
 use mainspring_message::{Draft, Envelope, Json};
 use serde_json::Value;
@@ -204,6 +205,7 @@ impl Bus {
 
     pub(crate) fn connect(&mut self, number: u64, peer: &str) -> ConnectionId {
         self.kernel.connection_opened(ConnectionId(number), peer, self.now);
+        self.kernel.connection_has(ConnectionId(number), Rights::of_operator(), self.now);
         ConnectionId(number)
     }
 

@@ -307,7 +307,7 @@ fn what_changes_is_taken_over_while_files_are_watched() {
     let good = std::fs::read_to_string(&config).unwrap();
     std::fs::write(&config, "manifests = 7").unwrap();
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
-    while !daemon.log().contains("nothing was reloaded") {
+    while !daemon.log().contains("the configuration was not reloaded") {
         assert!(std::time::Instant::now() < deadline, "{}", daemon.log());
     }
     // The file does not say any more where the daemon is.
@@ -336,7 +336,7 @@ fn a_change_is_noticed_within_200_ms() {
     for attempt in 1..=8 {
         let began = std::time::Instant::now();
         std::fs::write(daemon.folder().join("imported.py"), attempt.to_string()).unwrap();
-        while daemon.log().matches("the configuration is read again").count() < attempt {
+        while daemon.log().matches("reloading the configuration").count() < attempt {
             assert!(began.elapsed() < std::time::Duration::from_secs(30), "{}", daemon.log());
         }
         best = best.min(began.elapsed());

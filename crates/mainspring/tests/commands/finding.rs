@@ -104,7 +104,7 @@ fn a_configuration_with_a_fault_does_not_lead_to_the_daemon_of_another() {
     let output = command(&["query", "Syscall.Ping"], folder.path()).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert!(
-        stderr(&output).contains("it is a folder, not a file\n --> mainspring.toml"),
+        stderr(&output).contains("it is a folder, not a file\n--> mainspring.toml"),
         "{}",
         stderr(&output)
     );

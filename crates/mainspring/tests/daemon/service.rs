@@ -84,8 +84,9 @@ fn a_tcp_socket_that_the_service_manager_passed_is_served_with_its_tokens() {
     let address = listener.local_addr().unwrap();
     let config = folder.path().join("mainspring.toml");
     let token = "0123456789abcdef";
-    let text =
-        format!("[[listen]]\ntcp = \"{address}\"\ntokens = [{{ name = \"ann\", token = \"{token}\" }}]\n");
+    let text = format!(
+        "[[listen]]\ntcp = \"{address}\"\ntokens = [{{ name = \"ann\", token = \"{token}\", operator = true }}]\n"
+    );
     std::fs::write(&config, text).unwrap();
     let early = TcpStream::connect(address).unwrap();
     let mut child =
