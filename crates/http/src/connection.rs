@@ -100,11 +100,12 @@ pub(crate) fn serve(place: Place, socket: OwnedFd) -> io::Result<impl Future<Out
     Ok(async move {
         match &shared.options.tls {
             None => run(connection, stream).await,
-            Some(tls) => match tls.accept(stream) {
-                Ok(stream) => run(connection, stream).await,
-                // There is nobody to tell: no byte was sent yet.
-                Err(_) => {}
-            },
+            Some(tls) => {
+                // If it fails there is nobody to tell: no byte was sent yet.
+                if let Ok(stream) = tls.accept(stream) {
+                    run(connection, stream).await;
+                }
+            }
         }
     })
 }

@@ -142,14 +142,12 @@ impl Events {
         if self.form == Form::Lines {
             return Poll::Pending;
         }
-        loop {
-            let silence = self.silence.get_or_insert_with(|| Box::pin(self.reactor.sleep(self.keep_alive)));
-            if silence.as_mut().poll(context).is_pending() {
-                return Poll::Pending;
-            }
-            self.silence = None;
-            return Poll::Ready(Some(Bytes::from_static(b": still here\n\n")));
+        let silence = self.silence.get_or_insert_with(|| Box::pin(self.reactor.sleep(self.keep_alive)));
+        if silence.as_mut().poll(context).is_pending() {
+            return Poll::Pending;
         }
+        self.silence = None;
+        Poll::Ready(Some(Bytes::from_static(b": still here\n\n")))
     }
 }
 

@@ -127,7 +127,7 @@ fn events_of(schema: &Value) -> Vec<(String, Value)> {
             continue;
         }
         for name in texts(&properties["type"]) {
-            let data = properties.get("data").cloned().unwrap_or_else(|| json!(true));
+            let data = properties.get("data").cloned().unwrap_or(json!(true));
             found.push((name.to_owned(), data));
         }
     }

@@ -304,7 +304,7 @@ impl<S: Read + Write> Client<S> {
     pub(crate) fn read_answer(&mut self) -> Answer {
         let (status, headers) = self.read_head();
         let mut body = Vec::new();
-        if headers.get("transfer-encoding").is_some() {
+        if headers.contains_key("transfer-encoding") {
             loop {
                 let chunk = self.read_chunk();
                 if chunk.is_empty() {
