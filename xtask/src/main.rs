@@ -2,17 +2,21 @@
 
 mod bench;
 mod command;
+mod deny;
 mod documents;
 mod example;
+mod features;
 mod guests;
 mod install_c;
 mod kills;
+mod package;
 mod packages;
 mod postgres;
 mod sdk;
 mod simulate;
 mod targets;
 mod test;
+mod tools;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -34,6 +38,18 @@ enum Command {
     ///
     /// Example: cargo xtask documents --wrap
     Documents(documents::Arguments),
+    /// Check licences, versions and sources of the dependencies against deny.toml.
+    Deny,
+    /// Compile each feature of the crates alone.
+    ///
+    /// Example: cargo xtask features --all
+    Features(features::Arguments),
+    /// Pack every crate that is published, as it would be uploaded, and build from what was packed.
+    ///
+    /// Example: cargo xtask package --verify
+    Package(package::Arguments),
+    /// Compile what is for every Unix for other systems than this one.
+    Targets,
     /// Run a benchmark suite against its peers.
     ///
     /// Example: cargo xtask bench reactor --quick --json target/reactor.json
@@ -71,6 +87,10 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Test(arguments) => test::run(&arguments),
         Command::Documents(arguments) => documents::run(&arguments),
+        Command::Deny => deny::check(),
+        Command::Features(arguments) => features::run_features(&arguments),
+        Command::Package(arguments) => package::run_package(&arguments),
+        Command::Targets => targets::check(),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Kills(arguments) => kills::run(&arguments),

@@ -1,7 +1,10 @@
 //! `cargo xtask test`: everything that must hold, in one command.
 
 use crate::command::{self, cargo, root, show, target_dir};
+use crate::deny;
+use crate::features;
 use crate::guests;
+use crate::package;
 use crate::packages::{Need, ensure};
 use crate::postgres;
 use crate::sdk;
@@ -60,7 +63,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut guests_clippy = guests_cargo("clippy");
     guests_clippy.args(["--all-targets", "--quiet", "--target-dir"]).arg(folder);
     count.check("guests: clippy", guests_clippy.args(["--", "--deny", "warnings"]));
-    count.step("reactor: other systems", targets::check);
+    count.step("dependencies", deny::check);
+    count.step("features", || features::run_features(&features::Arguments { all: false }));
+    count.step("packages", || package::run_package(&package::Arguments { verify: false }));
+    count.step("other systems", targets::check);
     count.check(
         "documentation",
         cargo().args(["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "--deny warnings"),

@@ -238,14 +238,29 @@ fn is_bare(folder: &impl Folder, name: &str) -> Result<bool> {
     Ok(scan.offset == PAGE as u64 && scan.tail()?.is_none())
 }
 
+/// What makes a journal's identity its own.
+#[cfg(target_os = "linux")]
+fn random_bytes() -> std::io::Result<[u8; 16]> {
+    let mut random = [0; 16];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+    Ok(random)
+}
+
+/// The same where there is no such call.
+#[cfg(not(target_os = "linux"))]
+fn random_bytes() -> std::io::Result<[u8; 16]> {
+    use std::io::Read;
+    let mut random = [0; 16];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut random)?;
+    Ok(random)
+}
+
 /// Makes a journal: its first segment, then its identity.
 fn make<D: Folder>(folder: &D, files: &Files, options: Options) -> Result<()> {
     for name in &files.unfinished {
         folder.remove(name).map_err(Error::io("delete", name))?;
     }
-    let mut random = [0; 16];
-    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
-        .map_err(|errno| Error::io("draw", "random bytes")(errno.into()))?;
+    let random = random_bytes().map_err(Error::io("draw", "random bytes"))?;
     let bytes = options.segment_bytes;
     let head = Head { kind: FileKind::Segment, identity: Identity(random), number: 1, bytes, before: 0 };
     let file = folder.create(NEXT_SEGMENT).map_err(Error::io("create", NEXT_SEGMENT))?;
