@@ -6,6 +6,7 @@ mod deny;
 mod documents;
 mod example;
 mod features;
+mod fuzz;
 mod guests;
 mod install_c;
 mod kills;
@@ -44,6 +45,10 @@ enum Command {
     ///
     /// Example: cargo xtask features --all
     Features(features::Arguments),
+    /// Fuzz the readers of bytes that a stranger reaches, guided by coverage.
+    ///
+    /// Example: cargo xtask fuzz envelope zcl --minutes 5
+    Fuzz(fuzz::Arguments),
     /// Pack every crate that is published, as it would be uploaded, and build from what was packed.
     ///
     /// Example: cargo xtask package --verify
@@ -89,6 +94,7 @@ fn main() -> ExitCode {
         Command::Documents(arguments) => documents::run(&arguments),
         Command::Deny => deny::check(),
         Command::Features(arguments) => features::run_features(&arguments),
+        Command::Fuzz(arguments) => fuzz::run_fuzz(&arguments),
         Command::Package(arguments) => package::run_package(&arguments),
         Command::Targets => targets::check(),
         Command::Bench(arguments) => bench::run(&arguments),

@@ -6,7 +6,7 @@ use super::markdown::{self, Kind, quoted};
 use std::path::Path;
 
 /// The folders at the root of the repository that paths begin with.
-const FOLDERS: [&str; 7] = ["bench/", "crates/", "docs/", "examples/", "guests/", "sdk/", "xtask/"];
+const FOLDERS: [&str; 8] = ["bench/", "crates/", "docs/", "examples/", "fuzz/", "guests/", "sdk/", "xtask/"];
 /// It tells what was, too.
 const CHANGELOG: &str = "CHANGELOG.md";
 
