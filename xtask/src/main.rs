@@ -1,6 +1,7 @@
 //! `cargo xtask`: the project's own commands, one file each.
 
 mod bench;
+mod book;
 mod command;
 mod deny;
 mod documents;
@@ -39,6 +40,8 @@ enum Command {
     ///
     /// Example: cargo xtask documents --wrap
     Documents(documents::Arguments),
+    /// Make the documents into a book (target/book), and check every link of it.
+    Book,
     /// Check licences, versions and sources of the dependencies against deny.toml.
     Deny,
     /// Compile each feature of the crates alone.
@@ -92,6 +95,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Test(arguments) => test::run(&arguments),
         Command::Documents(arguments) => documents::run(&arguments),
+        Command::Book => book::make(),
         Command::Deny => deny::check(),
         Command::Features(arguments) => features::run_features(&arguments),
         Command::Fuzz(arguments) => fuzz::run_fuzz(&arguments),

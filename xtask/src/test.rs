@@ -1,5 +1,6 @@
 //! `cargo xtask test`: everything that must hold, in one command.
 
+use crate::book;
 use crate::command::{self, cargo, root, show, target_dir};
 use crate::deny;
 use crate::features;
@@ -63,6 +64,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut guests_clippy = guests_cargo("clippy");
     guests_clippy.args(["--all-targets", "--quiet", "--target-dir"]).arg(folder);
     count.check("guests: clippy", guests_clippy.args(["--", "--deny", "warnings"]));
+    count.step("book", book::make);
     count.step("dependencies", deny::check);
     count.step("features", || features::run_features(&features::Arguments { all: false }));
     count.step("packages", || package::run_package(&package::Arguments { verify: false }));

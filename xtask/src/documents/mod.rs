@@ -1,10 +1,12 @@
 //! `cargo xtask documents`: what the documents say is there, and is readable.
 //!
-//! Three checks, each in a file of its own: the clauses of the contracts and the tests that prove
+//! Four checks, each in a file of its own: the clauses of the contracts and the tests that prove
 //! them (`contracts.rs`, which reads the tests' names by `test_names.rs`), links that lead
-//! somewhere (`links.rs`), and the width of prose (`prose.rs`, which `wrapping.rs` mends). They
-//! read files and start nothing, so they are a test of this crate too.
+//! somewhere (`links.rs`), the width of prose (`prose.rs`, which `wrapping.rs` mends), and what
+//! agents read, which is made from the pages (`agents.rs`). They read files and start nothing, so
+//! they are a test of this crate too.
 
+mod agents;
 mod contracts;
 mod links;
 mod markdown;
@@ -22,11 +24,17 @@ pub(crate) struct Arguments {
     /// Break paragraphs that are too wide, before anything is checked.
     #[arg(long)]
     wrap: bool,
+    /// Write what is made from the documents: llms.txt and the skill of agents.
+    #[arg(long)]
+    write: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if arguments.wrap {
         wrap_all()?;
+    }
+    if arguments.write {
+        agents::write(&root())?;
     }
     check()
 }
@@ -67,6 +75,11 @@ pub(crate) fn check() -> Result<()> {
     let root = root();
     let documents = files(&root, "md").context("cannot read the documents")?;
     let mut faults = contracts::check(&root)?;
+    faults.extend(agents::stale(&root)?.into_iter().map(|file| Fault {
+        file: file.into(),
+        line: 0,
+        what: "its pages have changed: `cargo xtask documents --write` makes it anew".into(),
+    }));
     for document in documents.iter().filter(|path| is_read_in_its_place(path)) {
         let text = read(&root, document)?;
         faults.extend(links::check(&root, document, &text));
@@ -91,7 +104,7 @@ fn read(root: &Path, file: &Path) -> Result<String> {
 
 /// The files below a folder whose names have an ending, from that folder, in order. Hidden folders
 /// and those that programs fill are left out.
-fn files(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
+pub(crate) fn files(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
     let (mut found, mut folders) = (Vec::new(), vec![PathBuf::new()]);
     while let Some(within) = folders.pop() {
         let here = folder.join(&within);

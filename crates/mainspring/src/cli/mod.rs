@@ -11,7 +11,7 @@ use clap::{Parser, Subcommand};
 use daemon::{down, restart, status, up};
 use inspect::{actors, dead_letters, describe, logs, timers, top, trace};
 use messages::{message, pipe, tap, watch};
-use project::{bench, check, completions, new, run, test_capability};
+use project::{bench, check, completions, manual, new, run, test_capability};
 use std::process::ExitCode;
 use support::target;
 
@@ -85,6 +85,9 @@ enum Command {
     Run(Box<run::Arguments>),
     /// Print a script that completes this command line in a shell.
     Completions(completions::Arguments),
+    /// Write the man pages of this program.
+    #[command(hide = true)]
+    Manual(manual::Arguments),
 }
 
 /// Reads the command line, does what it says, and returns the exit code: 2 for a command line that cannot be understood, 1 for anything
@@ -134,6 +137,7 @@ pub fn main() -> ExitCode {
         Command::Top(arguments) => top::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
+        Command::Manual(arguments) => manual::run(&arguments),
         Command::Actors(arguments) => actors::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
     }

@@ -1,4 +1,4 @@
-//! `README.md` and `docs/writing-a-capability.md`: their files are written, their commands typed, and what they show is what comes.
+//! `README.md`, `docs/tutorial.md` and `docs/writing-a-capability.md`: their files are written, their commands typed, and what they show is what comes.
 
 use crate::fake::command;
 use std::fs;
@@ -115,4 +115,20 @@ fn the_page_about_writing_a_capability_is_true() {
 #[test]
 fn the_tour_of_the_readme_is_true() {
     follow("README.md");
+}
+
+#[test]
+fn the_tutorial_is_true() {
+    follow("docs/tutorial.md");
+}
+
+#[test]
+fn each_command_has_a_man_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let pages = folder.path().join("man1");
+    let said = type_in(folder.path(), &format!("mainspring manual {}", pages.display()));
+    assert_eq!(said, "");
+    let of = |name: &str| fs::read_to_string(pages.join(name)).unwrap();
+    assert!(of("mainspring.1").contains(".TH mainspring"));
+    assert!(of("mainspring-send.1").contains("Examples:"));
 }

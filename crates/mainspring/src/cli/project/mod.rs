@@ -3,6 +3,7 @@
 pub(super) mod bench;
 pub(super) mod check;
 pub(super) mod completions;
+pub(super) mod manual;
 pub(super) mod new;
 pub(super) mod run;
 pub(super) mod test_capability;
