@@ -1,9 +1,6 @@
 //! A booted kernel with an echo actor, driven by hand as the daemon drives it.
 
-use mainspring_kernel::{
-    ActorLimits, BootPlan, Config, ConnectionId, Effect, Kernel, Manifest, Now, RestartPolicy, RetryPolicy,
-    Turn,
-};
+use mainspring_kernel::{ActorLimits, BootPlan, Config, ConnectionId, Effect, Kernel, Manifest, Now, Turn};
 use mainspring_message::{Draft, Envelope};
 use serde_json::{Value, json};
 
@@ -168,14 +165,8 @@ fn manifest(id: &str, type_name: &str, data: &Value, concurrency: u32) -> Manife
             "kind": { "const": kind }, "type": { "const": type_name }, "data": data } })
     };
     Manifest {
-        id: id.to_owned(),
-        description: "Takes part in a measurement.".to_owned(),
-        inbound: message("command"),
         outbound: Some(message("reply")),
-        subscribes: Vec::new(),
-        uncaused: false,
-        restart: RestartPolicy::default(),
-        retry: RetryPolicy::default(),
         limits: ActorLimits { concurrency, ..ActorLimits::default() },
+        ..Manifest::new(id, "Takes part in a measurement.", message("command"))
     }
 }

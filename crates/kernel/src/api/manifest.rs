@@ -66,6 +66,30 @@ pub struct Manifest {
     pub limits: ActorLimits,
 }
 
+impl Manifest {
+    /// A capability that takes what `inbound` says; everything else is as shipped.
+    #[must_use]
+    pub fn new(id: impl Into<String>, description: impl Into<String>, inbound: Value) -> Manifest {
+        Manifest {
+            id: id.into(),
+            description: description.into(),
+            inbound,
+            outbound: None,
+            subscribes: Vec::new(),
+            types: BTreeMap::new(),
+            cancel: false,
+            operator: false,
+            uncaused: false,
+            durable: yes(),
+            redeliver: if_not_started(),
+            keeps_facts: false,
+            restart: RestartPolicy::default(),
+            retry: RetryPolicy::default(),
+            limits: ActorLimits::default(),
+        }
+    }
+}
+
 /// What is said about one type besides its schema. Whatever is left out is taken from the branch of the inbound schema, or
 /// is as careful as can be.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
