@@ -39,6 +39,12 @@ impl Actors {
         self.list.iter().all(|it| it.state == ActorState::Attaching)
     }
 
+    /// The ids of those that were not spawned yet.
+    pub(crate) fn awaited(&self) -> impl Iterator<Item = &str> {
+        let awaited = self.list.iter().filter(|it| it.state != ActorState::Attaching);
+        awaited.map(|it| it.id())
+    }
+
     /// Whether all are up.
     pub(crate) fn are_all_up(&self) -> bool {
         self.list.iter().all(|it| it.state == ActorState::Up)

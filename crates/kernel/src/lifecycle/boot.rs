@@ -245,7 +245,14 @@ impl Kernel {
     pub(crate) fn boot_too_slow(&mut self) {
         self.lifecycle.boot_timer = None;
         if self.lifecycle.is_booting() {
-            let text = format!("not done within {} ms", self.config.boot_timeout_ms);
+            let limit = self.config.boot_timeout_ms;
+            let text = match self.lifecycle.phase {
+                BootPhase::Spawn => {
+                    let awaited: Vec<&str> = self.actors.awaited().collect();
+                    format!("not started within {limit} ms (`timeouts.boot`): {}", awaited.join(", "))
+                }
+                _ => format!("not done within {limit} ms (`timeouts.boot`)"),
+            };
             self.boot_failed_in_phase(&text);
         }
     }

@@ -160,10 +160,15 @@ fn s14_3_an_actor_that_ends_during_the_boot_fails_it() {
 }
 
 #[test]
-fn s14_3_a_boot_that_takes_too_long_fails() {
+fn s14_3_a_boot_that_takes_too_long_fails_and_names_what_it_waits_for() {
     let mut world = by_hand();
     world.pass_ms(30_000);
     assert_eq!(exit_code(&world), Some(1));
+    let told = world.effects.iter().find_map(|effect| match effect {
+        Effect::BootFailed { report } => Some(data(report)["message"].as_str().unwrap().to_owned()),
+        _ => None,
+    });
+    assert_eq!(told.unwrap(), "SPAWN: not started within 30000 ms (`timeouts.boot`): Memory, Audit");
 }
 
 #[test]
