@@ -16,6 +16,7 @@ mod packages;
 mod postgres;
 mod sdk;
 mod simulate;
+mod soak;
 mod targets;
 mod test;
 mod tools;
@@ -70,6 +71,10 @@ enum Command {
     ///
     /// Example: cargo xtask kills --rounds 200
     Kills(kills::Arguments),
+    /// Run the whole daemon for hours under mixed load and random faults, with an account of every request.
+    ///
+    /// Example: cargo xtask soak --hours 2
+    Soak(soak::Arguments),
     /// Build the example and test guests into target/guests, installing a WebAssembly toolchain if
     /// need be.
     Guests(guests::Arguments),
@@ -104,6 +109,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Kills(arguments) => kills::run(&arguments),
+        Command::Soak(arguments) => soak::run_soak(&arguments),
         Command::Guests(arguments) => guests::run(&arguments),
         Command::Postgres(arguments) => postgres::run(&arguments),
         Command::Example(arguments) => example::run_example(&arguments),

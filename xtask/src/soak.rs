@@ -1,0 +1,89 @@
+//! `cargo xtask soak`: the whole daemon for hours, under mixed load and random faults, with an account
+//! of every request (`xtask/soak/soak.py`).
+
+use crate::command::{cargo, root, run, target_dir};
+use crate::guests;
+use anyhow::{Context, Result};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Draws the plot. Nothing else is needed besides Python.
+const PLOTTER: &str = "matplotlib";
+/// The guest among the capabilities.
+const GUEST: &str = "capability.wasm";
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// How long, in hours.
+    #[arg(long, default_value_t = 0.0)]
+    hours: f64,
+    /// How long, in minutes, besides the hours. Without either it is ten minutes.
+    #[arg(long, default_value_t = 0.0)]
+    minutes: f64,
+    /// The program to run instead of one that is built (optimised) for this.
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+    /// What decides the order of requests and faults.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// The mean pause between two faults, in seconds.
+    #[arg(long, default_value_t = 8.0)]
+    pause: f64,
+    /// Load alone: nothing is killed, stopped or filled.
+    #[arg(long)]
+    no_faults: bool,
+}
+
+pub(crate) fn run_soak(arguments: &Arguments) -> Result<()> {
+    let asked = arguments.hours * 3600.0 + arguments.minutes * 60.0;
+    let seconds = if asked > 0.0 { asked } else { 600.0 };
+    let folder = root().join(target_dir()).join("soak");
+    let results = folder.join("results");
+    if results.exists() {
+        fs::remove_dir_all(&results).with_context(|| format!("cannot remove {}", results.display()))?;
+    }
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let program = match &arguments.program {
+        Some(program) => {
+            program.canonicalize().with_context(|| format!("there is no {}", program.display()))?
+        }
+        None => {
+            run(cargo().args(["build", "--release", "--package", "mainspring"]))?;
+            root().join(target_dir()).join("release/mainspring")
+        }
+    };
+    guests::ensure()?;
+    let mut python = Command::new(python(&folder)?);
+    python.arg(root().join("xtask/soak/soak.py")).arg("--program").arg(program);
+    python.arg("--folder").arg(&results).arg("--guest").arg(root().join(guests::folder()).join(GUEST));
+    python.args(["--seconds", &seconds.to_string(), "--seed", &arguments.seed.to_string()]);
+    python.args(["--pause", &arguments.pause.to_string()]);
+    if arguments.no_faults {
+        python.arg("--no-faults");
+    }
+    println!(
+        "soaking for {:.1} min; samples, plot and report will be in {}",
+        seconds / 60.0,
+        results.display()
+    );
+    run(&mut python)
+}
+
+/// A Python of its own with what draws the plot; the system's, if that cannot be had.
+fn python(folder: &Path) -> Result<PathBuf> {
+    let place = folder.join("venv");
+    let python = place.join("bin/python");
+    if !python.is_file() {
+        run(Command::new("python3").args(["-m", "venv"]).arg(&place))
+            .context("Python 3 with venv is needed")?;
+    }
+    let has_plotter = Command::new(&python).args(["-c", &format!("import {PLOTTER}")]).output();
+    if !has_plotter.is_ok_and(|output| output.status.success()) {
+        let words = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", PLOTTER];
+        if run(Command::new(&python).args(words)).is_err() {
+            println!("missing: {PLOTTER}; there will be no plot");
+        }
+    }
+    Ok(python)
+}
