@@ -2,9 +2,11 @@
 
 use crate::command::{self, cargo, root, target_dir};
 use crate::guests;
+use crate::mcp;
 use crate::postgres::Server;
 use anyhow::Result;
 use clap::ValueEnum;
+use std::process::Command;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -31,6 +33,9 @@ enum Suite {
     Kernel,
     /// The kernel's timing wheel, beside a binary heap and timers of other crates.
     Wheel,
+    /// Capabilities and clients with the SDKs beside the same by hand, and calls of tools through `mainspring mcp` beside a bare server of the
+    /// protocol. Needs what `cargo xtask sdk` has installed.
+    Sdk,
 }
 
 pub(crate) fn run_suite(suite: &str, options: &[String], server: Option<&Server>) -> Result<()> {
@@ -54,6 +59,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if matches!(arguments.suite, Suite::Guests | Suite::Postgres | Suite::Bus) {
         guests::ensure()?;
     }
+    if matches!(arguments.suite, Suite::Sdk) {
+        return run_sdk();
+    }
     if matches!(arguments.suite, Suite::Bus) {
         let mut daemon = cargo();
         command::run(daemon.args([
@@ -69,4 +77,32 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let server = matches!(arguments.suite, Suite::Postgres).then(Server::start).transpose()?;
     let suite = arguments.suite.to_possible_value();
     run_suite(suite.as_ref().map_or("", |suite| suite.get_name()), &arguments.options, server.as_ref())
+}
+
+/// The SDKs' own benchmarks, each in its language. All of them run, then the first that failed is told.
+fn run_sdk() -> Result<()> {
+    let mut build = cargo();
+    build.args(["build", "--release", "--quiet", "--package", "mainspring", "--bin", "mainspring"]);
+    command::run(&mut build)?;
+    mcp::build(true)?;
+    command::run(mcp::mcp_cargo("build").args(["--release", "--quiet", "--example", "bare_server"]))?;
+    let target = root().join(target_dir());
+    let daemon = target.join("release/mainspring");
+    let sdk = root().join("sdk");
+    let mut python = Command::new("python3");
+    python.arg(sdk.join("python/bench/bench.py")).arg(&daemon).env("PYTHONPATH", sdk.join("python/src"));
+    let mut typescript = Command::new("node");
+    // Where `cargo xtask sdk typescript` has installed the package.
+    typescript.arg(target.join("sdk/typescript/dev/run/bench/run.mjs")).env("MAINSPRING", &daemon);
+    let mut bridge = Command::new("python3");
+    bridge
+        .arg(sdk.join("mcp/bench/bench.py"))
+        .arg(&daemon)
+        .arg(target.join("mcp/release/examples/bare_server"));
+    let mut outcome = Ok(());
+    for (name, suite) in [("python", &mut python), ("typescript", &mut typescript), ("mcp", &mut bridge)] {
+        println!("==> {name}");
+        outcome = outcome.and(command::run(suite));
+    }
+    outcome
 }

@@ -2,38 +2,74 @@
 
 use crate::command::{cargo, root, run, show};
 use crate::guests;
+use crate::mcp;
 use anyhow::{Context, Result, bail};
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 
-/// Each example, with the guests that it needs beside their manifests.
-const EXAMPLES: &[(&str, &[&str])] = &[("shop", &["orders"])];
+/// Each example, with what it needs.
+const EXAMPLES: &[Example] = &[
+    Example { name: "shop", guests: &[("orders", "orders")], prepare: None },
+    Example { name: "agent", guests: &[("fetch", "pages")], prepare: Some(prepare_agent) },
+];
+
+struct Example {
+    name: &'static str,
+    /// Guests, and the capabilities beside whose manifests they go.
+    guests: &'static [(&'static str, &'static str)],
+    /// What else it needs; prints how to use it, given the program.
+    prepare: Option<fn(&Path, &Path) -> Result<()>>,
+}
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Which one: shop.
+    /// Which one: shop, agent.
     name: String,
 }
 
 pub(crate) fn run_example(arguments: &Arguments) -> Result<()> {
-    let Some((name, needed)) = EXAMPLES.iter().find(|(name, _)| *name == arguments.name) else {
-        let names: Vec<&str> = EXAMPLES.iter().map(|(name, _)| *name).collect();
+    let Some(example) = EXAMPLES.iter().find(|example| example.name == arguments.name) else {
+        let names: Vec<&str> = EXAMPLES.iter().map(|example| example.name).collect();
         bail!("there is no example `{}`; there are {}", arguments.name, names.join(", "));
     };
-    let folder = root().join("examples").join(name);
+    let folder = root().join("examples").join(example.name);
     guests::ensure()?;
-    for guest in *needed {
+    for (guest, capability) in example.guests {
         let module = guests::folder().join(format!("{guest}.wasm"));
-        let place = folder.join("capabilities").join(guest).join(format!("{guest}.wasm"));
+        let place = folder.join("capabilities").join(capability).join(format!("{guest}.wasm"));
         fs::copy(&module, &place)
             .with_context(|| format!("cannot copy {} to {}", module.display(), place.display()))?;
     }
     run(cargo().args(["build", "--release", "--package", "mainspring"]))?;
     // The daemon takes this process's place, so that signals reach it.
-    let program = crate::command::target_dir().join("release/mainspring");
-    let mut daemon = std::process::Command::new(root().join(program));
+    let program = root().join(crate::command::target_dir()).join("release/mainspring");
+    if let Some(prepare) = example.prepare {
+        prepare(&folder, &program)?;
+    }
+    let mut daemon = std::process::Command::new(&program);
     daemon.arg("up").current_dir(&folder);
     let shown = show(&daemon);
     println!("in {}: {shown}", folder.display());
     Err(daemon.exec()).with_context(|| format!("cannot start `{shown}`"))
+}
+
+/// Links the SDK where Node looks for it, and tells how a model is connected.
+fn prepare_agent(folder: &Path, program: &Path) -> Result<()> {
+    mcp::build(true)?;
+    let modules = folder.join("capabilities/calendar/node_modules/@mainspring");
+    fs::create_dir_all(&modules).with_context(|| format!("cannot create {}", modules.display()))?;
+    let link = modules.join("sdk");
+    if !link.exists() {
+        symlink(root().join("sdk/typescript"), &link)
+            .with_context(|| format!("cannot link {}", link.display()))?;
+    }
+    let (program, folder) = (program.display(), folder.display());
+    println!(
+        "Connect a model, in another terminal:\n  cd {folder} && {program} mcp install claude    # or cursor, vscode, codex, --print\n\
+         then start the client in that folder and ask it to \"note what I have to buy, and book an hour tomorrow at ten\".\n\
+         The calendar is TypeScript and needs Node 22.18 or later."
+    );
+    Ok(())
 }

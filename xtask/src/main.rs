@@ -11,6 +11,7 @@ mod fuzz;
 mod guests;
 mod install_c;
 mod kills;
+mod mcp;
 mod package;
 mod packages;
 mod postgres;
@@ -90,6 +91,10 @@ enum Command {
     ///
     /// Example: cargo xtask sdk typescript
     Sdk(sdk::Arguments),
+    /// Build `mainspring-mcp`, which `mainspring mcp` starts, and put it beside the program.
+    ///
+    /// Example: cargo xtask mcp --release
+    Mcp(mcp::Arguments),
     /// Build the C library and install it with its header and pkg-config file.
     ///
     /// Example: cargo xtask install-c --prefix /usr/local
@@ -114,6 +119,7 @@ fn main() -> ExitCode {
         Command::Postgres(arguments) => postgres::run(&arguments),
         Command::Example(arguments) => example::run_example(&arguments),
         Command::Sdk(arguments) => sdk::run_sdks(&arguments),
+        Command::Mcp(arguments) => mcp::run_mcp(&arguments),
         Command::InstallC(arguments) => install_c::run(&arguments),
     };
     match result {

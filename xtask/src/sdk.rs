@@ -1,6 +1,7 @@
 //! `cargo xtask sdk`: builds and tests the SDKs of `sdk/`, each by a script of its own, against the daemon that is built here.
 
 use crate::command::{cargo, root, run, target_dir};
+use crate::mcp;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::PathBuf;
@@ -21,6 +22,7 @@ pub(crate) fn run_sdks(arguments: &Arguments) -> Result<()> {
         bail!("there is no SDK `{unknown}`; there are {}", all.join(", "));
     }
     run(&mut build())?;
+    mcp::build(false)?;
     let chosen = if arguments.languages.is_empty() { &all } else { &arguments.languages };
     chosen.iter().try_for_each(|language| run(&mut test(language)?))
 }

@@ -5,6 +5,7 @@ use crate::command::{self, cargo, root, show, target_dir};
 use crate::deny;
 use crate::features;
 use crate::guests;
+use crate::mcp;
 use crate::package;
 use crate::packages::{Need, ensure};
 use crate::postgres;
@@ -65,6 +66,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     guests_clippy.args(["--all-targets", "--quiet", "--target-dir"]).arg(folder);
     count.check("guests: clippy", guests_clippy.args(["--", "--deny", "warnings"]));
     count.step("book", book::make);
+    count.check("mcp: formatting", mcp::mcp_cargo("fmt").arg("--check"));
+    let mut mcp_clippy = mcp::mcp_cargo("clippy");
+    count.check("mcp: clippy", mcp_clippy.args(["--all-targets", "--quiet", "--", "--deny", "warnings"]));
     count.step("dependencies", deny::check);
     count.step("features", || features::run_features(&features::Arguments { all: false }));
     count.step("packages", || package::run_package(&package::Arguments { verify: false }));
@@ -85,7 +89,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     count.tests("tests and doctests", &mut tests)?;
     drop(server);
+    count.tests("mcp: tests", &mut mcp::mcp_cargo("test"))?;
     count.check("sdk: the daemon", &mut sdk::build());
+    count.step("sdk: the bridge", || mcp::build(false).map(drop));
     for language in sdk::languages()? {
         count.suite(&format!("sdk: {language}"), &mut sdk::test(&language)?)?;
     }

@@ -447,8 +447,8 @@ fn programs_that_cannot_run_are_found() {
         (50, "there is no folder nowhere"),
         (50, "a folder is HOST, HOST::GUEST"),
         (55, "did you mean `Memory`?"),
-        (60, "one of `process`, `wasm` or `native`"),
-        (65, "one of `process`, `wasm` or `native`"),
+        (60, "one of `process`, `wasm`, `mcp` or `native`"),
+        (65, "one of `process`, `wasm`, `mcp` or `native`"),
         (70, "expected a list, found the text \"sh -c cat\""),
         (75, "windows.sh: its first line names \"/bin/sh\\r\", which is not there"),
     ];

@@ -2,7 +2,7 @@
 
 When parameters, hints or docstrings change, write the manifest again:
 
-    .venv/bin/python -m mainspring manifest main:cap --out capability.json
+    python3 -m mainspring manifest main:cap --out capability.json
 """
 
 from typing import Annotated, TypedDict

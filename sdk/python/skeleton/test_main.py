@@ -1,4 +1,4 @@
-"""Tests {{name}} without a daemon: `.venv/bin/python -m unittest` in this folder."""
+"""Tests {{name}} without a daemon: `python3 -m unittest` in this folder."""
 
 import unittest
 

@@ -4,6 +4,7 @@ mod daemon;
 mod inspect;
 mod journal;
 mod messages;
+mod models;
 mod project;
 mod support;
 
@@ -11,6 +12,7 @@ use clap::{Parser, Subcommand};
 use daemon::{down, restart, status, up};
 use inspect::{actors, dead_letters, describe, logs, timers, top, trace};
 use messages::{message, pipe, tap, watch};
+use models::{codegen, mcp};
 use project::{bench, check, completions, manual, new, run, test_capability};
 use std::process::ExitCode;
 use support::target;
@@ -83,6 +85,10 @@ enum Command {
     TestCapability(test_capability::Arguments),
     /// Run a WebAssembly guest: a module or a component.
     Run(Box<run::Arguments>),
+    /// Offer the capabilities to a language model, by the Model Context Protocol.
+    Mcp(Box<mcp::Arguments>),
+    /// Write the types of all messages for programs in TypeScript or Python.
+    Codegen(codegen::Arguments),
     /// Print a script that completes this command line in a shell.
     Completions(completions::Arguments),
     /// Write the man pages of this program.
@@ -136,6 +142,8 @@ pub fn main() -> ExitCode {
         Command::Trace(arguments) => trace::run(&arguments),
         Command::Top(arguments) => top::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Codegen(arguments) => codegen::run(&arguments),
+        Command::Mcp(arguments) => mcp::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Manual(arguments) => manual::run(&arguments),
         Command::Actors(arguments) => actors::run(&arguments),

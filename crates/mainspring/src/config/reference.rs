@@ -3,6 +3,7 @@
 use crate::config::keys::ConfigFile;
 use crate::config::keys::capability::ManifestFile;
 use crate::config::keys::listen::{ListenFile, TokenFile};
+use crate::config::keys::mcp::McpFile;
 use crate::config::keys::native::NativeFile;
 use crate::config::keys::process::{ProcessFile, ProcessLimitsFile};
 use crate::config::keys::wasm::{WasmFile, WasmLimitsFile};
@@ -31,6 +32,7 @@ pub fn reference() -> String {
     page.keys::<ProcessLimitsFile>("`[program.limits]` of a process");
     page.keys::<WasmFile>("`[program]` with `wasm`");
     page.keys::<WasmLimitsFile>("`[program.limits]` of a guest");
+    page.keys::<McpFile>("`[program]` with `mcp`");
     page.keys::<NativeFile>("`[program]` with `native`");
     page.text
 }

@@ -33,6 +33,9 @@ pub struct ProcessProgram {
     /// The program and its arguments. A path with a `/` is relative to `folder`; a bare name is
     /// looked up in `PATH`.
     pub command: Vec<String>,
+    /// Whether the command is a server of the Model Context Protocol: the daemon's own program
+    /// (`mainspring mcp adapter`) then starts it and translates.
+    pub is_mcp_server: bool,
     /// The folder it runs in.
     pub folder: PathBuf,
     /// Variables that it gets besides those of the daemon.

@@ -8,7 +8,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 fn new_capability(folder: &Path, language: &str) -> String {
-    let output = command(&["new", "capability", "hello-there", "--lang", language], folder).output().unwrap();
+    let output = command(&["new", "capability", "hello-there", "--lang", language, "--plain"], folder)
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     stdout(&output).to_owned()
 }
@@ -123,6 +125,58 @@ fn a_skeleton_in_typescript_works() {
         return;
     }
     works("ts");
+}
+
+/// The skeleton of an SDK: its package is there, its tests pass and can fail, and the daemon runs it.
+fn works_with_the_sdk(language: &str, main: &str) {
+    let mut listed = String::new();
+    let daemon = Real::start_with("manifests = ['capabilities/*/capability.json']", |folder| {
+        let output =
+            command(&["new", "capability", "hello-there", "--lang", language], folder).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        listed = stdout(&output).to_owned();
+        build_and_test(folder, &listed).unwrap();
+    });
+    let greeted = daemon.ok(&["send", "HelloThere.Greet", "name=Ada", "--timeout", "30s"]);
+    assert_eq!(greeted.replace(": ", ":"), "{\"text\":\"Hello, Ada!\"}\n");
+    let refused = daemon.run(&["query", "HelloThere.Times", "name=Bob", "--timeout", "30s"]);
+    assert!(stderr(&refused).contains("never greeted"), "{}", stderr(&refused));
+    let described = daemon.ok(&["describe", "HelloThere.Greet"]);
+    assert!(
+        described.contains("Greets somebody.") && described.contains("data of the reply:"),
+        "{described}"
+    );
+    let path = daemon.folder().join("capabilities/hello-there").join(main);
+    fs::write(&path, fs::read_to_string(&path).unwrap().replace("Hello, ", "Bye, ")).unwrap();
+    let failed = build_and_test(daemon.folder(), &listed).expect_err("a test that can fail");
+    assert!(failed.contains("Bye, Ada!"), "{language}: {failed}");
+}
+
+#[test]
+fn a_skeleton_in_python_with_the_sdk_works() {
+    works_with_the_sdk("python", "main.py");
+}
+
+#[test]
+fn a_skeleton_in_javascript_with_the_sdk_works() {
+    if Command::new("node").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no node here");
+        return;
+    }
+    works_with_the_sdk("javascript", "main.mjs");
+}
+
+#[test]
+fn a_skeleton_in_typescript_with_the_sdk_works() {
+    // Before 22.18 Node does not run TypeScript as it is.
+    let version = Command::new("node").arg("--version").output().map(|output| stdout(&output).to_owned());
+    let major =
+        version.ok().and_then(|text| text.trim_start_matches('v').split('.').next()?.parse::<u32>().ok());
+    if major.is_none_or(|major| major < 23) {
+        eprintln!("skipped: there is no node here that runs TypeScript");
+        return;
+    }
+    works_with_the_sdk("typescript", "main.ts");
 }
 
 #[test]

@@ -195,7 +195,8 @@ fn a_shell_completes_what_the_daemon_knows() {
 
 fn test_capability(program: &str, more: &[&str]) -> std::process::Output {
     let folder = tempfile::tempdir().unwrap();
-    let written = command(&["new", "capability", "it", "--lang", "py"], folder.path()).output().unwrap();
+    let written =
+        command(&["new", "capability", "it", "--lang", "py", "--plain"], folder.path()).output().unwrap();
     assert!(written.status.success(), "{}", stderr(&written));
     let path = folder.path().join("capabilities/it/main.py");
     let text = std::fs::read_to_string(&path).unwrap();
@@ -274,8 +275,9 @@ fn what_changes_is_taken_over_while_files_are_watched() {
     let daemon = Real::start_as(
         "manifests = ['capabilities/*/capability.toml']",
         |folder| {
-            let written =
-                command(&["new", "capability", "greeter", "--lang", "py"], folder).output().unwrap();
+            let written = command(&["new", "capability", "greeter", "--lang", "py", "--plain"], folder)
+                .output()
+                .unwrap();
             assert!(written.status.success(), "{}", stderr(&written));
             let path = folder.join("capabilities/greeter/main.py");
             let text = std::fs::read_to_string(&path).unwrap();

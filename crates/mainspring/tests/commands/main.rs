@@ -11,6 +11,7 @@ mod guest_module;
 mod impostors;
 mod looking;
 mod measuring;
+mod models;
 mod overview;
 mod piping;
 mod real;

@@ -140,7 +140,10 @@ fn describe_listener(listener: &Listener) -> String {
 fn describe_program(capability: &Capability) -> String {
     match &capability.program {
         Program::Native(name) => format!("native {name}"),
-        Program::Process(process) => format!("process {}", process.command.join(" ")),
+        Program::Process(process) => {
+            let kind = if process.is_mcp_server { "mcp" } else { "process" };
+            format!("{kind} {}", process.command.join(" "))
+        }
         Program::Guest(guest) => format!("wasm {}", guest.module.display()),
     }
 }

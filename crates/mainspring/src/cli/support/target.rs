@@ -39,6 +39,10 @@ impl Place {
         self.socket.is_some() || self.tcp.is_some() || self.token_file.is_some()
     }
 
+    pub(in crate::cli) fn token_file(&self) -> Option<&std::path::Path> {
+        self.token_file.as_deref()
+    }
+
     pub(in crate::cli) fn address(&self) -> Result<Address, ClientError> {
         let (socket, token_file) = (self.socket.as_deref(), self.token_file.as_deref());
         Address::find(Flags { socket, tcp: self.tcp.as_deref(), token_file })
@@ -79,6 +83,9 @@ pub(in crate::cli) enum Failure {
     /// The daemon answered with an error.
     #[error("{0}")]
     Refused(String),
+    /// Another program has said already what went wrong.
+    #[error("failed")]
+    Told,
     /// A signal ended it before it was done.
     #[error("interrupted")]
     Interrupted(Signal),
@@ -94,6 +101,7 @@ impl Failure {
             return ExitCode::SUCCESS;
         }
         match self {
+            Failure::Told => {}
             // Says which file it is about, line by line.
             Failure::Client(ClientError::BadConfig(config)) => {
                 eprintln!(

@@ -6,6 +6,7 @@
 
 pub(super) mod capability;
 pub(super) mod listen;
+pub(super) mod mcp;
 pub(super) mod native;
 pub(super) mod process;
 pub(super) mod program;

@@ -48,6 +48,16 @@ keys! {
 /// The program, if it is sound and there.
 pub(super) fn read(table: &mut TableReport<'_>) -> Option<Program> {
     let file: ProcessFile = table.read()?;
+    check(table, "process", file, false)
+}
+
+/// The same of a command that is named by `key`.
+pub(super) fn check(
+    table: &mut TableReport<'_>,
+    key: &'static str,
+    file: ProcessFile,
+    is_mcp_server: bool,
+) -> Option<Program> {
     let source = table.source().clone();
     let folder = file.folder.map_or(source.folder().to_path_buf(), |folder| source.beside(folder));
     let before = table.problem_count();
@@ -55,12 +65,12 @@ pub(super) fn read(table: &mut TableReport<'_>) -> Option<Program> {
         table.problem("folder", format!("there is no folder {}", folder.display()));
     }
     match file.process.first() {
-        None => table.problem("process", "say which program to run"),
+        None => table.problem(key, "say which program to run"),
         Some(command) => {
             if let Err(message) = programs::find_program(command, &folder) {
-                table.problem_in("process", 0, message);
+                table.problem_in(key, 0, message);
             } else if let Some((at, message)) = scripts::missing(&file.process, &folder) {
-                table.warn_in("process", at, message);
+                table.warn_in(key, at, message);
             }
         }
     }
@@ -68,6 +78,7 @@ pub(super) fn read(table: &mut TableReport<'_>) -> Option<Program> {
     (table.problem_count() == before).then(|| {
         Program::Process(ProcessProgram {
             command: file.process,
+            is_mcp_server,
             folder,
             environment: file.env.into_iter().collect(),
             limits: limits(&file.limits),

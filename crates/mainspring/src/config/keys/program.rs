@@ -1,6 +1,6 @@
-//! `[program]` of a manifest: which of the three kinds it is.
+//! `[program]` of a manifest: which of the four kinds it is.
 
-use crate::config::keys::{native, process, wasm};
+use crate::config::keys::{mcp, native, process, wasm};
 use crate::config::report::{Sources, TableReport};
 use crate::config::text::{Node, Source};
 use crate::settings::Program;
@@ -16,13 +16,14 @@ pub(in crate::config) fn read(
     // That it is missing is told by whoever reads the manifest.
     let node = manifest.get("program")?;
     let mut table = TableReport::new(source, node, sources);
-    let kinds = ["process", "wasm", "native"].into_iter().filter(|kind| node.get(kind).is_some());
+    let kinds = ["process", "wasm", "mcp", "native"].into_iter().filter(|kind| node.get(kind).is_some());
     match kinds.collect::<Vec<_>>()[..] {
         ["process"] => process::read(&mut table),
         ["wasm"] => wasm::read(&mut table),
+        ["mcp"] => mcp::read(&mut table),
         ["native"] => native::read(&mut table),
         _ => {
-            table.problem("", "a program is a table with one of `process`, `wasm` or `native`");
+            table.problem("", "a program is a table with one of `process`, `wasm`, `mcp` or `native`");
             None
         }
     }

@@ -86,6 +86,7 @@ mod tests {
             manifest: serde_json::from_value(manifest).expect("a manifest"),
             program: Program::Process(ProcessProgram {
                 command: vec!["sh".into(), "it.sh".into()],
+                is_mcp_server: false,
                 folder: folder.to_owned(),
                 environment: Vec::new(),
                 limits: ProcessLimits::default(),

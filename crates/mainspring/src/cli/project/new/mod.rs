@@ -1,6 +1,8 @@
 //! `mainspring new capability` and `mainspring new guest`: a folder with a manifest and a program that works.
 
 mod listing;
+mod mcp;
+mod packages;
 mod templates;
 
 use crate::cli::support::output;
@@ -13,9 +15,6 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use templates::Template;
-
-/// The manifest of a capability.
-const MANIFEST_FILE: &str = "capability.toml";
 
 /// The folder of the journal in a new configuration.
 const JOURNAL_FOLDER: &str = "journal";
@@ -31,10 +30,14 @@ Examples:
   mainspring new capability greeter --lang python
   mainspring new capability resize-image --lang rust
   mainspring new capability backup --lang shell --dir ops/capabilities
+  mainspring new capability greeter --lang ts --plain
   mainspring new guest sums --lang rust
+  mainspring new capability files --mcp npx -y @modelcontextprotocol/server-filesystem /srv
 
 It writes capabilities/NAME/ with a manifest that has a schema for everything that goes in and out, a program that answers a query and a command, tells an \
-event and refuses what it does not know, and a test of it; and mainspring.toml if there is none. A guest is the same in a WebAssembly sandbox. Nothing that is there \
+event and refuses what it does not know, and a test of it; and mainspring.toml if there is none. In Python, JavaScript and TypeScript it uses the SDK, whose package it writes beside the \
+program; --plain writes the bare contract instead. TypeScript runs as it is on Node 22.18 and later. A guest is the same in a WebAssembly sandbox. With --mcp a server of the Model Context Protocol is \
+asked what it offers, and its tools become commands and queries. Nothing that is there \
 is changed: if mainspring.toml does not list the new manifest, it says which line would.
 
 Exit code: 0 it is written, 1 it cannot be written, 2 the command line makes no sense.";
@@ -59,10 +62,16 @@ enum What {
 #[derive(Debug, clap::Args)]
 struct Capability {
     /// The language of its program.
-    #[arg(long, value_name = "LANGUAGE")]
-    lang: Language,
+    #[arg(long, value_name = "LANGUAGE", required_unless_present = "mcp")]
+    lang: Option<Language>,
     #[command(flatten)]
     place: Place,
+    /// Write the bare contract, lines in and lines out, where there is an SDK.
+    #[arg(long, conflicts_with = "mcp")]
+    plain: bool,
+    /// The command of an MCP server instead, which is asked once what it offers; all that follows is its own.
+    #[arg(long, value_name = "COMMAND", num_args = 1.., allow_hyphen_values = true, conflicts_with = "lang")]
+    mcp: Vec<String>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -112,7 +121,13 @@ pub(in crate::cli) enum GuestLanguage {
 
 pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
     let written = match &arguments.what {
-        What::Capability(it) => write_capability(&it.place, Template::of(it.lang)),
+        What::Capability(it) => match it.lang {
+            Some(lang) => {
+                let with_sdk = Template::with_sdk(lang).filter(|_| !it.plain);
+                write_capability(&it.place, with_sdk.unwrap_or_else(|| Template::of(lang)))
+            }
+            None => mcp::write(&it.place, &it.mcp),
+        },
         What::Guest(it) => write_capability(&it.place, Template::of_guest(it.lang)),
     };
     match written {
@@ -127,9 +142,6 @@ fn write_capability(arguments: &Place, template: &Template) -> Result<String, Fa
     if folder.exists() {
         return Err(Failure::Refused(format!("{} is there already, and stays as it is", folder.display())));
     }
-    let failed = |path: &Path, error: &io::Error| {
-        Failure::Refused(format!("cannot write {}: {error}", path.display()))
-    };
     for file in template.files {
         let path = folder.join(file.name);
         let text = file.text.replace("{{program}}", template.program);
@@ -138,32 +150,43 @@ fn write_capability(arguments: &Place, template: &Template) -> Result<String, Fa
         fs::create_dir_all(parent).map_err(|error| failed(parent, &error))?;
         write_new(&path, &text).map_err(|error| failed(&path, &error))?;
     }
-    let mut told = format!("wrote {}\n", folder.display());
-    let config = Path::new(CONFIG_FILE);
-    let pattern = arguments.dir.join("*").join(MANIFEST_FILE).display().to_string();
-    let mut change = String::new();
-    if config.exists() {
-        change = needed_change(config, &folder.join(MANIFEST_FILE), &pattern);
-    } else {
-        let text = format!(
-            "# What `mainspring up` runs; `mainspring check` says whether it is right.\nmanifests = [{pattern:?}]\n\n\
-             # Accepted commands survive the daemon, here.\n[journal]\nfolder = {JOURNAL_FOLDER:?}\n"
-        );
-        write_new(config, &text).map_err(|error| failed(config, &error))?;
-        told += &format!("wrote {CONFIG_FILE}\n");
-        told +=
-            &ignore_journal(Path::new(GIT_IGNORE)).map_err(|error| failed(Path::new(GIT_IGNORE), &error))?;
+    if let Some(package) = template.package {
+        package.write(&folder)?;
     }
+    let mut told = format!("wrote {}\n", folder.display());
+    let change = list_manifest(&arguments.dir, &folder, template.manifest(), &mut told)?;
     told += "\nNext:\n";
     for command in template.build.into_iter().chain([template.test]) {
         told += &format!("  (cd {} && {command})\n", folder.display());
     }
     told += &change;
+    let first = template.first_message().replace("{{Type}}", &type_prefix);
     told += &format!(
-        "  mainspring test-capability {}\n  mainspring up &\n  mainspring query {type_prefix}.Greet name=Ada\n",
+        "  mainspring test-capability {}\n  mainspring up &\n  mainspring {first}\n",
         folder.display()
     );
     Ok(told)
+}
+
+fn failed(path: &Path, error: &io::Error) -> Failure {
+    Failure::Refused(format!("cannot write {}: {error}", path.display()))
+}
+
+/// Writes a configuration if there is none, and tells it; returns what a person has to change in the one that is there.
+fn list_manifest(dir: &Path, folder: &Path, manifest: &str, told: &mut String) -> Result<String, Failure> {
+    let config = Path::new(CONFIG_FILE);
+    let pattern = dir.join("*").join(manifest).display().to_string();
+    if config.exists() {
+        return Ok(needed_change(config, &folder.join(manifest), &pattern));
+    }
+    let text = format!(
+        "# What `mainspring up` runs; `mainspring check` says whether it is right.\nmanifests = [{pattern:?}]\n\n\
+         # Accepted commands survive the daemon, here.\n[journal]\nfolder = {JOURNAL_FOLDER:?}\n"
+    );
+    write_new(config, &text).map_err(|error| failed(config, &error))?;
+    *told += &format!("wrote {CONFIG_FILE}\n");
+    *told += &ignore_journal(Path::new(GIT_IGNORE)).map_err(|error| failed(Path::new(GIT_IGNORE), &error))?;
+    Ok(String::new())
 }
 
 /// What a person has to do so that the configuration lists a manifest; nothing if it does.

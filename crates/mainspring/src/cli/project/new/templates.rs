@@ -1,32 +1,86 @@
 //! The files of each skeleton. `{{name}}`, `{{Type}}` and `{{program}}` stand for the capability's name, for what its types begin with, and for the
 //! table of its program.
 
+use crate::cli::project::new::packages::{
+    CarriedFile, JAVASCRIPT_SKELETON, NODE_PACKAGE, PYTHON_PACKAGE, PYTHON_SKELETON, Package,
+    TYPESCRIPT_SKELETON,
+};
 use crate::cli::project::new::{GuestLanguage, Language};
 
 /// A skeleton.
 pub(in crate::cli::project::new) struct Template {
-    pub(in crate::cli::project::new) files: &'static [File],
+    pub(in crate::cli::project::new) files: &'static [CarriedFile],
     /// What its manifest says about its program.
     pub(in crate::cli::project::new) program: &'static str,
     /// What to type in its folder before it can run.
     pub(in crate::cli::project::new) build: Option<&'static str>,
     /// What to type in its folder to have it tested.
     pub(in crate::cli::project::new) test: &'static str,
+    /// The package of an SDK that it uses.
+    pub(in crate::cli::project::new) package: Option<Package>,
 }
 
-/// A file of a skeleton.
-pub(in crate::cli::project::new) struct File {
-    pub(in crate::cli::project::new) name: &'static str,
-    pub(in crate::cli::project::new) text: &'static str,
+impl Template {
+    /// The file of its manifest.
+    pub(in crate::cli::project::new) fn manifest(&self) -> &'static str {
+        self.files
+            .iter()
+            .map(|file| file.name)
+            .find(|name| name.starts_with("capability."))
+            .unwrap_or_default()
+    }
+
+    /// What to type to see it work: `{{Type}}` stands for what its types begin with.
+    pub(in crate::cli::project::new) fn first_message(&self) -> &'static str {
+        if self.package.is_some() { "send {{Type}}.Greet name=Ada" } else { "query {{Type}}.Greet name=Ada" }
+    }
+
+    /// The skeleton that uses the SDK of a language, where there is one and the binary carries it.
+    pub(in crate::cli::project::new) fn with_sdk(language: Language) -> Option<&'static Template> {
+        let (template, package): (&Template, _) = match language {
+            Language::Python => (
+                &Template {
+                    files: PYTHON_SKELETON,
+                    program: "",
+                    build: None,
+                    test: "python3 -m unittest",
+                    package: Some(Package::Python),
+                },
+                PYTHON_PACKAGE,
+            ),
+            Language::Javascript => (
+                &Template {
+                    files: JAVASCRIPT_SKELETON,
+                    program: "",
+                    build: None,
+                    test: "node --test main.test.mjs",
+                    package: Some(Package::Node),
+                },
+                NODE_PACKAGE,
+            ),
+            Language::Typescript => (
+                &Template {
+                    files: TYPESCRIPT_SKELETON,
+                    program: "",
+                    build: None,
+                    test: "node --test main.test.ts",
+                    package: Some(Package::Node),
+                },
+                NODE_PACKAGE,
+            ),
+            Language::Go | Language::Rust | Language::C | Language::Shell => return None,
+        };
+        (!template.files.is_empty() && !package.is_empty()).then_some(template)
+    }
 }
 
 macro_rules! file {
     ($name:literal, $source:literal) => {
-        File { name: $name, text: include_str!($source) }
+        CarriedFile { name: $name, text: include_str!($source) }
     };
 }
 
-const RUST_FILES: &[File] = &[
+const RUST_FILES: &[CarriedFile] = &[
     file!("capability.toml", "shared/capability.toml"),
     file!("Cargo.toml", "rust/Cargo.toml.template"),
     file!("src/main.rs", "rust/main.rs.template"),
@@ -46,6 +100,7 @@ impl Template {
                 program: "process = [\"python3\", \"main.py\"]",
                 build: None,
                 test: "python3 -m unittest",
+                package: None,
             },
             Language::Javascript => &Template {
                 files: &[
@@ -56,6 +111,7 @@ impl Template {
                 program: "process = [\"node\", \"main.js\"]",
                 build: None,
                 test: "node --test",
+                package: None,
             },
             Language::Typescript => &Template {
                 files: &[
@@ -69,6 +125,7 @@ impl Template {
                 program: "process = [\"node\", \"dist/main.js\"]",
                 build: Some("npm install && npm run build"),
                 test: "npm test",
+                package: None,
             },
             Language::Go => &Template {
                 files: &[
@@ -81,6 +138,7 @@ impl Template {
                 program: "process = [\"./main\"]",
                 build: Some("go build -o main"),
                 test: "go test",
+                package: None,
             },
             Language::Shell => &Template {
                 files: &[
@@ -91,6 +149,7 @@ impl Template {
                 program: "process = [\"sh\", \"main.sh\"]",
                 build: None,
                 test: "sh test.sh",
+                package: None,
             },
             Language::C => &Template {
                 files: &[
@@ -101,12 +160,14 @@ impl Template {
                 program: "process = [\"./main\"]",
                 build: Some("cc -O2 -Wall -o main main.c"),
                 test: "sh test.sh",
+                package: None,
             },
             Language::Rust => &Template {
                 files: RUST_FILES,
                 program: "process = [\"target/release/{{name}}\"]",
                 build: Some("cargo build --release"),
                 test: "cargo test",
+                package: None,
             },
         }
     }
@@ -119,6 +180,7 @@ impl Template {
                 program: "wasm = \"target/wasm32-wasip1/release/{{name}}.wasm\"",
                 build: Some("cargo build --release --target wasm32-wasip1"),
                 test: "cargo test",
+                package: None,
             },
             GuestLanguage::C => &Template {
                 files: &[
@@ -131,6 +193,7 @@ impl Template {
                 program: "wasm = \"main.wasm\"",
                 build: Some("sh build.sh"),
                 test: "sh test.sh",
+                package: None,
             },
         }
     }

@@ -32,6 +32,10 @@ const KEPT_VARIABLES: [&str; 9] = [
     "FDSTORE",
 ];
 
+/// The program of this process, also when its file was replaced by a newer one meanwhile: both
+/// halves of a daemon are of one version.
+const OWN_PROGRAM: &str = "/proc/self/exe";
+
 /// A child that was started. All pipes are non-blocking on our side.
 pub(super) struct Child {
     pub(super) pid: Pid,
@@ -52,6 +56,10 @@ pub(super) fn launch(
     };
     let folder = std::path::absolute(&program.folder).map_err(|error| error.to_string())?;
     let mut command = Command::new(resolve(name, &folder));
+    if program.is_mcp_server {
+        command = Command::new(OWN_PROGRAM);
+        command.args(["mcp", "adapter", "--"]).arg(resolve(name, &folder));
+    }
     for variable in KEPT_VARIABLES {
         command.env_remove(variable);
     }
