@@ -57,6 +57,7 @@ impl Front {
 impl ClientHandler for Front {
     fn get_info(&self) -> ClientConfig {
         let mut info = ClientConfig::default();
+        info.protocol_version = ProtocolVersion::V_2025_11_25;
         info.client_info = Implementation::new("mainspring", env!("CARGO_PKG_VERSION"));
         info
     }
@@ -76,8 +77,19 @@ impl ClientHandler for Front {
 }
 
 impl Server {
-    /// Starts a server and asks what it offers.
+    /// Starts a server and asks what it offers. Nearly all know the handshake of the older era; one
+    /// that refuses it is started anew and spoken to without.
     async fn start(command: &[String]) -> Result<Server, McpError> {
+        let refused = match Server::start_as(command, ClientLifecycleMode::Initialize).await {
+            Err(McpError::Server { reason, .. }) => reason,
+            started => return started,
+        };
+        let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+        let modern = Server::start_as(command, ClientLifecycleMode::Discover { preferred_versions }).await;
+        modern.map_err(|_| McpError::Server { command: command.join(" "), reason: refused })
+    }
+
+    async fn start_as(command: &[String], lifecycle: ClientLifecycleMode) -> Result<Server, McpError> {
         let fault = |reason: String| McpError::Server { command: command.join(" "), reason };
         let Some((program, arguments)) = command.split_first() else {
             return Err(McpError::Stream("a command is missing: which MCP server is it?".to_owned()));
@@ -88,13 +100,9 @@ impl Server {
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
-            .map_err(|error| fault(format!("cannot be started: {error}")))?;
+            .map_err(|error| McpError::Stream(format!("{program} cannot be started: {error}")))?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(fault("has no standard streams".to_owned()));
-        };
-        let lifecycle = ClientLifecycleMode::Auto {
-            preferred_versions: vec![ProtocolVersion::V_2026_07_28],
-            legacy_version: Some(ProtocolVersion::V_2025_11_25),
         };
         let starting = async {
             let service = Front::default()
@@ -105,7 +113,13 @@ impl Server {
             let tools = tools.map_err(|error| fault(format!("does not list its tools: {error}")))?;
             Ok::<_, McpError>((service, tools))
         };
-        let late = |_| fault(format!("has not said what it offers within {} s", START_MAX.as_secs()));
+        let late = |_| {
+            McpError::Stream(format!(
+                "the MCP server {} has not said what it offers within {} s",
+                command.join(" "),
+                START_MAX.as_secs()
+            ))
+        };
         let (service, tools) = tokio::time::timeout(START_MAX, starting).await.map_err(late)??;
         Ok(Server { child, service, tools })
     }
