@@ -6,6 +6,7 @@
 
 mod envelope;
 mod facts;
+mod http;
 mod journal;
 mod kernel;
 mod lines;
@@ -34,6 +35,7 @@ pub struct Target {
 pub const TARGETS: &[Target] = &[
     Target { name: "envelope", run: envelope::run, seeds: Vec::new, mutations: 100_000 },
     Target { name: "facts", run: facts::run, seeds: facts::seeds, mutations: 100_000 },
+    Target { name: "http", run: http::run, seeds: Vec::new, mutations: 2_000 },
     Target { name: "journal", run: journal::run, seeds: journal::seeds, mutations: 2_000 },
     Target { name: "kernel", run: kernel::run, seeds: Vec::new, mutations: 5_000 },
     Target { name: "lines", run: lines::run, seeds: Vec::new, mutations: 50_000 },
