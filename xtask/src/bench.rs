@@ -29,6 +29,8 @@ enum Suite {
     Postgres,
     /// Requests through the daemon, beside nats-server, Redis and a bare echo server.
     Bus,
+    /// Commands that survive a power cut, beside a raw flush loop, Redis, JetStream and SQLite.
+    Durable,
     /// The kernel by itself, beside JSON parsing, schema validation and in-process actors.
     Kernel,
     /// The kernel's timing wheel, beside a binary heap and timers of other crates.
@@ -62,7 +64,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if matches!(arguments.suite, Suite::Sdk) {
         return run_sdk();
     }
-    if matches!(arguments.suite, Suite::Bus) {
+    if matches!(arguments.suite, Suite::Bus | Suite::Durable) {
         let mut daemon = cargo();
         command::run(daemon.args([
             "build",
@@ -75,6 +77,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         ]))?;
     }
     let server = matches!(arguments.suite, Suite::Postgres).then(Server::start).transpose()?;
+    if matches!(arguments.suite, Suite::Durable) {
+        let options: Vec<String> = [vec!["--durable".into()], arguments.options.clone()].concat();
+        return run_suite("bus", &options, None);
+    }
     let suite = arguments.suite.to_possible_value();
     run_suite(suite.as_ref().map_or("", |suite| suite.get_name()), &arguments.options, server.as_ref())
 }

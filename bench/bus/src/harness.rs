@@ -14,7 +14,7 @@ const LOAD_MS_QUICK: u64 = 250;
 const ROUNDS: u32 = 7;
 const ROUNDS_QUICK: u32 = 2;
 /// A load that takes longer hangs.
-const LOAD_TIME_LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const LOAD_TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// A folder for sockets and settings, removed at the end.
 pub(crate) struct Folder(PathBuf);

@@ -1,11 +1,12 @@
 //! Requests through the daemon over its socket, beside nats-server, Redis and a bare echo server on the reactor.
 //!
-//! `bus-bench [--quick] [--json FILE] [--filter TEXT] [--subject NAME] [--rounds N] [--soak]` is the harness. It starts the
+//! `bus-bench [--quick] [--json FILE] [--filter TEXT] [--subject NAME] [--rounds N] [--soak] [--durable]` is the harness. It starts the
 //! servers, and itself as `bus-bench load ...` for each measurement: the load comes from a process of its own. See
 //! `bench/README.md` for how to read the result.
 
 mod cases;
 mod daemon;
+mod durable;
 mod echo;
 mod harness;
 mod load;
@@ -28,8 +29,9 @@ fn main() {
         Some("responder") => responder::run(&words[1..]),
         _ => {
             let soak = words.iter().any(|word| word == "--soak");
-            words.retain(|word| word != "--soak");
-            run_harness(words, soak)
+            let durable = words.iter().any(|word| word == "--durable");
+            words.retain(|word| word != "--soak" && word != "--durable");
+            run_harness(words, soak, durable)
         }
     };
     if let Err(problem) = result {
@@ -38,14 +40,19 @@ fn main() {
     }
 }
 
-fn run_harness(words: Vec<String>, soak: bool) -> Result<(), String> {
+fn run_harness(words: Vec<String>, soak: bool, durable: bool) -> Result<(), String> {
     if words.iter().any(|word| word == "--help" || word == "-h") {
         println!("--soak              a minute of load on the daemon alone: is its memory flat?");
-        let _ = Options::from_env("bus-bench [--soak]");
+        println!("--durable           commands that survive a power cut, beside Redis, JetStream and SQLite");
+        let _ = Options::from_env("bus-bench [--soak|--durable]");
     }
     let options = Options::parse(words).unwrap_or_else(|error| {
         eprintln!("bus-bench: {error}");
         std::process::exit(2);
     });
-    if soak { soak::run(&options) } else { harness::run(&options) }
+    match (soak, durable) {
+        (true, _) => soak::run(&options),
+        (false, true) => durable::run(&options),
+        (false, false) => harness::run(&options),
+    }
 }

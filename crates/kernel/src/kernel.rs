@@ -9,7 +9,9 @@ use crate::api::config::Config;
 use crate::api::counters::Counters;
 use crate::api::effect::Effect;
 use crate::api::ids::Now;
+use crate::api::rights::Rights;
 use crate::builtins::Chores;
+use crate::cursors::Cursors;
 use crate::dead_letters::DeadLetters;
 use crate::durability::Durability;
 use crate::egress::Connections;
@@ -27,6 +29,7 @@ use crate::taps::Taps;
 use crate::time::Job;
 use crate::time::schedules::Schedules;
 use mainspring_message::Json;
+use std::collections::BTreeMap;
 
 /// The state machine that routes messages: inputs go in by methods, effects come out by [`Kernel::drain_effects`].
 ///
@@ -59,6 +62,10 @@ pub struct Kernel {
     pub(crate) outside_bytes: usize,
     /// What survives the process.
     pub(crate) durability: Durability,
+    /// Durable events, and who reads them.
+    pub(crate) cursors: Cursors,
+    /// What the peers that the settings name may do.
+    pub(crate) peer_rights: BTreeMap<Box<str>, Vec<Rights>>,
 }
 
 /// What a turn left behind.
@@ -93,6 +100,8 @@ impl Kernel {
             chores: Chores::default(),
             outside_bytes: 0,
             durability: Durability::default(),
+            cursors: Cursors::default(),
+            peer_rights: BTreeMap::new(),
             config,
         }
     }
@@ -154,6 +163,9 @@ impl Kernel {
         if !self.taps.is_empty() {
             self.flush_taps();
         }
+        if self.cursors.are_hungry() {
+            self.feed_readers();
+        }
         self.give_up_some_requests();
         if self.out.counters.turns.is_multiple_of(memory::TURNS_BETWEEN_LOOKS)
             || self.out.work - work_before >= work::SLICE_MAX
@@ -173,6 +185,7 @@ impl Kernel {
         let is_due = self.next_deadline().is_some_and(|deadline| deadline <= self.out.now.mono_ns);
         let goes_on = self.fan_out.is_under_way()
             || !self.chores.is_empty()
+            || self.cursors.are_hungry()
             || self.lifecycle.is_giving_up()
             || self.taps.wait();
         // Before READY no User message is served.

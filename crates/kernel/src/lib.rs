@@ -64,6 +64,7 @@
 mod actors;
 mod api;
 mod builtins;
+mod cursors;
 mod dead_letters;
 mod durability;
 mod egress;

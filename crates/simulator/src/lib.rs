@@ -3,6 +3,7 @@
 //! One number, the seed, decides everything: the settings, the capabilities, and every step of every client and actor.
 //! The world plays the floors below the kernel (connections, processes, clocks) and checks after every step what the
 //! kernel promises: one outcome for each request, to whoever asked; nothing early; order; bounds; nothing lost.
+//! [`simulate_power`] cuts the power of one daemon after the other, on a disk that does its worst.
 //!
 //! ```
 //! let report = mainspring_simulator::simulate(7, 200, false).expect("every promise is kept");
@@ -16,6 +17,7 @@ mod check;
 mod client;
 mod effects;
 mod ledger;
+mod power;
 mod random;
 mod reloading;
 mod run;
@@ -25,6 +27,7 @@ mod tokens;
 mod world;
 
 pub use action::{Act, Action, Builtin, How, Pass, Reload, Weather, What};
+pub use power::{PowerReport, simulate_power};
 pub use random::Random;
 pub use run::{Failure, Report, run, simulate};
 pub use scenario::Scenario;

@@ -169,6 +169,7 @@ pub(crate) fn manifest(random: &mut Random, at: usize, count: usize) -> Manifest
         operator: false,
         durable: true,
         redeliver: Redeliver::IfNotStarted,
+        durable_events: false,
         keeps_facts: false,
         restart: RestartPolicy {
             when: random.weighted(&[

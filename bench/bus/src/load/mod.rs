@@ -4,6 +4,7 @@ mod nats;
 mod sockets;
 mod wire;
 
+use crate::durable::commits;
 use bench_support::{monotonic_ns, process_cpu_ns};
 use std::time::Duration;
 
@@ -23,6 +24,8 @@ pub(crate) struct Outcome {
     pub(crate) latencies_ns: Vec<u64>,
     /// All requests, with those of the warm-up.
     pub(crate) requests: u64,
+    /// Flushes of the disk, where the load makes them itself.
+    pub(crate) flushes: u64,
     /// How long those that count were sent and answered.
     pub(crate) counted_ns: u64,
 }
@@ -44,6 +47,9 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     let (start_ns, start_cpu_ns) = (monotonic_ns(), process_cpu_ns());
     let outcome = match protocol.as_str() {
         "nats" => nats::run(&load)?,
+        "jetstream" => nats::run_jetstream(&load)?,
+        "commit" => commits::raw(&load)?,
+        "sqlite" => commits::sqlite(&load)?,
         protocol => sockets::run(&load, wire::of(protocol)?)?,
     };
     let busy = (process_cpu_ns() - start_cpu_ns) as f64 / (monotonic_ns() - start_ns) as f64;
@@ -63,5 +69,8 @@ fn print(mut outcome: Outcome, busy: f64) -> Result<(), String> {
     println!("requests_per_s 1/s {:.0}", latencies.len() as f64 * 1e9 / outcome.counted_ns as f64);
     println!("generator_busy % {:.0}", busy * 100.0);
     println!("requests count {}", outcome.requests);
+    if outcome.flushes > 0 {
+        println!("flushes count {}", outcome.flushes);
+    }
     Ok(())
 }

@@ -6,16 +6,46 @@ use bench_support::monotonic_ns;
 use std::cell::RefCell;
 use std::rc::Rc;
 
+/// The stream of JetStream, and what is published to it: a publication is answered when it is in the stream.
+const STREAM: &str = "BENCH";
+const STREAM_SUBJECT: &str = "bench.set";
+
 pub(crate) fn run(load: &Load) -> Result<Outcome, String> {
+    run_on(load, SUBJECT, false)
+}
+
+/// The same to a stream on disk, which is made if it is not there.
+pub(crate) fn run_jetstream(load: &Load) -> Result<Outcome, String> {
+    run_on(load, STREAM_SUBJECT, true)
+}
+
+/// Makes the stream: on disk, one copy.
+async fn make_stream(load: &Load) -> Result<(), async_nats::Error> {
+    let client = async_nats::connect(&load.address).await?;
+    let stream = format!(
+        r#"{{"name":"{STREAM}","subjects":["{STREAM_SUBJECT}"],"storage":"file","retention":"limits","num_replicas":1}}"#
+    );
+    let answer = client.request(format!("$JS.API.STREAM.CREATE.{STREAM}"), stream.into()).await?;
+    let told = String::from_utf8_lossy(&answer.payload);
+    if told.contains("\"error\"") {
+        return Err(format!("JetStream made no stream: {told}").into());
+    }
+    Ok(())
+}
+
+fn run_on(load: &Load, subject: &'static str, is_stream: bool) -> Result<Outcome, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| error.to_string())?;
     let tasks = tokio::task::LocalSet::new();
-    tasks.block_on(&runtime, exchange(load)).map_err(|error| error.to_string())
+    if is_stream {
+        tasks.block_on(&runtime, make_stream(load)).map_err(|error| error.to_string())?;
+    }
+    tasks.block_on(&runtime, exchange(load, subject)).map_err(|error| error.to_string())
 }
 
-async fn exchange(load: &Load) -> Result<Outcome, async_nats::Error> {
+async fn exchange(load: &Load, subject: &'static str) -> Result<Outcome, async_nats::Error> {
     let mut clients = Vec::new();
     for _ in 0..load.connections {
         clients.push(async_nats::connect(&load.address).await?);
@@ -38,7 +68,7 @@ async fn exchange(load: &Load) -> Result<Outcome, async_nats::Error> {
                     let data =
                         format!(r#"{{"key":"key-{}","value":"0123456789abcdef{number}"}}"#, number % 1000);
                     number += 1;
-                    client.request(SUBJECT, data.into()).await?;
+                    client.request(subject, data.into()).await?;
                     let now_ns = monotonic_ns();
                     let mut outcome = outcome.borrow_mut();
                     outcome.requests += 1;

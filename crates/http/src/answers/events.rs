@@ -1,4 +1,5 @@
-//! `GET /v1/events?types=`: events as they happen, as server-sent events or as lines.
+//! `GET /v1/events?types=`: events as they happen, as server-sent events or as lines. With `cursor=`: durable events, for
+//! whoever comes back; the `Last-Event-ID` of a browser that does so acknowledges what it has.
 
 use super::Asked;
 use super::streams::StreamPlace;
@@ -40,7 +41,9 @@ pub(super) async fn stream(asked: &Asked<'_>) -> Result<Response<Body>, Problem>
         }
     };
     let exchange = Exchange::open(&shared.bus, &asked.peer).ok_or_else(super::crowded)?;
-    let data = json!({ "types": types, "slow": "drop_oldest" }).to_string();
+    let cursor = asked.parameter("cursor");
+    let by_cursor = cursor.is_some();
+    let data = subscription(asked, &types, cursor)?;
     let id = shared.bus.new_id();
     let ask = Ask::new(Kind::Command, "Sys.Subscribe", &data, &id);
     let outcome =
@@ -53,6 +56,7 @@ pub(super) async fn stream(asked: &Asked<'_>) -> Result<Response<Body>, Problem>
         exchange,
         form,
         as_cloud_events,
+        by_cursor,
         reactor: shared.reactor.clone(),
         keep_alive: shared.options.limits.keep_alive,
         silence: None,
@@ -68,6 +72,31 @@ pub(super) async fn stream(asked: &Asked<'_>) -> Result<Response<Body>, Problem>
     // nginx holds streams back unless it is told not to.
     response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
     Ok(response)
+}
+
+/// What is subscribed to.
+fn subscription(asked: &Asked<'_>, types: &[String], cursor: Option<String>) -> Result<String, Problem> {
+    let Some(cursor) = cursor else {
+        return Ok(json!({ "types": types, "slow": "drop_oldest" }).to_string());
+    };
+    let Some(last) = asked.headers.get("last-event-id").filter(|value| !value.is_empty()) else {
+        return Ok(json!({ "types": types, "cursor": cursor }).to_string());
+    };
+    let after: Option<u64> = last.to_str().ok().and_then(|text| text.parse().ok());
+    let after = after.ok_or_else(|| {
+        let text = "Last-Event-ID: is the number of an event where a stream has a cursor, such as 17";
+        Problem::new(StatusCode::BAD_REQUEST, text)
+    })?;
+    Ok(json!({ "types": types, "cursor": cursor, "after": after }).to_string())
+}
+
+/// The number of a durable event, by which its reader comes back.
+fn number_of(event: &Envelope) -> Option<u64> {
+    #[derive(serde::Deserialize)]
+    struct Numbered {
+        event: Option<u64>,
+    }
+    serde_json::from_str::<Numbered>(event.metadata()).ok()?.event
 }
 
 fn types(asked: &Asked<'_>) -> Result<Vec<String>, Problem> {
@@ -104,6 +133,8 @@ struct Events {
     exchange: Rc<Exchange>,
     form: Form,
     as_cloud_events: bool,
+    /// Whether events have numbers by which a client comes back.
+    by_cursor: bool,
     reactor: Handle,
     keep_alive: Duration,
     /// Rings when nothing has passed for a while.
@@ -120,8 +151,13 @@ impl Events {
         match self.form {
             Form::Lines => text.push_str(line),
             Form::ServerSent => {
-                // A line break in an id would begin a field of its own.
-                if !event.id().contains(['\n', '\r', '\0']) {
+                // A line break in an id would begin a field of its own. What a cursor's reader has no number for, it
+                // cannot come back to.
+                if self.by_cursor {
+                    if let Some(number) = number_of(event) {
+                        text.push_str(&format!("id: {number}\n"));
+                    }
+                } else if !event.id().contains(['\n', '\r', '\0']) {
                     text.push_str("id: ");
                     text.push_str(event.id());
                     text.push('\n');

@@ -130,3 +130,44 @@ fn h3_4_answers_come_while_the_request_is_still_being_sent() {
     client.write(b"0\r\n\r\n");
     assert!(client.read_chunk().is_empty(), "the response ends with the request");
 }
+
+/// The ids of so many events of a stream.
+fn ids(watcher: &mut crate::support::Client<std::net::TcpStream>, count: usize) -> Vec<String> {
+    let mut ids = Vec::new();
+    while ids.len() < count {
+        let chunk = watcher.read_chunk();
+        let lines = text(&chunk).lines().filter_map(|line| line.strip_prefix("id: "));
+        ids.extend(lines.map(str::to_owned));
+    }
+    ids
+}
+
+#[test]
+fn h3_5_a_stream_with_a_cursor_goes_on_after_the_last_event_id() {
+    let server = start(Limits::default());
+    let mut client = connect(&server);
+    let watch = |headers: &str| {
+        let mut watcher = connect(&server);
+        let path = "/v1/events?types=Test.*&cursor=page";
+        watcher.write(request("GET", path, headers, "").as_bytes());
+        let status = watcher.read_head().0;
+        (status, watcher)
+    };
+    let (status, mut watcher) = watch("");
+    assert_eq!(status, 200);
+    watcher.read_chunk();
+    for n in 0..4 {
+        client.ask("POST", "/v1/commands/Test.Add", "", &json!({ "a": n }).to_string());
+    }
+    assert_eq!(ids(&mut watcher, 4), ["1", "2", "3", "4"]);
+    drop(watcher);
+    let (_, mut watcher) = watch("Last-Event-ID: 2\r\n");
+    assert_eq!(ids(&mut watcher, 2), ["3", "4"]);
+    drop(watcher);
+    // What was acknowledged by a header stays so.
+    let (_, mut watcher) = watch("");
+    assert_eq!(ids(&mut watcher, 2), ["3", "4"]);
+    drop(watcher);
+    assert_eq!(watch("Last-Event-ID: none\r\n").0, 400);
+    assert_eq!(watch("Last-Event-ID: 99\r\n").0, 409);
+}

@@ -2,7 +2,7 @@
 
 use mainspring_http::{Access, Bus, Closed, Health, Inbox, Limits, Link, Options, Peer, Server, Token};
 use mainspring_kernel::{
-    ActorRef, BootPlan, Config, ConnectionId, Effect, Kernel, Manifest, Now, Source, Turn,
+    ActorRef, BootPlan, Config, ConnectionId, Durable, Effect, Kernel, Manifest, Now, Source, Turn,
 };
 use mainspring_message::{Draft, Envelope, Kind};
 use mainspring_reactor::{Handle, Interest, Reactor};
@@ -24,6 +24,8 @@ pub(crate) struct TestBus {
     kernel: RefCell<Kernel>,
     inboxes: RefCell<HashMap<u64, Rc<Inbox>>>,
     next: Cell<u64>,
+    /// Facts so far; each is on disk at once.
+    facts: Cell<u64>,
     reactor: Handle,
 }
 
@@ -33,6 +35,7 @@ fn manifest() -> Manifest {
         "id": "Test",
         "description": "Answers as the tests want it.",
         "concurrency": 64,
+        "durable_events": true,
         "inbound": { "oneOf": [
             message("command", "Test.Echo", json!(true)),
             message("query", "Test.Echo", json!(true)),
@@ -59,10 +62,14 @@ impl TestBus {
             kernel: RefCell::new(Kernel::new(Config::default(), 7)),
             inboxes: RefCell::default(),
             next: Cell::new(1),
+            facts: Cell::new(0),
             reactor: reactor.clone(),
         });
         let plan = BootPlan { capabilities: vec![manifest()], adapters: vec!["http".to_owned()] };
-        bus.feed(|kernel, now| kernel.boot(plan, now));
+        bus.feed(|kernel, now| {
+            kernel.restore(Durable::default(), now);
+            kernel.boot(plan, now);
+        });
         bus
     }
 
@@ -114,6 +121,10 @@ impl TestBus {
             Effect::Attach { actor } => with(&mut |kernel| kernel.actor_attached(actor, Ok(()), now)),
             Effect::StartAdapter { adapter } => {
                 with(&mut |kernel| kernel.adapter_started(adapter, Ok("http".to_owned()), now));
+            }
+            Effect::Record(_) => {
+                self.facts.set(self.facts.get() + 1);
+                with(&mut |kernel| kernel.flushed(self.facts.get(), now));
             }
             Effect::CollectStats { ticket } => {
                 with(&mut |kernel| kernel.stats_collected(ticket, json!({}).into(), now));

@@ -3,6 +3,7 @@
 //! The durable state of a daemon is the fold of its facts ([`Durable`](crate::Durable)), whatever build wrote them. So a fact
 //! says what happened, never what is to be done about it, and a new meaning is a new version or a new kind.
 
+use crate::api::rights::Rights;
 use mainspring_message::{Envelope, Text};
 
 /// Whose something is, by a name that outlives the process.
@@ -114,6 +115,8 @@ pub enum Fact<M = Envelope> {
         fired: u64,
         /// The size of the command that made it.
         bytes: u64,
+        /// What whoever scheduled it may do; nothing if that is everything.
+        rights: Option<Rights>,
         /// What is sent, under a fresh id each time.
         message: M,
     },
@@ -173,14 +176,21 @@ pub enum Fact<M = Envelope> {
         /// The event.
         message: M,
     },
-    /// A named subscriber has read events.
+    /// A named subscriber has acknowledged events, or begins after them.
     CursorMoved {
         /// Whose cursor it is.
         peer: PeerName,
         /// Its name.
         name: Text,
-        /// The last event that was written to the subscriber.
+        /// The last of them.
         event: u64,
+    },
+    /// A cursor was forgotten, as its peer asked.
+    CursorForgotten {
+        /// Whose it was.
+        peer: PeerName,
+        /// Its name.
+        name: Text,
     },
     /// A capability of the daemon's own set a key.
     Put {

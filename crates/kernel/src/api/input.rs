@@ -50,6 +50,8 @@ pub enum Input {
     ConnectionOpened(ConnectionId, String),
     /// See [`Kernel::connection_has`].
     ConnectionHas(ConnectionId, Rights),
+    /// See [`Kernel::peers_have`].
+    PeersHave(Vec<(String, Rights)>),
     /// See [`Kernel::connection_closed`].
     ConnectionClosed(ConnectionId),
     /// See [`Kernel::ingest`].
@@ -122,6 +124,7 @@ impl Kernel {
             Input::AdapterEnded(adapter) => self.adapter_ended(adapter, now),
             Input::ConnectionOpened(connection, peer) => self.connection_opened(connection, &peer, now),
             Input::ConnectionHas(connection, rights) => self.connection_has(connection, rights, now),
+            Input::PeersHave(peers) => self.peers_have(peers, now),
             Input::ConnectionClosed(connection) => self.connection_closed(connection, now),
             Input::Line(connection, line) => self.ingest(connection, &line, now),
             Input::LineTooLong(connection) => self.line_too_long(connection, now),

@@ -51,6 +51,9 @@ pub struct Manifest {
     /// Whether a command that was accepted is delivered after a restart of the daemon.
     #[serde(default = "if_not_started")]
     pub redeliver: Redeliver,
+    /// Whether its events survive the daemon, where there is a journal, for subscribers that come back by a cursor.
+    #[serde(default)]
+    pub durable_events: bool,
     /// Whether all that it keeps is facts of its own making ([`Kernel::actor_record`](crate::Kernel::actor_record)): then
     /// nothing is recorded before its commands end. For native code alone.
     #[serde(skip)]
@@ -82,6 +85,7 @@ impl Manifest {
             uncaused: false,
             durable: yes(),
             redeliver: if_not_started(),
+            durable_events: false,
             keeps_facts: false,
             restart: RestartPolicy::default(),
             retry: RetryPolicy::default(),

@@ -40,6 +40,16 @@ impl Rights {
         self.operator
     }
 
+    /// As a journal tells them: patterns as they stand there, nothing for every type.
+    pub(crate) fn from_parts(allow: Option<Vec<Box<str>>>, operator: bool) -> Rights {
+        Rights { allow: allow.map(Into::into), operator }
+    }
+
+    /// The patterns; nothing for every type.
+    pub(crate) fn allow(&self) -> Option<&[Box<str>]> {
+        self.allow.as_deref()
+    }
+
     /// Whether something is left out.
     pub(crate) fn is_limited(&self) -> bool {
         !self.operator || self.allow.is_some()
@@ -57,7 +67,8 @@ impl Rights {
     }
 
     /// The patterns, with `*` for everything.
-    pub(crate) fn patterns(&self) -> Vec<&str> {
+    #[must_use]
+    pub fn patterns(&self) -> Vec<&str> {
         self.allow.as_ref().map_or_else(|| vec!["*"], |allow| allow.iter().map(|it| &**it).collect())
     }
 }

@@ -7,6 +7,7 @@
 mod cancel;
 mod catalogue;
 mod chores;
+mod cursors;
 mod dead_letters;
 mod describe;
 mod list_actors;
@@ -94,6 +95,7 @@ impl Kernel {
             Builtin::Shutdown => self.syscall_shutdown(&request),
             Builtin::Subscribe => self.subscribe(&request, caller),
             Builtin::Unsubscribe => self.unsubscribe(&request, caller),
+            Builtin::Acknowledge => self.acknowledge(&request, caller),
             Builtin::ResetActor => self.reset_by_name(&request),
             Builtin::Stats => self.stats_answer(None, caller),
             Builtin::Restrict => self.restrict(&request, caller),

@@ -56,6 +56,10 @@ impl Kernel {
         self.connections.set_rights(connection, rights.clone());
         self.connections
             .unsubscribe_where(connection, |pattern| !is_reserved(pattern) && !rights.allows(pattern));
+        if self.cursors.retain_patterns(connection, |pattern| is_reserved(pattern) || rights.allows(pattern))
+        {
+            self.leave_cursor(connection);
+        }
         let place = self.connections.place(connection).ok_or_else(gone)?;
         let peer = self.peer_name(place.peer);
         Ok(json!({ "peer": peer, "allow": rights.patterns(), "operator": rights.is_operator() }).to_string())

@@ -43,6 +43,12 @@ pub struct Census {
     pub dead_letter_bytes: usize,
     /// Bytes of the history.
     pub history_bytes: usize,
+    /// Durable events that are kept, their bytes, and cursors.
+    pub durable_events: usize,
+    /// See above.
+    pub durable_event_bytes: usize,
+    /// See above.
+    pub cursors: usize,
     /// Scheduled messages.
     pub schedules: usize,
     /// Timers of every kind.
@@ -61,6 +67,7 @@ impl Kernel {
     /// Counts where everything is.
     pub fn census(&self) -> Census {
         let actors = self.actors.totals();
+        let (durable_events, durable_event_bytes, cursors) = self.cursors.totals();
         Census {
             requests: self.requests.live(),
             system_lane: self.out.system.len(),
@@ -76,6 +83,9 @@ impl Kernel {
             dead_letters: self.dead_letters.len(),
             dead_letter_bytes: self.dead_letters.bytes(),
             history_bytes: self.history.bytes(),
+            durable_events,
+            durable_event_bytes,
+            cursors,
             schedules: self.schedules.len(),
             timers: self.out.wheel.len(),
             connections: self.connections.len(),
@@ -143,6 +153,9 @@ impl Kernel {
                 "deadLetters": census.dead_letters,
                 "deadLetterBytes": census.dead_letter_bytes,
                 "historyBytes": census.history_bytes,
+                "durableEvents": census.durable_events,
+                "durableEventBytes": census.durable_event_bytes,
+                "cursors": census.cursors,
                 "schedules": census.schedules,
                 "timers": census.timers,
                 "connections": census.connections,

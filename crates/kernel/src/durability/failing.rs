@@ -31,6 +31,7 @@ impl Kernel {
         self.out.log(Level::Error, text);
         self.out.facts.storage = Storage::Failed;
         self.out.announce("Sys.StorageFailed", serde_json::json!({ "reason": reason }));
+        self.end_all_cursors();
         // Their answers were not told, and will not be.
         for (_, key) in std::mem::take(&mut self.out.facts.unflushed_ends) {
             self.requests.forget_answer_of(key);

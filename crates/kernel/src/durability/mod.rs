@@ -5,6 +5,7 @@
 //! behind [`Effect::After`](crate::Effect::After).
 
 mod book;
+mod events;
 mod failing;
 mod letters;
 mod restoring;

@@ -38,6 +38,7 @@ impl Kernel {
         self.out.record(Fact::Started { build: env!("CARGO_PKG_VERSION").into(), unix_ms });
         let mut peers = Peers::default();
         self.take_up_letters(&durable, &mut peers);
+        self.take_up_events(&durable);
         for remembered in &durable.remembered {
             self.take_up_answer(remembered, &mut peers);
         }

@@ -20,6 +20,7 @@ impl Kernel {
             left: state.left,
             fired: state.fired,
             bytes: state.bytes as u64,
+            rights: state.rights,
             message,
         };
         self.out.record(fact);

@@ -201,6 +201,12 @@ impl Connections {
         self.clients.get(&connection).is_some_and(|client| client.egress_paused)
     }
 
+    /// Whether a client has read so much of what it has that it can be given more that waits for it elsewhere.
+    #[inline]
+    pub(crate) fn has_room(&self, connection: ConnectionId) -> bool {
+        self.clients.get(&connection).is_some_and(|client| client.egress_bytes <= self.bounds.bytes / 2)
+    }
+
     /// Writes to a connection, settling so many outcomes that it is owed; gives the message back when it is gone.
     #[inline]
     pub(crate) fn write(

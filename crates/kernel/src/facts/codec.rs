@@ -4,10 +4,11 @@
 //! is an error with the field's name, never a guess.
 
 use crate::api::fact::{Ending, Fact, MessageLine, PeerName};
+use crate::api::rights::Rights;
 use mainspring_message::Text;
 
 /// The names of all kinds, by number; 0 is none.
-pub const FACT_KINDS: [&str; 17] = [
+pub const FACT_KINDS: [&str; 18] = [
     "",
     "started",
     "stopped",
@@ -25,10 +26,20 @@ pub const FACT_KINDS: [&str; 17] = [
     "put",
     "deleted",
     "numbered",
+    "cursor_forgotten",
 ];
 
-/// The version in which every kind is written now.
+/// The version in which facts are written, but for those that say more than their kind could say in the beginning.
 const VERSION: u8 = 1;
+/// The version of a schedule whose rights are limited: they stand before its message.
+const SCHEDULED_WITH_RIGHTS: u8 = 2;
+/// The kind of a schedule.
+const SCHEDULED: u8 = 6;
+
+/// The newest version of a kind that this build reads.
+fn newest(kind: u8) -> u8 {
+    if kind == SCHEDULED { SCHEDULED_WITH_RIGHTS } else { VERSION }
+}
 
 /// Why a record is no fact that this build can read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,13 +52,15 @@ pub enum FactError {
     },
     /// A version of it that this build does not know.
     #[error(
-        "a fact \"{name}\" of version {version}, and this build reads up to {VERSION}; a newer build wrote it"
+        "a fact \"{name}\" of version {version}, and this build reads up to {newest}; a newer build wrote it"
     )]
     Version {
         /// The name of the kind.
         name: &'static str,
         /// The version.
         version: u8,
+        /// The newest one that this build knows.
+        newest: u8,
     },
     /// The bytes are not those of such a fact.
     #[error("a fact \"{name}\" whose field {field} cannot be read")]
@@ -68,7 +81,7 @@ impl<M: MessageLine> Fact<M> {
             Fact::Accepted { .. } => 3,
             Fact::Delivered { .. } => 4,
             Fact::Ended { .. } => 5,
-            Fact::Scheduled { .. } => 6,
+            Fact::Scheduled { .. } => SCHEDULED,
             Fact::Fired { .. } => 7,
             Fact::Cancelled { .. } => 8,
             Fact::DeadLettered { .. } => 9,
@@ -79,12 +92,16 @@ impl<M: MessageLine> Fact<M> {
             Fact::Put { .. } => 14,
             Fact::Deleted { .. } => 15,
             Fact::Numbered { .. } => 16,
+            Fact::CursorForgotten { .. } => 17,
         }
     }
 
     /// The version in which [`Fact::write`] writes it.
     pub fn version(&self) -> u8 {
-        VERSION
+        match self {
+            Fact::Scheduled { rights: Some(_), .. } => SCHEDULED_WITH_RIGHTS,
+            _ => VERSION,
+        }
     }
 
     /// The name of its kind.
@@ -120,15 +137,20 @@ impl<M: MessageLine> Fact<M> {
                     .number(*until_ms)
                     .maybe_text(answer.as_ref().map(MessageLine::as_line))
             }
-            Fact::Scheduled { peer, timer_id, due_ms, repeat_ms, left, fired, bytes, message } => writer
-                .peer(peer)
-                .text(timer_id)
-                .number(*due_ms)
-                .maybe(*repeat_ms)
-                .maybe(*left)
-                .number(*fired)
-                .number(*bytes)
-                .text(message.as_line()),
+            Fact::Scheduled { peer, timer_id, due_ms, repeat_ms, left, fired, bytes, rights, message } => {
+                writer
+                    .peer(peer)
+                    .text(timer_id)
+                    .number(*due_ms)
+                    .maybe(*repeat_ms)
+                    .maybe(*left)
+                    .number(*fired)
+                    .number(*bytes);
+                if let Some(rights) = rights {
+                    writer.rights(rights);
+                }
+                writer.text(message.as_line())
+            }
             Fact::Fired { peer, timer_id, fired, left, next_ms } => {
                 writer.peer(peer).text(timer_id).number(*fired).maybe(*left).maybe(*next_ms)
             }
@@ -146,6 +168,7 @@ impl<M: MessageLine> Fact<M> {
                 writer.number(*event).number(*unix_ms).text(message.as_line())
             }
             Fact::CursorMoved { peer, name, event } => writer.peer(peer).text(name).number(*event),
+            Fact::CursorForgotten { peer, name } => writer.peer(peer).text(name),
             Fact::Put { store, key, value } => writer.text(store).text(key).text(value),
             Fact::Deleted { store, key } => writer.text(store).text(key),
             Fact::Numbered { request, letter, event, starts, unix_ms } => {
@@ -165,11 +188,12 @@ impl<'a> Fact<&'a str> {
             Some(name) if kind > 0 => *name,
             _ => return Err(FactError::Kind { kind }),
         };
-        if version != VERSION {
-            return Err(FactError::Version { name, version });
+        let newest = newest(kind);
+        if version < VERSION || version > newest {
+            return Err(FactError::Version { name, version, newest });
         }
         let mut reader = Reader { rest: bytes, name };
-        let fact = read_fields(kind, &mut reader)?;
+        let fact = read_fields(kind, version, &mut reader)?;
         if !reader.rest.is_empty() {
             return Err(FactError::Field { name, field: "end" });
         }
@@ -177,7 +201,7 @@ impl<'a> Fact<&'a str> {
     }
 }
 
-fn read_fields<'a>(kind: u8, reader: &mut Reader<'a>) -> Result<Fact<&'a str>, FactError> {
+fn read_fields<'a>(kind: u8, version: u8, reader: &mut Reader<'a>) -> Result<Fact<&'a str>, FactError> {
     Ok(match kind {
         1 => {
             let unix_ms = reader.number("time")?;
@@ -203,7 +227,7 @@ fn read_fields<'a>(kind: u8, reader: &mut Reader<'a>) -> Result<Fact<&'a str>, F
             until_ms: reader.number("until")?,
             answer: reader.maybe_text("answer")?,
         },
-        6 => Fact::Scheduled {
+        SCHEDULED => Fact::Scheduled {
             peer: reader.peer()?,
             timer_id: reader.text("schedule")?.into(),
             due_ms: reader.number("due")?,
@@ -211,6 +235,7 @@ fn read_fields<'a>(kind: u8, reader: &mut Reader<'a>) -> Result<Fact<&'a str>, F
             left: reader.maybe("left")?,
             fired: reader.number("fired")?,
             bytes: reader.number("bytes")?,
+            rights: if version >= SCHEDULED_WITH_RIGHTS { Some(reader.rights()?) } else { None },
             message: reader.text("message")?,
         },
         7 => Fact::Fired {
@@ -247,6 +272,7 @@ fn read_fields<'a>(kind: u8, reader: &mut Reader<'a>) -> Result<Fact<&'a str>, F
             value: reader.text("value")?.into(),
         },
         15 => Fact::Deleted { store: reader.text("store")?.into(), key: reader.text("key")?.into() },
+        17 => Fact::CursorForgotten { peer: reader.peer()?, name: reader.text("cursor")?.into() },
         _ => Fact::Numbered {
             request: reader.number("request")?,
             letter: reader.number("letter")?,
@@ -292,6 +318,18 @@ impl Writer<'_> {
         self.0.push(u8::from(text.is_some()));
         if let Some(text) = text {
             self.text(text);
+        }
+        self
+    }
+
+    fn rights(&mut self, rights: &Rights) -> &mut Self {
+        self.0.push(u8::from(rights.is_operator()));
+        self.0.push(u8::from(rights.allow().is_some()));
+        if let Some(allow) = rights.allow() {
+            self.number(allow.len() as u64);
+            for pattern in allow {
+                self.text(pattern);
+            }
         }
         self
     }
@@ -368,6 +406,16 @@ impl<'a> Reader<'a> {
 
     fn maybe_text(&mut self, field: &'static str) -> Result<Option<&'a str>, FactError> {
         Ok(if self.is_there(field)? { Some(self.text(field)?) } else { None })
+    }
+
+    fn rights(&mut self) -> Result<Rights, FactError> {
+        let operator = self.is_there("operator")?;
+        if !self.is_there("allow")? {
+            return Ok(Rights::from_parts(None, operator));
+        }
+        let count = self.number("allow")?;
+        let patterns = (0..count).map(|_| self.text("allow").map(Box::from));
+        Ok(Rights::from_parts(Some(patterns.collect::<Result<_, _>>()?), operator))
     }
 
     fn peer(&mut self) -> Result<PeerName, FactError> {

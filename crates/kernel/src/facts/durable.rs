@@ -1,6 +1,7 @@
 //! The durable state: a pure fold of facts, and the facts that stand for it in a snapshot.
 
 use crate::api::fact::{Ending, Fact, PeerName};
+use crate::api::rights::Rights;
 use crate::facts::{FactError, fingerprint};
 use mainspring_message::{Envelope, Text};
 use std::collections::{BTreeMap, VecDeque};
@@ -62,6 +63,7 @@ pub(crate) struct ScheduledMessage {
     pub(crate) left: Option<u64>,
     pub(crate) fired: u64,
     pub(crate) bytes: u64,
+    pub(crate) rights: Option<Rights>,
     pub(crate) line: Box<str>,
 }
 
@@ -146,6 +148,11 @@ impl Durable {
         Durable { bounds, ..Durable::default() }
     }
 
+    /// How much of what is over it keeps.
+    pub(crate) fn bounds(&self) -> DurableBounds {
+        self.bounds
+    }
+
     /// Reads a fact from a record and applies it.
     ///
     /// # Errors
@@ -187,9 +194,9 @@ impl Durable {
                 self.note_time(unix_ms);
                 self.end(which, unix_ms, until_ms, answer);
             }
-            Fact::Scheduled { peer, timer_id, due_ms, repeat_ms, left, fired, bytes, message } => {
+            Fact::Scheduled { peer, timer_id, due_ms, repeat_ms, left, fired, bytes, rights, message } => {
                 let line = message.into();
-                let schedule = ScheduledMessage { due_ms, repeat_ms, left, fired, bytes, line };
+                let schedule = ScheduledMessage { due_ms, repeat_ms, left, fired, bytes, rights, line };
                 self.schedules.insert(own_key(&peer, &timer_id), schedule);
             }
             Fact::Fired { peer, timer_id, fired, left, next_ms } => {
@@ -218,6 +225,9 @@ impl Durable {
             }
             Fact::CursorMoved { peer, name, event } => {
                 self.cursors.insert(own_key(&peer, &name), event);
+            }
+            Fact::CursorForgotten { peer, name } => {
+                self.cursors.remove(&own_key(&peer, &name));
             }
             Fact::Put { store, key, value } => {
                 let store = self.values.entry(store.as_str().into()).or_default();
@@ -347,6 +357,11 @@ impl Durable {
         self.schedules.iter().map(|(key, schedule)| (peer_of(key), &*key.2, schedule))
     }
 
+    /// The cursors, each with whose it is, its name, and the last event that was acknowledged.
+    pub(crate) fn cursors(&self) -> impl Iterator<Item = (PeerName, &str, u64)> {
+        self.cursors.iter().map(|(key, event)| (peer_of(key), &*key.2, *event))
+    }
+
     /// Commands that have not ended, remembered answers, schedules, dead letters, events, keys: how many there are, for people.
     pub fn counts(&self) -> [(&'static str, usize); 6] {
         [
@@ -409,6 +424,7 @@ impl ScheduledMessage {
             left: self.left,
             fired: self.fired,
             bytes: self.bytes,
+            rights: self.rights.clone(),
             message: &*self.line,
         }
     }

@@ -3,6 +3,7 @@
 use super::{Durable, DurableBounds, FACT_KINDS, Fate, Pending, fate_of, fingerprint, time_left_ms};
 use crate::api::fact::{Ending, Fact, PeerName};
 use crate::api::manifest::Redeliver;
+use crate::api::rights::Rights;
 use mainspring_message::{Envelope, Text};
 use proptest::prelude::*;
 
@@ -39,6 +40,18 @@ fn ending() -> impl Strategy<Value = Ending> {
     ]
 }
 
+fn rights() -> impl Strategy<Value = Option<Rights>> {
+    let allow = proptest::option::of(prop::collection::vec("[A-C]\\.(\\*|[a-c])", 0..4));
+    let rights = (allow, any::<bool>()).prop_map(|(allow, operator)| {
+        let rights = Rights::default().as_operator(operator);
+        match allow {
+            Some(allow) => rights.limited_to(allow),
+            None => rights,
+        }
+    });
+    proptest::option::of(rights)
+}
+
 /// Facts about few things, so that they meet.
 fn fact() -> impl Strategy<Value = Fact> {
     let number = || prop_oneof![1..9u64, any::<u64>()];
@@ -66,8 +79,8 @@ fn fact() -> impl Strategy<Value = Fact> {
             .prop_map(|(which, unix_ms, until_ms, answer)| Fact::Ended { which, unix_ms, until_ms, answer }),
     ];
     let later = prop_oneof![
-        (peer(), text(), time(), maybe(), maybe(), number(), number(), message()).prop_map(
-            |(peer, timer_id, due_ms, repeat_ms, left, fired, bytes, message)| Fact::Scheduled {
+        (peer(), text(), time(), maybe(), maybe(), number(), number(), rights(), message()).prop_map(
+            |(peer, timer_id, due_ms, repeat_ms, left, fired, bytes, rights, message)| Fact::Scheduled {
                 peer,
                 timer_id,
                 due_ms,
@@ -75,6 +88,7 @@ fn fact() -> impl Strategy<Value = Fact> {
                 left,
                 fired,
                 bytes,
+                rights,
                 message
             }
         ),
@@ -104,6 +118,7 @@ fn fact() -> impl Strategy<Value = Fact> {
             message
         }),
         (peer(), text(), number()).prop_map(|(peer, name, event)| Fact::CursorMoved { peer, name, event }),
+        (peer(), text()).prop_map(|(peer, name)| Fact::CursorForgotten { peer, name }),
         (text(), text(), text()).prop_map(|(store, key, value)| Fact::Put { store, key, value }),
         (text(), text()).prop_map(|(store, key)| Fact::Deleted { store, key }),
         (number(), number(), number(), number(), 0..99u64).prop_map(
@@ -200,6 +215,8 @@ proptest! {
 fn j2_6_a_fact_of_a_newer_build_is_refused_by_name() {
     let error = Fact::read(200, 1, &[]).unwrap_err().to_string();
     assert!(error.contains("kind 200") && error.contains("newer"), "{error}");
+    let error = Fact::read(6, 3, &[]).unwrap_err().to_string();
+    assert!(error.contains("\"scheduled\" of version 3") && error.contains("up to 2"), "{error}");
     let error = Fact::read(3, 2, &[]).unwrap_err().to_string();
     assert!(error.contains("\"accepted\" of version 2") && error.contains("up to 1"), "{error}");
 }

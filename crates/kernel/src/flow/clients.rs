@@ -35,6 +35,7 @@ impl Kernel {
 
     fn close_connection(&mut self, connection: ConnectionId) {
         let Some(gone) = self.connections.close(connection) else { return };
+        self.leave_cursor(connection);
         if !self.taps.is_empty() {
             self.taps.close(connection);
         }
@@ -45,7 +46,7 @@ impl Kernel {
     /// Whether the kernel has, or may get, something to write to a client that will send no more: an outcome, or events
     /// that it subscribed to. Bytes that were written and have not left do not count.
     pub fn owes(&self, connection: ConnectionId) -> bool {
-        self.connections.owes(connection)
+        self.connections.owes(connection) || self.cursors.is_reader(connection)
     }
 
     /// Closes a connection for a reason of the kernel's own.
@@ -149,6 +150,9 @@ impl Kernel {
                 self.mind_event(connection, written);
             }
             self.out.rest_on(rested);
+        }
+        if self.cursors.have_readers() && self.connections.has_room(connection) {
+            self.cursors.has_room(connection);
         }
     }
 }

@@ -4,7 +4,6 @@ use crate::dead_letters::Owner;
 use crate::flow::admission::Applicant;
 use crate::flow::lanes::{Item, QueueId};
 use crate::flow::refusal::Refusal;
-use crate::flow::rights::check_type;
 use crate::flow::system::Hearers;
 use crate::kernel::{Kernel, with_verbatim};
 use crate::requests::{Delegate, Origin, PeerId, Recipient};
@@ -27,7 +26,7 @@ impl Kernel {
         let fired = self.schedules.fire(id, crowded, &mut self.out);
         if let Some((message, delegate)) = fired.send {
             // What may have been scheduled may be sent, unless whoever did so has lost that since.
-            match fired.rights.map_or(Ok(()), |rights| check_type(&rights, message.type_name())) {
+            match self.check_scheduled(due.peer, fired.rights.as_ref(), message.type_name()) {
                 Ok(()) => self.send_for(message, due.peer, due.queue, delegate),
                 Err(refusal) => self.refuse_for(&message, due.peer, &delegate, &refusal),
             }

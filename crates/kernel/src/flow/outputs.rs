@@ -75,7 +75,8 @@ impl Kernel {
             return;
         }
         let is_seen = self.is_wanted(type_name) || !self.taps.is_empty() || type_name.ends_with(".Progress");
-        if is_seen || self.actors.needs_data(actor.capability) {
+        let is_kept = self.out.facts.is_on() && self.actors.manifest(actor.capability).durable_events;
+        if is_seen || is_kept || self.actors.needs_data(actor.capability) {
             let draft = Draft::caused_by(cause, Kind::Event, type_name, data());
             return self.actor_message(actor, draft, now);
         }
@@ -170,6 +171,7 @@ impl Kernel {
         self.actors.note_said(actor.capability, &message, self.out.hash_id(message.id()))?;
         let (_, queue) = self.actors.sender(actor.capability);
         self.lanes.check(queue).map_err(|refusal| format!("a flood: {}", refusal.text))?;
+        self.record_event(actor.capability, &message)?;
         self.out.counters.events_accepted += 1;
         if message.type_name().ends_with(".Progress")
             && let Some(key) = self.find_in_progress(actor.capability, message.causation().unwrap_or(""))

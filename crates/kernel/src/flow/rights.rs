@@ -19,6 +19,40 @@ impl Kernel {
         self.connections.set_rights(connection, rights);
     }
 
+    /// What the peers that the settings name may do now. Messages that such a peer scheduled in an earlier run of the
+    /// daemon are sent only if it may still send them.
+    ///
+    /// A name may come more than once: then its peer may do what any of them says.
+    pub fn peers_have(&mut self, peers: Vec<(String, Rights)>, now: Now) {
+        self.out.now = now;
+        self.peer_rights.clear();
+        for (name, rights) in peers {
+            self.peer_rights.entry(name.into()).or_default().push(rights);
+        }
+    }
+
+    /// Whether a peer that scheduled a message of this type, and had these rights then, may send it now.
+    pub(crate) fn check_scheduled(
+        &self,
+        peer: PeerId,
+        then: Option<&Rights>,
+        type_name: &str,
+    ) -> Result<(), Refusal> {
+        if let Some(rights) = then {
+            check_type(rights, type_name)?;
+        }
+        if self.peer_rights.is_empty() {
+            return Ok(());
+        }
+        let now = self.requests.peer_name(peer).and_then(|name| self.peer_rights.get(name));
+        match now.map(Vec::as_slice) {
+            Some(all @ [first, ..]) if !all.iter().any(|rights| rights.allows(type_name)) => {
+                check_type(first, type_name)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Whether a client may send this message; else the refusal.
     #[cold]
     pub(crate) fn check_rights(&self, connection: ConnectionId, message: &Envelope) -> Result<(), Refusal> {

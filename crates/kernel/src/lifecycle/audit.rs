@@ -68,6 +68,7 @@ impl Kernel {
             audit.mailboxes.push(mailbox);
         }
         audit.most_waiting_events = self.connections.audit()?;
+        self.cursors.audit()?;
         Ok(audit)
     }
 

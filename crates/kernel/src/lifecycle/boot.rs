@@ -104,6 +104,7 @@ impl Kernel {
             return self.boot_failed_in_phase(&text);
         }
         self.take_up();
+        self.warn_of_events_without_journal();
         self.lifecycle.phase = BootPhase::Spawn;
         for capability in self.actors.ids() {
             self.actors.spawn(capability, &mut self.out);

@@ -100,6 +100,7 @@ pub(crate) struct ScheduleState {
     pub(crate) left: Option<u64>,
     pub(crate) fired: u64,
     pub(crate) bytes: usize,
+    pub(crate) rights: Option<Rights>,
 }
 
 impl Schedule {
@@ -114,6 +115,7 @@ impl Schedule {
             left: self.left,
             fired: self.fired,
             bytes: self.bytes,
+            rights: self.rights.clone(),
         }
     }
 
@@ -332,8 +334,7 @@ impl Schedules {
             fired: restored.fired,
             missed: 0,
             bytes,
-            // They were checked when it was scheduled.
-            rights: None,
+            rights: restored.rights.clone(),
             is_durable: true,
         });
     }

@@ -3,8 +3,8 @@
 
 use crate::support::manifest;
 use mainspring_kernel::{
-    ActorExit, ActorRef, BootPlan, Config, ConnectionId, Durable, Effect, Fact, Kernel, Manifest, Now,
-    Rights, Turn,
+    ActorExit, ActorRef, BootPlan, Config, ConnectionId, Durable, DurableBounds, Effect, Fact, Kernel,
+    Manifest, Now, Rights, Turn,
 };
 use mainspring_message::{Draft, Envelope, Json};
 use serde_json::Value;
@@ -16,6 +16,10 @@ pub(crate) struct Bus {
     pub(crate) now: Now,
     config: Config,
     capabilities: Vec<Manifest>,
+    /// What the settings of the next run say of peers.
+    pub(crate) peers: Vec<(String, Rights)>,
+    /// How much of what is over is kept, from the next run on.
+    pub(crate) bounds: DurableBounds,
     /// What is on disk.
     pub(crate) disk: Vec<Fact>,
     /// What was recorded in this run, and how much of it is on disk.
@@ -30,6 +34,10 @@ pub(crate) struct Bus {
     pub(crate) delivered: Vec<(ActorRef, Envelope)>,
     pub(crate) exit: Option<i32>,
     nonce: u64,
+    /// Whether clients read what is written to them at once; else what they have not read.
+    pub(crate) reads: bool,
+    unread: Vec<(ConnectionId, usize)>,
+    serial: u64,
 }
 
 pub(crate) fn orders() -> Manifest {
@@ -45,6 +53,8 @@ impl Bus {
             now,
             config,
             capabilities,
+            peers: Vec::new(),
+            bounds: DurableBounds::default(),
             disk: Vec::new(),
             recorded: Vec::new(),
             flushed: 0,
@@ -55,23 +65,33 @@ impl Bus {
             delivered: Vec::new(),
             exit: None,
             nonce: 1,
+            reads: true,
+            unread: Vec::new(),
+            serial: 0,
         };
         bus.start();
         bus
     }
 
-    fn start(&mut self) {
-        let mut durable = Durable::default();
+    /// What the facts on disk come to.
+    pub(crate) fn durable(&self) -> Durable {
+        let mut durable = Durable::new(self.bounds);
         for fact in &self.disk {
             let mut bytes = Vec::new();
             fact.write(&mut bytes);
             durable.apply_record(fact.kind(), fact.version(), &bytes).unwrap();
         }
+        durable
+    }
+
+    fn start(&mut self) {
+        let durable = self.durable();
         // A snapshot in between makes no difference.
-        let mut copy = Durable::default();
+        let mut copy = Durable::new(self.bounds);
         durable.facts().for_each(|fact| copy.apply(fact));
         assert_eq!(copy, durable);
         self.kernel.restore(copy, self.now);
+        self.kernel.peers_have(self.peers.clone(), self.now);
         let capabilities = self.capabilities.clone();
         self.kernel.boot(BootPlan { capabilities, adapters: vec!["unix".into()] }, self.now);
         self.run();
@@ -142,13 +162,31 @@ impl Bus {
             }
             Effect::Stop { actor } => self.kernel.actor_exited(actor, ActorExit::Done, now),
             Effect::Write { connection, message } => {
-                self.kernel.written(connection, message.line().len() + 1, now);
+                let bytes = message.line().len() + 1;
+                match self.reads {
+                    true => self.kernel.written(connection, bytes, now),
+                    false => self.unread.push((connection, bytes)),
+                }
                 self.written.push((connection, message));
             }
             Effect::Deliver { actor, message } => self.delivered.push((actor, message)),
             Effect::Exit { code } => self.exit = Some(code),
             _ => {}
         }
+    }
+
+    /// Clients read what was written to them so far.
+    pub(crate) fn read_all(&mut self) {
+        for (connection, bytes) in std::mem::take(&mut self.unread) {
+            self.kernel.written(connection, bytes, self.now);
+        }
+        self.run();
+    }
+
+    /// A number that was not used before.
+    pub(crate) fn fresh(&mut self) -> u64 {
+        self.serial += 1;
+        self.serial
     }
 
     fn settle(&mut self) -> bool {

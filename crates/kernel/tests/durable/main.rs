@@ -5,6 +5,7 @@
 mod support;
 
 mod bus;
+mod cursors;
 mod failures;
 mod holding;
 mod random;

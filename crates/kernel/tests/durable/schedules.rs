@@ -2,6 +2,7 @@
 
 use crate::bus::{Bus, orders};
 use crate::support::{data, line, line_with};
+use mainspring_kernel::{Fact, Rights};
 use serde_json::{Value, json};
 
 fn schedule(bus: &mut Bus, id: &str, timing: Value) {
@@ -117,4 +118,67 @@ fn a_shutdown_keeps_what_is_scheduled() {
     assert_eq!(bus.exit, Some(0));
     bus.cut_power(10);
     assert_eq!(timers(&mut bus).len(), 1);
+}
+
+/// A client that gave up all but orders schedules one.
+fn schedule_restricted(bus: &mut Bus, name: &str, id: &str, repeat_ms: u64) {
+    let connection = bus.connect(bus.now.mono_ns as u64 + 9, name);
+    bus.ask(
+        connection,
+        &line(
+            "command",
+            "Sys.Restrict",
+            &format!("r-{id}"),
+            json!({ "allow": ["Order.*"], "operator": false }),
+        ),
+    );
+    let data = json!({ "timerId": id, "repeat": repeat_ms,
+        "message": { "kind": "command", "type": "Order.Place", "data": { "by": id } } });
+    let answer = bus.ask(connection, &line("command", "Timer.Schedule", &format!("s-{id}"), data));
+    assert_eq!(answer.kind().as_str(), "reply", "{answer:?}");
+}
+
+#[test]
+fn j5_3_what_a_limited_peer_scheduled_is_limited_after_a_restart_and_still_sent() {
+    let mut bus = Bus::new(vec![orders()]);
+    schedule_restricted(&mut bus, "ci", "tick", 1_000);
+    let recorded = bus.recorded.iter().find_map(|fact| match fact {
+        Fact::Scheduled { rights, .. } => Some(rights.clone()),
+        _ => None,
+    });
+    assert_eq!(recorded, Some(Some(Rights::default().limited_to(["Order.*"]))));
+    bus.cut_power(10);
+    // Its rights come over all restarts, not only the first.
+    bus.cut_power(10);
+    let kept: Vec<_> = bus.durable().facts().map(|fact| (fact.name(), fact.version())).collect();
+    assert!(kept.contains(&("scheduled", 2)), "{kept:?}");
+    bus.pass_ms(1_000);
+    assert_eq!(bus.only_delivered().1.type_name(), "Order.Place");
+}
+
+#[test]
+fn j5_3_what_a_peer_scheduled_is_refused_when_its_token_has_lost_that_right_meanwhile() {
+    let mut bus = Bus::new(vec![orders()]);
+    schedule_restricted(&mut bus, "ci", "tick", 1_000);
+    bus.peers = vec![("ci".into(), Rights::default().limited_to(["Invoice.*"]))];
+    bus.cut_power(10);
+    bus.pass_ms(1_000);
+    assert!(bus.delivered.is_empty(), "{:?}", bus.delivered);
+    let letter = bus.recorded.iter().find_map(|fact| match fact {
+        Fact::DeadLettered { reason, .. } => Some(reason.to_string()),
+        _ => None,
+    });
+    let letter = letter.expect("a dead letter");
+    assert!(letter.contains("403") && letter.contains("Invoice.*"), "{letter}");
+    // One token of the name that allows it is enough, and a name that the settings do not know keeps what it had.
+    let narrow = || Rights::default().limited_to(["Invoice.*"]);
+    for peers in
+        [vec![("ci".into(), narrow()), ("ci".into(), Rights::default())], vec![("ann".into(), narrow())]]
+    {
+        bus.peers = peers;
+        bus.cut_power(10);
+        bus.pass_ms(1_000);
+        let (actor, request) = bus.only_delivered();
+        bus.replies(actor, &request, json!({}));
+    }
 }

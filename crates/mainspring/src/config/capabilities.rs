@@ -148,6 +148,7 @@ impl<'a> Loader<'a> {
             uncaused: file.uncaused,
             durable: file.durable,
             redeliver: file.redeliver,
+            durable_events: file.durable_events,
             keeps_facts: matches!(&program, Program::Native(name) if keeps_facts(name)),
             restart,
             retry: file.retry,

@@ -1,11 +1,12 @@
 //! Journals of every version that was ever written can be read.
 //!
-//! `golden/journal-1` was written by `j2_6_write_the_golden_journal` (run it with `--ignored` when a new version is made, into
-//! a new folder); what it says is in `golden/journal-1.jsonl`.
+//! Those in `golden` were written by `j2_6_write_the_golden_journal` (run it with `--ignored` when a new version is made, into
+//! a new folder); what each says is in the file of its name that ends in `.jsonl`. The first has every kind of fact in
+//! version 1, the second those that have a later version.
 
 use crate::support::mainspring;
 use mainspring_journal::{Batch, DiskFolder, Journal, Options, SnapshotWriter};
-use mainspring_kernel::{Durable, Ending, Fact, PeerName};
+use mainspring_kernel::{Durable, Ending, Fact, PeerName, Rights};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -47,6 +48,7 @@ fn facts() -> Vec<Fact<&'static str>> {
             left: Some(3),
             fired: 0,
             bytes: 200,
+            rights: None,
             message: command,
         },
         Fact::Fired { peer: alice(), timer_id: timer(), fired: 1, left: Some(2), next_ms: Some(6000) },
@@ -58,6 +60,7 @@ fn facts() -> Vec<Fact<&'static str>> {
             left: Some(1),
             fired: 0,
             bytes: 200,
+            rights: None,
             message: event,
         },
         Fact::Cancelled { peer: PeerName::Capability("orders".into()), timer_id: timer() },
@@ -88,16 +91,45 @@ fn facts() -> Vec<Fact<&'static str>> {
     ]
 }
 
+/// Facts that say more than their kind could say in version 1.
+fn facts_of_version_2() -> Vec<Fact<&'static str>> {
+    let mut all = facts();
+    all.retain(|fact| matches!(fact, Fact::Started { .. } | Fact::Stopped { .. } | Fact::Scheduled { .. }));
+    all.insert(
+        1,
+        Fact::CursorForgotten { peer: PeerName::Client("user:1000".into()), name: "billing".into() },
+    );
+    let limited = Rights::default().limited_to(["Order.*", "Invoice.Print"]);
+    let all_rights = [limited, Rights::of_operator()];
+    let mut given = all_rights.into_iter();
+    for fact in &mut all {
+        if let Fact::Scheduled { rights, .. } = fact {
+            *rights = given.next();
+        }
+    }
+    all
+}
+
+/// The golden journals, and what they are made of.
+fn journals() -> [(&'static str, Vec<Fact<&'static str>>); 2] {
+    [("journal-1", facts()), ("journal-2", facts_of_version_2())]
+}
+
 #[test]
 #[ignore = "writes the test data of a new version"]
 fn j2_6_write_the_golden_journal() {
-    let path = golden("journal-1");
-    let folder = DiskFolder::open(&path).unwrap();
+    // Those of earlier versions stay as they are.
+    for (name, facts) in journals().into_iter().filter(|(name, _)| !golden(name).exists()) {
+        write_journal(&golden(name), &facts);
+    }
+}
+
+fn write_journal(path: &Path, all: &[Fact<&'static str>]) {
+    let folder = DiskFolder::open(path).unwrap();
     let options = Options { segment_bytes: 64 << 10 };
     let (mut journal, opened) = Journal::open(folder, options, &mut |_| ()).unwrap();
     let (mut batch, mut bytes, mut durable) = (Batch::new(opened.next), Vec::new(), Durable::default());
-    let all = facts();
-    for fact in &all {
+    for fact in all {
         bytes.clear();
         fact.write(&mut bytes);
         batch.push(fact.kind(), fact.version(), &[&bytes]).unwrap();
@@ -114,22 +146,29 @@ fn j2_6_write_the_golden_journal() {
     journal.close(1012).unwrap();
 }
 
-#[test]
-fn j2_6_journals_of_earlier_versions_are_read() {
+/// Says what a golden journal says, and what it comes to.
+fn read_back(name: &str) -> serde_json::Value {
     let copy = tempfile::tempdir().unwrap();
     std::fs::set_permissions(copy.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
-    for entry in std::fs::read_dir(golden("journal-1")).unwrap() {
+    for entry in std::fs::read_dir(golden(name)).unwrap() {
         let path = entry.unwrap().path();
         std::fs::copy(&path, copy.path().join(path.file_name().unwrap())).unwrap();
     }
     let exported = mainspring().args(["journal", "export"]).arg(copy.path()).output().unwrap();
     assert!(exported.status.success(), "{}", String::from_utf8_lossy(&exported.stderr));
-    let expected = std::fs::read_to_string(golden("journal-1.jsonl")).unwrap();
+    let expected = std::fs::read_to_string(golden(&format!("{name}.jsonl"))).unwrap();
     assert_eq!(String::from_utf8_lossy(&exported.stdout), expected);
     let checked = mainspring().args(["journal", "check", "--json"]).arg(copy.path()).output().unwrap();
-    let found: serde_json::Value = serde_json::from_slice(&checked.stdout).unwrap();
+    serde_json::from_slice(&checked.stdout).unwrap()
+}
+
+#[test]
+fn j2_6_journals_of_earlier_versions_are_read() {
+    let found = read_back("journal-1");
     let state = serde_json::json!({
         "commands": 0, "answers": 2, "schedules": 1, "dead_letters": 0, "events": 1, "keys": 1
     });
     assert_eq!((&found["state"], &found["snapshots"]), (&state, &serde_json::json!(1)));
+    let found = read_back("journal-2");
+    assert_eq!((&found["state"]["schedules"], &found["snapshots"]), (&2.into(), &1.into()));
 }

@@ -3,6 +3,8 @@
 use crate::place::Place;
 use crate::support::{code, eventually, line, line_with};
 use serde_json::json;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 
 #[test]
@@ -166,4 +168,119 @@ fn an_idle_daemon_with_a_journal_wakes_no_thread() {
         before == switches()
     });
     running.end();
+}
+
+const SHOP: &str = r#"
+from lib import *
+for message in messages():
+    say("event", "Shop.Sold", message["data"], message)
+    reply(message, {})
+"#;
+
+#[test]
+fn j7_1_a_subscriber_that_comes_back_after_a_kill_gets_what_it_has_not_acknowledged() {
+    let shop = crate::support::process(
+        "shop",
+        &["command:Shop.Sell"],
+        &["python3", "shop.py"],
+        "durable_events = true",
+    );
+    let place = Place::new(&format!("{shop}\n[journal]\nfolder = 'journal'\n"));
+    place.write("shop.py", SHOP);
+    let first = place.up();
+    let (mut reader, mut client) = (first.connect(), first.connect());
+    let cursor = json!({ "types": ["Shop.*"], "cursor": "billing" });
+    reader.command("Sys.Subscribe", cursor.clone());
+    for number in 1..=3 {
+        client.command("Shop.Sell", json!({ "n": number }));
+    }
+    let event = |reader: &mut crate::support::Client| {
+        let event = reader.event("Shop.Sold");
+        (event["metadata"]["event"].as_u64(), event["data"]["n"].as_u64())
+    };
+    for number in 1..=3 {
+        assert_eq!(event(&mut reader), (Some(number), Some(number)));
+    }
+    reader.command("Sys.Acknowledge", json!({ "cursor": "billing", "event": 1 }));
+    first.kill();
+    let second = place.up();
+    let (mut reader, mut client) = (second.connect(), second.connect());
+    client.command("Shop.Sell", json!({ "n": 4 }));
+    assert_eq!(reader.command("Sys.Subscribe", cursor)["after"], 1);
+    for number in 2..=4 {
+        assert_eq!(event(&mut reader), (Some(number), Some(number)));
+    }
+    second.end();
+}
+
+#[test]
+fn j7_1_watching_by_a_cursor_goes_on_where_it_ended() {
+    let shop = crate::support::process(
+        "shop",
+        &["command:Shop.Sell"],
+        &["python3", "shop.py"],
+        "durable_events = true",
+    );
+    let place = Place::new(&format!("{shop}\n[journal]\nfolder = 'journal'\n"));
+    place.write("shop.py", SHOP);
+    let running = place.up();
+    let mut client = running.connect();
+    let cursor = json!({ "types": ["Shop.*"], "cursor": "cli" });
+    running.connect().command("Sys.Subscribe", cursor);
+    for number in 1..=3 {
+        client.command("Shop.Sell", json!({ "n": number }));
+    }
+    let watch = |count: &str| {
+        let output = place.run(&["watch", "--json", "--cursor", "cli", "--count", count, "Shop.*"]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).unwrap();
+        let number =
+            |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["data"]["n"].as_u64();
+        text.lines().filter_map(number).collect::<Vec<u64>>()
+    };
+    assert_eq!(watch("1"), [1]);
+    // What came and was not shown is not acknowledged.
+    assert_eq!(watch("2"), [2, 3]);
+    running.end();
+}
+
+/// Settings with a peer `ci` that may send these types, by TCP.
+fn with_token(allow: &str) -> String {
+    let ledger = crate::support::process("ledger", &["command:Ledger.Write"], &["python3", "ledger.py"], "");
+    format!(
+        "{ledger}\n[journal]\nfolder = 'journal'\n[[listen]]\ntcp = '127.0.0.1:0'\n\
+         tokens = [{{ name = 'ci', token = '0123456789abcdef', allow = ['{allow}'] }}]\n"
+    )
+}
+
+#[test]
+fn j5_3_what_a_token_scheduled_is_refused_by_the_next_daemon_if_it_lost_that_right() {
+    let place = Place::new(&with_token("Ledger.*"));
+    let first = place.up();
+    let stats = first.connect().query("Sys.Stats", json!({}));
+    let listeners = stats["floors"]["daemon"]["listeners"].as_array().unwrap();
+    let tcp = listeners.iter().find(|listener| listener["kind"] == "tcp").expect("a TCP listener");
+    let mut stream = TcpStream::connect(tcp["address"].as_str().unwrap()).unwrap();
+    stream.set_read_timeout(Some(crate::support::PATIENCE)).unwrap();
+    let message = json!({ "kind": "command", "type": "Ledger.Write", "data": {} });
+    let schedule = line(
+        "command",
+        "Timer.Schedule",
+        "s-1",
+        &json!({ "timerId": "t", "delay": 1500, "message": message }),
+    );
+    stream.write_all(format!("{{\"token\":\"0123456789abcdef\"}}\n{schedule}").as_bytes()).unwrap();
+    let mut answer = String::new();
+    BufReader::new(&stream).read_line(&mut answer).unwrap();
+    assert!(answer.contains("\"reply\""), "{answer}");
+    first.kill();
+    place.write("mainspring.toml", &with_token("Other.*"));
+    let second = place.up();
+    let mut client = second.connect();
+    let letters = |client: &mut crate::support::Client| {
+        client.query("Sys.DeadLetters", json!({ "action": "list" }))["total"].as_u64()
+    };
+    eventually("the schedule is refused", || letters(&mut client) == Some(1));
+    assert_eq!(place.book(), []);
+    second.end();
 }

@@ -2,10 +2,14 @@
 
 use std::process::ExitCode;
 
-use mainspring_simulator::{Counts, simulate};
+use mainspring_simulator::{Counts, PowerReport, simulate, simulate_power};
 
-const USAGE: &str = "usage: simulate [--seeds N] [--from K] [--steps M]   run N seeds from K on
-       simulate --seed S [--steps M]               run one seed and print what happens";
+const USAGE: &str =
+    "usage: simulate [--seeds N] [--from K] [--steps M] [--cut-steps C]   run N seeds from K on
+       simulate --seed S [--steps M] [--cut-steps C]               run one seed and print what happens
+
+Each seed is a world of clients and actors for M steps (2000), and one daemon after the other on
+the same journal, with power cuts between them, for C steps (300).";
 
 /// How many of the last lines of a trace a failure prints.
 const TRACE_LINES: usize = 60;
@@ -16,11 +20,12 @@ struct Options {
     seeds: u64,
     from: u64,
     steps: u64,
+    cut_steps: u64,
     seed: Option<u64>,
 }
 
 fn options() -> Result<Options, String> {
-    let mut options = Options { seeds: 1_000, from: 0, steps: 2_000, seed: None };
+    let mut options = Options { seeds: 1_000, from: 0, steps: 2_000, cut_steps: 300, seed: None };
     let mut arguments = std::env::args().skip(1);
     while let Some(name) = arguments.next() {
         if name == "--help" || name == "-h" {
@@ -34,6 +39,7 @@ fn options() -> Result<Options, String> {
             "--seeds" => options.seeds = number()?,
             "--from" => options.from = number()?,
             "--steps" => options.steps = number()?,
+            "--cut-steps" => options.cut_steps = number()?,
             "--seed" => options.seed = Some(number()?),
             other => return Err(format!("unknown option {other:?}")),
         }
@@ -54,17 +60,23 @@ fn main() -> ExitCode {
         }
     };
     match options.seed {
-        Some(seed) => one(seed, options.steps),
+        Some(seed) => one(seed, &options),
         None => many(&options),
     }
 }
 
 /// Runs one seed and prints everything that happens.
-fn one(seed: u64, steps: u64) -> ExitCode {
+fn one(seed: u64, options: &Options) -> ExitCode {
+    let steps = options.steps;
     match simulate(seed, steps, true) {
         Ok(report) => {
             println!("seed {seed}: {steps} steps, every promise kept, digest {:016x}", report.digest);
             println!("{:?}", report.counts);
+            let mut total = PowerReport::default();
+            if !with_power_cuts(seed, options.cut_steps, &mut total) {
+                return ExitCode::FAILURE;
+            }
+            println!("with power cuts: {total:?}");
             ExitCode::SUCCESS
         }
         Err(failure) => {
@@ -79,7 +91,7 @@ fn one(seed: u64, steps: u64) -> ExitCode {
 
 /// Runs many seeds, each twice, and stops at the first that breaks a promise.
 fn many(options: &Options) -> ExitCode {
-    let mut total = Counts::default();
+    let (mut total, mut power) = (Counts::default(), PowerReport::default());
     for (done, seed) in (options.from..options.from.saturating_add(options.seeds)).enumerate() {
         let reports = (simulate(seed, options.steps, false), simulate(seed, options.steps, false));
         match reports {
@@ -92,12 +104,51 @@ fn many(options: &Options) -> ExitCode {
             }
             (Err(_), _) | (_, Err(_)) => return show_failure(seed, options.steps),
         }
+        if !with_power_cuts(seed, options.cut_steps, &mut power) {
+            return ExitCode::FAILURE;
+        }
         if (done as u64 + 1).is_multiple_of(PROGRESS_EVERY) {
             eprintln!("{} seeds, {} requests, {} turns", done + 1, total.requests, total.turns);
         }
     }
     println!("{} seeds of {} steps kept every promise: {total:?}", options.seeds, options.steps);
+    println!(
+        "{} seeds of {} steps with power cuts kept every promise: {} cuts ({} in the middle of a write asked for), \
+         {} facts, {} snapshots, {} outcomes told again, {} durable events",
+        options.seeds,
+        options.cut_steps,
+        power.cuts,
+        power.torn,
+        power.facts,
+        power.snapshots,
+        power.told,
+        power.events
+    );
     ExitCode::SUCCESS
+}
+
+/// Runs a seed with power cuts, twice; false, and words, if it breaks a promise or its runs differ.
+fn with_power_cuts(seed: u64, steps: u64, total: &mut PowerReport) -> bool {
+    match (simulate_power(seed, steps), simulate_power(seed, steps)) {
+        (Ok(first), Ok(second)) if first == second => {
+            total.cuts += first.cuts;
+            total.torn += first.torn;
+            total.facts += first.facts;
+            total.snapshots += first.snapshots;
+            total.told += first.told;
+            total.events += first.events;
+            true
+        }
+        (Ok(_), Ok(_)) => {
+            println!("seed {seed} failed with power cuts: two runs of it differ");
+            false
+        }
+        (Err(violation), _) | (_, Err(violation)) => {
+            println!("seed {seed} failed with power cuts: {}", violation.0);
+            println!("reproduce with: simulate --seed {seed} --steps 1 --cut-steps {steps}");
+            false
+        }
+    }
 }
 
 /// Runs a failing seed again with its trace, and prints the end of that.

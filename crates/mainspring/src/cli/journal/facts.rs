@@ -4,6 +4,7 @@ use crate::cli::support::local_time::clock;
 use crate::cli::support::text;
 use mainspring_kernel::{Ending, Fact, PeerName};
 use mainspring_message::{Envelope, write_json_string};
+use serde_json::json;
 use std::fmt::Write as _;
 
 /// The type of the message that a fact is about.
@@ -83,14 +84,23 @@ fn members(fact: &Fact<&str>) -> Members {
             };
             all.number("until", *until_ms).json("answer", answer.unwrap_or("null"))
         }
-        Fact::Scheduled { peer: by, timer_id, due_ms, repeat_ms, left, fired, message, .. } => all
-            .text("peer", &peer(by))
-            .text("timerId", timer_id)
-            .number("due", *due_ms)
-            .maybe("repeat", *repeat_ms)
-            .maybe("left", *left)
-            .number("fired", *fired)
-            .json("message", message),
+        Fact::Scheduled { peer: by, timer_id, due_ms, repeat_ms, left, fired, rights, message, .. } => {
+            let all = all
+                .text("peer", &peer(by))
+                .text("timerId", timer_id)
+                .number("due", *due_ms)
+                .maybe("repeat", *repeat_ms)
+                .maybe("left", *left)
+                .number("fired", *fired);
+            let all = match rights {
+                Some(rights) => {
+                    let told = json!({ "allow": rights.patterns(), "operator": rights.is_operator() });
+                    all.json("rights", &told.to_string())
+                }
+                None => all,
+            };
+            all.json("message", message)
+        }
         Fact::Fired { peer: by, timer_id, fired, left, next_ms } => all
             .text("peer", &peer(by))
             .text("timerId", timer_id)
@@ -110,6 +120,7 @@ fn members(fact: &Fact<&str>) -> Members {
         Fact::CursorMoved { peer: by, name, event } => {
             all.text("peer", &peer(by)).text("cursor", name).number("event", *event)
         }
+        Fact::CursorForgotten { peer: by, name } => all.text("peer", &peer(by)).text("cursor", name),
         Fact::Put { store, key, value } => all.text("store", store).text("key", key).json("value", value),
         Fact::Deleted { store, key } => all.text("store", store).text("key", key),
         Fact::Numbered { request, letter, event, starts, .. } => all

@@ -3,7 +3,7 @@
 use crate::cli::support::follow::{Show, follow};
 use crate::cli::support::target::Target;
 use crate::cli::support::{completion, local_time, text};
-use crate::client::now_ms;
+use crate::client::{fresh_id, now_ms};
 use mainspring_message::{Draft, Envelope, Json, Kind};
 use serde_json::json;
 use std::io::{self, IsTerminal};
@@ -16,9 +16,11 @@ Examples:
   mainspring watch --json 'Order.*' | jq -c .data
   mainspring watch --correlation order-7
   mainspring watch --count 1 Import.Done && echo done
+  mainspring watch --cursor billing --json 'Order.*' >> orders.jsonl
 
 The time is when an event came here. Patterns are types, everything below a name (`Order.*`), or `*`. Whoever reads too slowly loses the oldest events and is told how many, on \
-standard error; with --all the daemon ends the connection instead (exit code 1). --timeout is for the beginning: the connection and the subscription.
+standard error; with --all the daemon ends the connection instead (exit code 1). With --cursor the daemon keeps what was not written here yet, over restarts of both, \
+as long as docs/journal.md says; the first use of a name begins now. --timeout is for the beginning: the connection and the subscription.
 
 Exit code: 0 after an interrupt, after --count events, or when nobody reads the output any more; 1 if the daemon ended the connection or refused; \
 2 the command line makes no sense; 3 no daemon.";
@@ -41,6 +43,9 @@ pub(in crate::cli) struct Arguments {
     /// Every event or none: end rather than lose one.
     #[arg(long)]
     all: bool,
+    /// Go on where the last use of this name ended: durable events, each at least once.
+    #[arg(long, value_name = "NAME", conflicts_with = "all")]
+    cursor: Option<String>,
     #[command(flatten)]
     target: Target,
 }
@@ -54,6 +59,10 @@ pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
 fn subscription(arguments: &Arguments) -> Draft {
     let all = [String::from("*")];
     let types = if arguments.patterns.is_empty() { &all[..] } else { &arguments.patterns };
+    if let Some(cursor) = &arguments.cursor {
+        let data = json!({ "types": types, "cursor": cursor });
+        return Draft::new(Kind::Command, "Sys.Subscribe", Json::from(data));
+    }
     let slow = if arguments.all { "disconnect" } else { "drop_oldest" };
     Draft::new(Kind::Command, "Sys.Subscribe", Json::from(json!({ "types": types, "slow": slow })))
 }
@@ -66,6 +75,9 @@ struct View {
     correlation: Option<String>,
     /// Events that are still wanted.
     left: Option<u64>,
+    cursor: Option<String>,
+    /// The number of the last event that came, if the daemon was not told of it.
+    came: Option<u64>,
 }
 
 const DIM: &str = "\x1b[2m";
@@ -81,6 +93,8 @@ impl View {
             is_terminal: io::stdout().is_terminal(),
             correlation: arguments.correlation.clone(),
             left: arguments.count,
+            cursor: arguments.cursor.clone(),
+            came: None,
         }
     }
 
@@ -111,6 +125,10 @@ impl View {
 
 impl Show for View {
     fn event(&mut self, event: &Envelope, out: &mut Vec<u8>) -> bool {
+        if self.cursor.is_some() {
+            let metadata: serde_json::Value = serde_json::from_str(event.metadata()).unwrap_or_default();
+            self.came = metadata["event"].as_u64().or(self.came);
+        }
         if !self.wants(event) {
             return false;
         }
@@ -118,6 +136,17 @@ impl Show for View {
         let Some(left) = &mut self.left else { return false };
         *left -= 1;
         *left == 0
+    }
+
+    fn acknowledgement(&mut self) -> Option<String> {
+        let (cursor, event) = (self.cursor.as_deref()?, self.came.take()?);
+        let message = json!({
+            "kind": "command",
+            "type": "Sys.Acknowledge",
+            "data": { "cursor": cursor, "event": event },
+            "metadata": { "id": fresh_id(), "timestamp": now_ms() },
+        });
+        Some(format!("{message}\n"))
     }
 }
 
@@ -134,11 +163,27 @@ mod tests {
     #[test]
     fn events_are_coloured_on_a_terminal_only_and_cannot_command_it() {
         let line = "{\"kind\":\"event\",\"type\":\"Order.Shipped\",\"data\":\"a\u{9b}b\",\"metadata\":{\"id\":\"e\",\"timestamp\":1000,\"correlation\":\"w\"}}";
-        let plain = View { json: false, colour: false, is_terminal: false, correlation: None, left: None };
+        let plain = View {
+            json: false,
+            colour: false,
+            is_terminal: false,
+            correlation: None,
+            left: None,
+            cursor: None,
+            came: None,
+        };
         // When it came, by the clock here; not when it says that it was sent.
         let came = local_time::clock(2000);
         assert_eq!(shown(&plain, line), format!("{came}  Order.Shipped  \"a\u{9b}b\"  [w]\n"));
-        let terminal = View { json: false, colour: true, is_terminal: true, correlation: None, left: None };
+        let terminal = View {
+            json: false,
+            colour: true,
+            is_terminal: true,
+            correlation: None,
+            left: None,
+            cursor: None,
+            came: None,
+        };
         assert_eq!(
             shown(&terminal, line),
             format!(

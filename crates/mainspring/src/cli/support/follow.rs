@@ -22,6 +22,11 @@ pub(in crate::cli) trait Show {
 
     /// An event has come: what is to be seen of it is put into `out`. True if it was the last that is wanted.
     fn event(&mut self, event: &Envelope, out: &mut Vec<u8>) -> bool;
+
+    /// What was shown has been written: the line that tells the daemon so, if it is to be told.
+    fn acknowledgement(&mut self) -> Option<String> {
+        None
+    }
 }
 
 /// Subscribes, and shows events until somebody has had enough.
@@ -44,7 +49,7 @@ pub(in crate::cli) fn follow(
     let ending = Rc::new(RefCell::new(Ok(())));
     let subscribed = Rc::new(Cell::new(false));
     give_up_later(&reactor, target, &subscribed, &ending)?;
-    let mut viewer = Viewer { lines, subscription, subscribed, show };
+    let mut viewer = Viewer { lines, subscription, subscribed, show, unsent: Vec::new() };
     let outcome = ending.clone();
     reactor
         .watch(stream)
@@ -103,6 +108,8 @@ struct Viewer<S> {
     /// Whether the daemon has taken the subscription.
     subscribed: Rc<Cell<bool>>,
     show: S,
+    /// The rest of an acknowledgement that the daemon has not taken yet.
+    unsent: Vec<u8>,
 }
 
 impl<S: Show> Viewer<S> {
@@ -125,10 +132,32 @@ impl<S: Show> Viewer<S> {
             if let Err(error) = write_out(&shown) {
                 return Some(Err(error.into()));
             }
+            if let Err(error) = self.acknowledge(stream) {
+                return Some(Err(ClientError::from(error).into()));
+            }
             if end.is_some() {
                 return end;
             }
         }
+    }
+
+    /// Tells the daemon what was written, if it is to be told. What it does not take at once waits, and a later one stands for
+    /// those that were never begun.
+    fn acknowledge(&mut self, stream: &mut Stream) -> io::Result<()> {
+        if self.unsent.is_empty()
+            && let Some(line) = self.show.acknowledgement()
+        {
+            self.unsent.extend_from_slice(line.as_bytes());
+        }
+        while !self.unsent.is_empty() {
+            match stream.write(&self.unsent) {
+                Ok(count) => drop(self.unsent.drain(..count)),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     /// What it means that the daemon ended the connection.
@@ -157,6 +186,14 @@ impl<S: Show> Viewer<S> {
                     }
                 }
                 Kind::Event if message.type_name() == "Sys.EventsDropped" => tell_dropped(&message),
+                Kind::Event if message.type_name() == "Sys.CursorEnded" => {
+                    let data: serde_json::Value = serde_json::from_str(message.data()).unwrap_or_default();
+                    let reason = data["reason"].as_str().unwrap_or("the daemon says so");
+                    return Some(Err(Failure::Refused(format!(
+                        "the cursor has ended: {}",
+                        text::visible(reason)
+                    ))));
+                }
                 Kind::Event if self.show.event(&message, shown) => return Some(Ok(())),
                 _ => {}
             }
@@ -190,6 +227,10 @@ fn wait_for_room(stdout: &impl std::os::fd::AsFd) -> io::Result<()> {
 fn tell_dropped(message: &Envelope) {
     let data: serde_json::Value = serde_json::from_str(message.data()).unwrap_or_default();
     let events = text::count(data["count"].as_u64().unwrap_or_default(), "event was", "events were");
+    let reason = match data["cursor"].is_string() {
+        true => "the daemon no longer keeps them",
+        false => "events came faster than they were read",
+    };
     let mut stderr = io::stderr().lock();
-    let _ = writeln!(stderr, "mainspring: {events} dropped: events came faster than they were read");
+    let _ = writeln!(stderr, "mainspring: {events} dropped: {reason}");
 }

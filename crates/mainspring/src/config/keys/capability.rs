@@ -31,6 +31,9 @@ keys! {
         uncaused: bool = false;
         /// Whether its commands survive the daemon, where there is a journal.
         durable: bool = true;
+        /// Whether its events survive the daemon, where there is a journal, for subscribers that come
+        /// back by a cursor.
+        durable_events: bool = false;
         /// Whether a command that was accepted is delivered after a restart of the daemon.
         redeliver: Redeliver = Redeliver::IfNotStarted;
         /// How it is restarted. Keys that are absent are taken from `restart` of `mainspring.toml`.

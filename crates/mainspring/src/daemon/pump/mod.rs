@@ -17,9 +17,9 @@ use crate::daemon::operator::vitals::Vitals;
 use crate::daemon::operator::watch::{FileWatch, SourceFinder};
 use crate::daemon::storage::Opening;
 use crate::daemon::transport::Listeners;
-use crate::settings::Settings;
+use crate::settings::{Listener, Settings};
 use durable::Keeping;
-use mainspring_kernel::{BootPlan, Effect, Kernel, Source, Turn};
+use mainspring_kernel::{BootPlan, Effect, Kernel, Rights, Source, Turn};
 use mainspring_message::Json;
 use mainspring_reactor::{Handle, Instant, Timer};
 use reloading::Reloading;
@@ -74,6 +74,16 @@ pub(crate) struct Pump {
     exit_after_turn: Cell<bool>,
 }
 
+/// The peers that have tokens, and what those allow.
+fn peers_of(listeners: &[Listener]) -> Vec<(String, Rights)> {
+    let tokens = listeners.iter().flat_map(|listener| match listener {
+        Listener::Tcp { tokens, .. } => tokens.as_slice(),
+        Listener::Http(http) => &http.tokens,
+        _ => &[],
+    });
+    tokens.map(|token| (token.name.clone(), token.rights.clone())).collect()
+}
+
 /// The timer that stands for the kernel's next deadline.
 #[derive(Clone, Copy)]
 struct Alarm {
@@ -99,6 +109,8 @@ impl Pump {
             adapters: Listeners::names(&settings.listeners),
         };
         let kernel_cell = Rc::new(KernelCell::new(kernel, reactor.clone()));
+        let peers = peers_of(&settings.listeners);
+        kernel_cell.with(|kernel, now| kernel.peers_have(peers, now));
         let teller = Teller::new(options.report, reactor, opening.as_ref().map(Opening::headline));
         let on_failure = settings.journal.on_failure;
         let keeping = opening.map(|mut opening| {
