@@ -3,6 +3,7 @@
 mod bench;
 mod book;
 mod command;
+mod console;
 mod deny;
 mod documents;
 mod example;
@@ -95,6 +96,10 @@ enum Command {
     ///
     /// Example: cargo xtask mcp --release
     Mcp(mcp::Arguments),
+    /// Test the console in a browser, and prove that its built assets come from the sources.
+    ///
+    /// Example: cargo xtask console --build
+    Console(console::Arguments),
     /// Build the C library and install it with its header and pkg-config file.
     ///
     /// Example: cargo xtask install-c --prefix /usr/local
@@ -120,6 +125,7 @@ fn main() -> ExitCode {
         Command::Example(arguments) => example::run_example(&arguments),
         Command::Sdk(arguments) => sdk::run_sdks(&arguments),
         Command::Mcp(arguments) => mcp::run_mcp(&arguments),
+        Command::Console(arguments) => console::run_console(&arguments),
         Command::InstallC(arguments) => install_c::run(&arguments),
     };
     match result {

@@ -2,6 +2,7 @@
 
 use crate::book;
 use crate::command::{self, cargo, root, show, target_dir};
+use crate::console;
 use crate::deny;
 use crate::features;
 use crate::guests;
@@ -95,6 +96,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     for language in sdk::languages()? {
         count.suite(&format!("sdk: {language}"), &mut sdk::test(&language)?)?;
     }
+    count.suite("console", &mut console::test())?;
     if !arguments.quick {
         let options = ["--seeds", SIMULATED_SEEDS, "--steps", SIMULATED_STEPS].map(String::from).to_vec();
         count.step("simulation", || simulate::run(&simulate::Arguments { options }));

@@ -6,6 +6,7 @@
 //! no form and no link can send.
 
 use crate::bus::Peer;
+use crate::console::Sessions;
 use crate::problem::Problem;
 use hyper::header::{AUTHORIZATION, HOST, HeaderValue, ORIGIN};
 use hyper::{HeaderMap, StatusCode, Uri};
@@ -50,17 +51,22 @@ pub enum Access {
 }
 
 impl Access {
-    /// Whose request this is.
-    pub(crate) fn admit(&self, headers: &HeaderMap) -> Result<&Peer, Problem> {
+    /// Whose request this is. A session of the console counts as a token.
+    pub(crate) fn admit(
+        &self,
+        headers: &HeaderMap,
+        sessions: Option<&dyn Sessions>,
+    ) -> Result<Peer, Problem> {
         let tokens = match self {
-            Access::Everybody(peer) => return Ok(peer),
+            Access::Everybody(peer) => return Ok(peer.clone()),
             Access::Tokens { tokens, .. } => tokens,
         };
         let shown = headers.get(AUTHORIZATION).ok_or_else(|| {
             Problem::new(StatusCode::UNAUTHORIZED, "a token is needed: Authorization: Bearer TOKEN")
         })?;
         let wrong = || Problem::new(StatusCode::UNAUTHORIZED, "the token is not known here");
-        let digest: [u8; 32] = Sha256::digest(bearer(shown).ok_or_else(wrong)?).into();
+        let shown = bearer(shown).ok_or_else(wrong)?;
+        let digest: [u8; 32] = Sha256::digest(shown).into();
         // Every token is compared whole, so that the time taken tells nothing.
         let mut found = None;
         for token in tokens {
@@ -68,6 +74,7 @@ impl Access {
                 found = Some(&token.peer);
             }
         }
+        let found = found.cloned().or_else(|| sessions?.peer(shown));
         found.ok_or_else(wrong)
     }
 
@@ -149,13 +156,13 @@ mod tests {
     fn a_token_gives_its_name_and_everything_else_is_401() {
         let access = access();
         let peer =
-            |value: &str| access.admit(&headers(&[("authorization", value)])).map(|peer| peer.name.clone());
+            |value: &str| access.admit(&headers(&[("authorization", value)]), None).map(|peer| peer.name);
         assert_eq!(peer("Bearer secret-b").unwrap(), "bob");
         assert_eq!(peer("bearer  secret-a ").unwrap(), "ann", "the scheme has no case");
         for wrong in ["Bearer secret-", "Bearer ", "Bearer", "Basic secret-a", "secret-a"] {
             assert_eq!(peer(wrong).unwrap_err().status(), StatusCode::UNAUTHORIZED, "{wrong}");
         }
-        assert!(access.admit(&HeaderMap::new()).is_err());
+        assert!(access.admit(&HeaderMap::new(), None).is_err());
     }
 
     #[test]

@@ -4,8 +4,9 @@
 //! POST /v1/commands/{Type}     the data is the body            GET  /openapi.json   /asyncapi.json
 //! POST /v1/queries/{Type}      or GET with ?data=              GET  /schemas/{Type}.json
 //! POST /v1/events/{Type}       or CloudEvents at /v1/events    GET  /metrics
-//! GET  /v1/events?types=       server-sent events or NDJSON    GET  /livez   /readyz
+//! GET  /v1/events?types=&tap=  server-sent events or NDJSON    GET  /livez   /readyz
 //! POST /v1/messages            the protocol itself, NDJSON both ways
+//! GET  /                       the console, where there is one; POST /v1/console/session opens it
 //! ```
 //!
 //! A [`Server`] is given accepted sockets and a [`Bus`]: whoever routes messages. It knows HTTP, tokens and limits;
@@ -14,6 +15,7 @@
 //!
 //! - [`bus`]: what stands behind the server, and the connection on it that serves one client.
 //! - [`access`]: tokens, and which hosts and origins may ask.
+//! - [`console`]: the page, and the sessions that it runs under.
 //! - [`limits`]: every bound, with what happens at it.
 //! - [`tls`]: certificates, and the encrypted stream.
 
@@ -23,6 +25,7 @@ mod body;
 pub mod bus;
 mod cloud_events;
 mod connection;
+pub mod console;
 mod documents;
 mod exchange;
 pub mod limits;
@@ -35,5 +38,6 @@ pub mod tls;
 
 pub use access::{Access, Token};
 pub use bus::{Bus, Closed, Health, Inbox, Link, Peer};
+pub use console::{Session, Sessions};
 pub use limits::Limits;
 pub use server::{Options, Server};

@@ -3,6 +3,7 @@
 use crate::problem::Problem;
 use hyper::header::{ALLOW, HeaderValue};
 use hyper::{Method, StatusCode};
+use mainspring_console::Asset;
 use mainspring_message::Kind;
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
@@ -26,13 +27,10 @@ pub(crate) enum Route<'a> {
     Metrics,
     Alive,
     Ready,
-}
-
-impl Route<'_> {
-    /// Whether anybody may ask: what probes need tells nothing but that the daemon works.
-    pub(crate) fn is_public(&self) -> bool {
-        matches!(self, Route::Alive | Route::Ready)
-    }
+    /// A file of the console.
+    Asset(&'static Asset),
+    /// A session of the console for a one-time token.
+    Session,
 }
 
 /// Why there is no route.
@@ -95,12 +93,16 @@ pub(crate) fn route<'a>(method: &Method, path: &'a str) -> Result<Route<'a>, NoR
             _ => Err(NoRoute::Method("GET, POST")),
         },
         "/v1/messages" => post(Route::Messages),
+        "/v1/console/session" => post(Route::Session),
         "/openapi.json" => get(Route::OpenApi),
         "/asyncapi.json" => get(Route::AsyncApi),
         "/metrics" => get(Route::Metrics),
         "/livez" => get(Route::Alive),
         "/readyz" => get(Route::Ready),
-        _ => Err(NoRoute::NotFound),
+        _ => match mainspring_console::asset(path) {
+            Some(asset) => get(Route::Asset(asset)),
+            None => Err(NoRoute::NotFound),
+        },
     }
 }
 
@@ -128,10 +130,15 @@ mod tests {
         assert_eq!(ask("GET", "/v1/events"), Ok(Route::EventStream));
         assert_eq!(ask("POST", "/v1/events"), Ok(Route::CloudEvent));
         assert_eq!(ask("GET", "/schemas/A.B.json"), Ok(Route::Schema(Cow::Borrowed("A.B"))));
+        assert!(
+            matches!(ask("GET", "/"), Ok(Route::Asset(asset)) if asset.media_type.starts_with("text/html"))
+        );
+        assert_eq!(ask("POST", "/"), Err(NoRoute::Method("GET, HEAD")));
+        assert_eq!(ask("POST", "/v1/console/session"), Ok(Route::Session));
         assert_eq!(ask("DELETE", "/v1/commands/A.B"), Err(NoRoute::Method("POST")));
         assert_eq!(ask("OPTIONS", "/metrics"), Err(NoRoute::Method("GET, HEAD")));
         for nothing in
-            ["/", "", "/v1", "/v1/commands/", "/v1/commands/a/b", "/schemas/A.B", "/v1/queries/%ff"]
+            ["/index", "", "/v1", "/v1/commands/", "/v1/commands/a/b", "/schemas/A.B", "/v1/queries/%ff"]
         {
             assert_eq!(ask("POST", nothing), Err(NoRoute::NotFound), "{nothing}");
         }

@@ -3,6 +3,7 @@
 use crate::access::Access;
 use crate::bus::Bus;
 use crate::connection;
+use crate::console::Sessions;
 use crate::limits::Limits;
 use crate::tls::Tls;
 use mainspring_reactor::Handle;
@@ -13,7 +14,6 @@ use std::rc::{Rc, Weak};
 use std::task::Waker;
 
 /// What a server is told.
-#[derive(Debug)]
 pub struct Options {
     /// Who may ask.
     pub access: Access,
@@ -23,6 +23,19 @@ pub struct Options {
     pub tls: Option<Tls>,
     /// What the documents say about the server: its version.
     pub version: String,
+    /// The sessions of the console; without them there is no page.
+    pub sessions: Option<Rc<dyn Sessions>>,
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options")
+            .field("access", &self.access)
+            .field("limits", &self.limits)
+            .field("version", &self.version)
+            .field("console", &self.sessions.is_some())
+            .finish_non_exhaustive()
+    }
 }
 
 /// Serves HTTP on sockets that somebody else accepts.

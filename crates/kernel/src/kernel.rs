@@ -187,7 +187,7 @@ impl Kernel {
             || !self.chores.is_empty()
             || self.cursors.are_hungry()
             || self.lifecycle.is_giving_up()
-            || self.taps.wait();
+            || self.taps.wait(self.out.now.mono_ns);
         // Before READY no User message is served.
         let is_ready = match self.lifecycle.is_booting() {
             true => self.lanes.completions().len() > 0,
@@ -211,6 +211,7 @@ impl Kernel {
                 Job::Hang(actor) => self.actors.hung(actor, &mut self.out),
                 Job::Retire(actor) => self.retirement_overdue(actor),
                 Job::Schedule(schedule) => self.fire_schedule(schedule),
+                Job::Tap => self.taps.alarm_rang(),
                 Job::Boot => self.boot_too_slow(),
                 Job::Drain => self.give_up_requests(),
                 Job::Flush => self.end(),

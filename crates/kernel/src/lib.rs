@@ -91,7 +91,7 @@ pub use api::manifest::{
     ActorLimits, Manifest, Redeliver, RestartPolicy, RestartWhen, RetryPolicy, TypeNotes,
 };
 pub use api::rights::Rights;
-pub use builtins::{Census, SettingsRefused};
+pub use builtins::{Census, ConsoleRefused, SettingsRefused};
 pub use egress::check_pattern;
 pub use facts::{Durable, DurableBounds, FACT_KINDS, FactError, fingerprint};
 pub use flow::reload::{Change, ReloadRefused};

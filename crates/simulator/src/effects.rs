@@ -1,6 +1,8 @@
 //! What the kernel wants done, and whether it may want that.
 
-use mainspring_kernel::{ActorRef, CloseReason, ConnectionId, Effect, SettingsRefused, Source};
+use mainspring_kernel::{
+    ActorRef, CloseReason, ConnectionId, ConsoleRefused, Effect, SettingsRefused, Source,
+};
 use mainspring_message::{Envelope, Failure, Kind};
 
 use crate::actor::Presence;
@@ -41,6 +43,11 @@ impl World {
             }
             Effect::ReadSettings { ticket } => {
                 self.kernel.settings_read(ticket, Err(SettingsRefused::Nothing), self.now);
+                Ok(())
+            }
+            Effect::OpenConsole { ticket, .. } => {
+                let refused = ConsoleRefused::Nowhere("a simulation has no console".into());
+                self.kernel.console_opened(ticket, Err(refused), self.now);
                 Ok(())
             }
             Effect::CollectStats { ticket } => {

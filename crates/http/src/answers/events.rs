@@ -1,4 +1,5 @@
-//! `GET /v1/events?types=`: events as they happen, as server-sent events or as lines. With `cursor=`: durable events, for
+//! `GET /v1/events?types=&tap=`: events as they happen, as server-sent events or as lines; with
+//! `tap`, records of the messages that pass as well, or alone. With `cursor=`: durable events, for
 //! whoever comes back; the `Last-Event-ID` of a browser that does so acknowledges what it has.
 
 use super::Asked;
@@ -30,7 +31,12 @@ enum Form {
 pub(super) async fn stream(asked: &Asked<'_>) -> Result<Response<Body>, Problem> {
     let shared = asked.connection.shared();
     let place = StreamPlace::take(asked.connection)?;
-    let types = types(asked)?;
+    let tap = tap(asked)?;
+    // Whoever only taps need not subscribe to anything.
+    let types = match (&tap, asked.parameter("types")) {
+        (Some(_), None) if asked.parameter("cursor").is_none() => None,
+        (_, given) => Some(types(asked, given)?),
+    };
     let form = form(asked)?;
     let as_cloud_events = match asked.parameter("format").as_deref() {
         None | Some("message") => false,
@@ -43,15 +49,13 @@ pub(super) async fn stream(asked: &Asked<'_>) -> Result<Response<Body>, Problem>
     let exchange = Exchange::open(&shared.bus, &asked.peer).ok_or_else(super::crowded)?;
     let cursor = asked.parameter("cursor");
     let by_cursor = cursor.is_some();
-    let data = subscription(asked, &types, cursor)?;
-    let id = shared.bus.new_id();
-    let ask = Ask::new(Kind::Command, "Sys.Subscribe", &data, &id);
-    let outcome =
-        exchange.ask(&ask).await.map_err(|closed| Problem::new(StatusCode::SERVICE_UNAVAILABLE, closed.0))?;
-    if outcome.message.kind() == Kind::Error {
-        return Err(Problem::of_error(&outcome.message));
+    if let Some(types) = types {
+        let data = subscription(asked, &types, cursor)?;
+        begin(asked, &exchange, "Sys.Subscribe", &data).await?;
     }
-    drop(outcome);
+    if let Some(data) = tap {
+        begin(asked, &exchange, "Sys.Tap", &data).await?;
+    }
     let events = Events {
         exchange,
         form,
@@ -99,8 +103,37 @@ fn number_of(event: &Envelope) -> Option<u64> {
     serde_json::from_str::<Numbered>(event.metadata()).ok()?.event
 }
 
-fn types(asked: &Asked<'_>) -> Result<Vec<String>, Problem> {
-    let given = asked.parameter("types").unwrap_or_else(|| "*".to_owned());
+/// Asks for what is to come on a stream.
+async fn begin(
+    asked: &Asked<'_>,
+    exchange: &Rc<Exchange>,
+    type_name: &str,
+    data: &str,
+) -> Result<(), Problem> {
+    let id = asked.connection.shared().bus.new_id();
+    let ask = Ask::new(Kind::Command, type_name, data, &id);
+    let outcome =
+        exchange.ask(&ask).await.map_err(|closed| Problem::new(StatusCode::SERVICE_UNAVAILABLE, closed.0))?;
+    match outcome.message.kind() {
+        Kind::Error => Err(Problem::of_error(&outcome.message)),
+        _ => Ok(()),
+    }
+}
+
+/// The data of `Sys.Tap`, if it is asked for.
+fn tap(asked: &Asked<'_>) -> Result<Option<String>, Problem> {
+    let Some(text) = asked.parameter("tap") else { return Ok(None) };
+    match serde_json::from_str::<&serde_json::value::RawValue>(&text) {
+        Ok(data) => Ok(Some(data.get().to_owned())),
+        Err(error) => {
+            let text = format!("tap= is the data of Sys.Tap, such as {{}} or {{\"failed\":true}}: {error}");
+            Err(Problem::new(StatusCode::BAD_REQUEST, text))
+        }
+    }
+}
+
+fn types(asked: &Asked<'_>, given: Option<String>) -> Result<Vec<String>, Problem> {
+    let given = given.unwrap_or_else(|| "*".to_owned());
     let types: Vec<String> =
         given.split(',').map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned).collect();
     let max = asked.connection.shared().options.limits.stream_types_max;

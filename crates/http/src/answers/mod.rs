@@ -1,6 +1,7 @@
 //! What each route answers. Every file is one kind of answer; all of them see a connection, its peer and a request, and
 //! none sees another.
 
+mod console;
 mod documents;
 mod events;
 mod health;
@@ -75,10 +76,13 @@ async fn find(connection: &Rc<Connection>, request: Request<Incoming>) -> Result
         Ok(route) => route,
         Err(no_route) => return Ok(no_route.into_response(head.uri.path())),
     };
-    if route.is_public() {
-        return Ok(health::answer(shared, &route, head.uri.query()));
+    match route {
+        Route::Alive | Route::Ready => return Ok(health::answer(shared, &route, head.uri.query())),
+        Route::Asset(asset) => return console::page(shared, asset, &head.headers, head.uri.path()),
+        Route::Session => return console::session(shared, body).await,
+        _ => {}
     }
-    let peer = shared.options.access.admit(&head.headers)?.clone();
+    let peer = shared.options.access.admit(&head.headers, shared.options.sessions.as_deref())?;
     connection.is_known();
     let asked =
         Asked { connection, peer, parameters: head.uri.query().unwrap_or_default(), headers: &head.headers };
@@ -92,7 +96,10 @@ async fn find(connection: &Rc<Connection>, request: Request<Incoming>) -> Result
         Route::AsyncApi => documents::asyncapi(&asked).await,
         Route::Schema(type_name) => documents::schema(&asked, &type_name).await,
         Route::Metrics => health::metrics(&asked).await,
-        Route::Alive | Route::Ready => Ok(health::answer(shared, &route, head.uri.query())),
+        // Answered above: whoever asks need not be known.
+        Route::Alive | Route::Ready | Route::Asset(_) | Route::Session => {
+            Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "a public route was not answered"))
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //! that they prove.
 
 mod bounds;
+mod console;
 mod documents;
 mod requests;
 mod streams;

@@ -1,8 +1,10 @@
 //! A real kernel behind a real server, on a thread of its own, and a client that writes bytes.
 
-use mainspring_http::{Access, Bus, Closed, Health, Inbox, Limits, Link, Options, Peer, Server, Token};
+use mainspring_http::{
+    Access, Bus, Closed, Health, Inbox, Limits, Link, Options, Peer, Server, Session, Sessions, Token,
+};
 use mainspring_kernel::{
-    ActorRef, BootPlan, Config, ConnectionId, Durable, Effect, Kernel, Manifest, Now, Source, Turn,
+    ActorRef, BootPlan, Config, ConnectionId, Durable, Effect, Kernel, Manifest, Now, Rights, Source, Turn,
 };
 use mainspring_message::{Draft, Envelope, Kind};
 use mainspring_reactor::{Handle, Interest, Reactor};
@@ -18,6 +20,26 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub(crate) const TOKEN: &str = "secret";
+/// The one-time token, and the session that it opens.
+pub(crate) const ONCE: &str = "once";
+pub(crate) const SESSION: &str = "session-1";
+
+/// One session, opened once.
+#[derive(Default)]
+struct OneSession {
+    is_open: Cell<bool>,
+}
+
+impl Sessions for OneSession {
+    fn redeem(&self, once: &str) -> Option<Session> {
+        let session = Session { token: SESSION.to_owned(), expires_at: 1 };
+        (once == ONCE && !self.is_open.replace(true)).then_some(session)
+    }
+
+    fn peer(&self, session: &[u8]) -> Option<Peer> {
+        (session == SESSION.as_bytes()).then(|| Peer { name: "owner".to_owned(), tag: 0 })
+    }
+}
 
 /// A kernel with the capability `Test`, as a bus.
 pub(crate) struct TestBus {
@@ -158,7 +180,10 @@ impl Bus for TestBus {
     fn open(&self, peer: &Peer, inbox: &Rc<Inbox>) -> Option<Link> {
         let link = self.next.replace(self.next.get() + 1);
         self.inboxes.borrow_mut().insert(link, Rc::clone(inbox));
-        self.feed(|kernel, now| kernel.connection_opened(ConnectionId(link), &peer.name, now));
+        self.feed(|kernel, now| {
+            kernel.connection_opened(ConnectionId(link), &peer.name, now);
+            kernel.connection_has(ConnectionId(link), Rights::of_operator(), now);
+        });
         Some(Link(link))
     }
 
@@ -214,7 +239,13 @@ pub(crate) fn start_with(limits: Limits, tls: Option<mainspring_http::tls::Tls>)
             tokens: vec![Token::new(Peer { name: "ann".into(), tag: 0 }, TOKEN)],
             hosts: Vec::new(),
         };
-        let options = Options { access, limits, tls, version: "1.2.3".to_owned() };
+        let options = Options {
+            access,
+            limits,
+            tls,
+            version: "1.2.3".to_owned(),
+            sessions: Some(Rc::new(OneSession::default())),
+        };
         let server = Rc::new(Server::new(&reactor, bus.clone(), options));
         let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
         listener.set_nonblocking(true).expect("a listener that does not block");
@@ -286,6 +317,14 @@ impl<S: Read + Write> Client<S> {
     /// Sends a request with the token.
     pub(crate) fn ask(&mut self, method: &str, path: &str, headers: &str, body: &str) -> Answer {
         self.write(request(method, path, headers, body).as_bytes());
+        self.read_answer()
+    }
+
+    /// A request without a token, unless the headers have one.
+    pub(crate) fn raw(&mut self, method: &str, path: &str, headers: &str, body: &str) -> Answer {
+        let (length, head) =
+            (body.len(), format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n{headers}"));
+        self.write(format!("{head}Content-Length: {length}\r\n\r\n{body}").as_bytes());
         self.read_answer()
     }
 

@@ -90,6 +90,13 @@ pub enum Effect {
         /// Names the question.
         ticket: u64,
     },
+    /// Make an address that opens the console once; answered by [`console_opened`](crate::Kernel::console_opened).
+    OpenConsole {
+        /// Names the question.
+        ticket: u64,
+        /// Who asks, by the name of its peer.
+        peer: String,
+    },
     /// The boot is complete; the message is the event `Sys.BootComplete`.
     Ready {
         /// The summary.

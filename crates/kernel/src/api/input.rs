@@ -2,7 +2,7 @@
 
 use crate::api::ids::{ActorRef, ConnectionId, Now};
 use crate::api::rights::Rights;
-use crate::builtins::SettingsRefused;
+use crate::builtins::{ConsoleRefused, SettingsRefused};
 use crate::{Change, Durable, Effect, Fact, Kernel, Manifest};
 use mainspring_message::{Draft, Envelope, Json};
 
@@ -87,6 +87,8 @@ pub enum Input {
     ActorReady(ActorRef),
     /// See [`Kernel::settings_read`].
     SettingsRead(u64, Result<Json, SettingsRefused>),
+    /// See [`Kernel::console_opened`].
+    ConsoleOpened(u64, Result<Json, ConsoleRefused>),
     /// See [`Kernel::stats_collected`].
     StatsCollected(u64, Json),
     /// See [`Kernel::reload`].
@@ -142,6 +144,7 @@ impl Kernel {
             Input::ActorBlocked(actor) => self.actor_blocked(actor, now),
             Input::ActorReady(actor) => self.actor_ready(actor, now),
             Input::SettingsRead(ticket, result) => self.settings_read(ticket, result, now),
+            Input::ConsoleOpened(ticket, result) => self.console_opened(ticket, result, now),
             Input::StatsCollected(ticket, numbers) => self.stats_collected(ticket, numbers, now),
             Input::Reload(changes) => {
                 // A refusal is told by an event, too.

@@ -21,6 +21,7 @@ pub(crate) enum Builtin {
     Logs,
     RestartActor,
     Reload,
+    Console,
     Cancel,
     Search,
     Result,
@@ -173,7 +174,7 @@ pub(crate) const BUILTINS: &[BuiltinEntry] = &[
         type_name: "Sys.Tap",
         kinds: &[Kind::Command],
         description: "Sends records of the messages that pass to this connection, as events Sys.Tapped: requests when they end, events when they are told. For operators.",
-        input: r#"{"type":"object","properties":{"types":{"type":"array","items":{"type":"string"}},"capabilities":{"type":"array","items":{"type":"string"}},"kinds":{"type":"array","items":{"enum":["command","query","event"]}},"correlation":{"type":"string"},"failed":{"type":"boolean"},"data":{"type":"boolean"},"off":{"type":"boolean"}},"additionalProperties":false}"#,
+        input: r#"{"type":"object","properties":{"types":{"type":"array","items":{"type":"string"}},"capabilities":{"type":"array","items":{"type":"string"}},"kinds":{"type":"array","items":{"enum":["command","query","event"]}},"correlation":{"type":"string"},"failed":{"type":"boolean"},"data":{"type":"boolean"},"perSecond":{"type":"integer","minimum":1},"gatherMs":{"type":"integer","minimum":0,"maximum":10000},"off":{"type":"boolean"}},"additionalProperties":false}"#,
         output: r#"{"type":"object","properties":{"tapping":{"type":"boolean"},"recordsPerSecond":{"type":"integer"}}}"#,
     },
     BuiltinEntry {
@@ -199,6 +200,14 @@ pub(crate) const BUILTINS: &[BuiltinEntry] = &[
         description: "Has the daemon read its configuration again and take over what has changed. For operators.",
         input: EMPTY,
         output: r#"{"type":"object","properties":{"added":{"type":"array","items":{"type":"string"}},"changed":{"type":"array","items":{"type":"string"}},"removed":{"type":"array","items":{"type":"string"}},"notes":{"type":"array","items":{"type":"string"}}}}"#,
+    },
+    BuiltinEntry {
+        builtin: Builtin::Console,
+        type_name: "Sys.Console",
+        kinds: &[Kind::Command],
+        description: "Opens the console for the owner of the daemon's socket: an address with a token that works once, within a minute. For operators.",
+        input: EMPTY,
+        output: r#"{"type":"object","properties":{"url":{"type":"string"},"expiresInMs":{"type":"integer"}}}"#,
     },
     BuiltinEntry {
         builtin: Builtin::Result,

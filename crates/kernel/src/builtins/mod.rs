@@ -7,6 +7,7 @@
 mod cancel;
 mod catalogue;
 mod chores;
+mod console;
 mod cursors;
 mod dead_letters;
 mod describe;
@@ -24,6 +25,7 @@ mod timers;
 mod trace;
 mod whole;
 
+pub use console::ConsoleRefused;
 pub use restart::SettingsRefused;
 pub use stats::Census;
 
@@ -103,6 +105,10 @@ impl Kernel {
             Builtin::Logs => self.tell_logs(&request),
             Builtin::RestartActor => self.restart_actor(&request),
             Builtin::Reload => match self.ask_for_settings(key, &request) {
+                Ok(()) => return,
+                Err(refusal) => Err(refusal),
+            },
+            Builtin::Console => match self.ask_for_console(key, &request, caller) {
                 Ok(()) => return,
                 Err(refusal) => Err(refusal),
             },

@@ -1,20 +1,23 @@
 //! `Sys.Tap`: messages as they pass.
 
-use super::{Answer, Caller, client, read};
+use super::{Answer, Caller, Whole, client, read};
 use crate::egress::check_pattern;
 use crate::flow::refusal::Refusal;
 use crate::history::Record;
 use crate::kernel::Kernel;
-use crate::taps::{Named, TapFilter, ends};
+use crate::taps::{Named, TapFilter, TapPace, ends};
+use crate::time::Job;
 use mainspring_message::{Envelope, Failure, Kind};
 use serde::Deserialize;
 use serde_json::json;
 
 /// Patterns, capabilities and kinds that a tap may name.
 const NAMES_MAX: usize = 256;
+/// How long records may gather, in milliseconds.
+const GATHER_MS_MAX: u64 = 10_000;
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct TapData {
     #[serde(default)]
     types: Vec<String>,
@@ -27,6 +30,8 @@ struct TapData {
     failed: bool,
     #[serde(default)]
     data: bool,
+    per_second: Option<Whole>,
+    gather_ms: Option<Whole>,
     #[serde(default)]
     off: bool,
 }
@@ -58,8 +63,15 @@ impl Kernel {
             failed: data.failed,
             data: data.data,
         };
-        self.taps.open(connection, filter);
-        Ok(json!({ "tapping": true, "recordsPerSecond": self.taps.per_second() }).to_string())
+        let per_second = data.per_second.map(|Whole(records)| records.min(self.taps.per_second()));
+        let gather_ms = data.gather_ms.map_or(0, |Whole(ms)| ms);
+        if per_second == Some(0) || gather_ms > GATHER_MS_MAX {
+            let text = format!("data: perSecond is at least 1, gatherMs at most {GATHER_MS_MAX}");
+            return Err(wrong(text));
+        }
+        self.taps.open(connection, filter, TapPace { per_second, gather_ms });
+        let records = per_second.unwrap_or(self.taps.per_second());
+        Ok(json!({ "tapping": true, "recordsPerSecond": records }).to_string())
     }
 
     /// A message passed: those who tap get a record of it.
@@ -76,13 +88,16 @@ impl Kernel {
             peer: place.and_then(|place| self.requests.peer_name(place.peer)),
         };
         self.taps.record(record, &named, message, answer, &self.out);
+        if let Some(deadline_ns) = self.taps.new_alarm(self.out.now.mono_ns) {
+            self.out.wheel.schedule(deadline_ns, Job::Tap);
+        }
     }
 
     /// Writes the records that wait to those who tap: at once if nobody else wants anything, else when there are many.
     #[cold]
     pub(crate) fn flush_taps(&mut self) {
-        let is_busy = self.lanes.is_ready();
-        while let Some((connection, data)) = self.taps.next_event(is_busy) {
+        let (is_busy, now_ns) = (self.lanes.is_ready(), self.out.now.mono_ns);
+        while let Some((connection, data)) = self.taps.next_event(is_busy, now_ns) {
             let event = self.out.message(Kind::Event, "Sys.Tapped", &data, None, None);
             self.write_event(connection, &event);
         }

@@ -156,6 +156,7 @@ impl Builtin {
                 | Builtin::ResetActor
                 | Builtin::RestartActor
                 | Builtin::Reload
+                | Builtin::Console
                 | Builtin::DeadLetters
                 | Builtin::Logs
                 | Builtin::Tap

@@ -20,6 +20,8 @@ use mainspring_message::{Envelope, Kind};
 const BATCH_BYTES: usize = 32 << 10;
 /// Nanoseconds in a second.
 const SECOND_NS: i64 = 1_000 * MS;
+/// Of a second's records, the part that a reader with a pace of its own may get at once.
+const BURST_DIVISOR: i64 = 4;
 
 /// What a tap shows.
 #[derive(Debug, Default)]
@@ -58,10 +60,48 @@ impl TapFilter {
     }
 }
 
+/// How fast a reader wants its records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TapPace {
+    /// Records a second; beyond that they are taken evenly over time, and the rest is counted. As many as the limit allows
+    /// if it is nothing.
+    pub(crate) per_second: Option<u64>,
+    /// How long records may gather before they are sent; 0 sends them at once.
+    pub(crate) gather_ms: u64,
+}
+
+/// Lets records through evenly: a few at once, then one whenever its time has come.
+#[derive(Debug)]
+struct Sieve {
+    interval_ns: i64,
+    /// When everything that was let through would have come, one after the other.
+    spent_until_ns: i64,
+}
+
+impl Sieve {
+    fn new(per_second: u64) -> Sieve {
+        let per_second = i64::try_from(per_second).unwrap_or(SECOND_NS).clamp(1, SECOND_NS);
+        Sieve { interval_ns: SECOND_NS / per_second, spent_until_ns: i64::MIN }
+    }
+
+    fn lets_through(&mut self, now_ns: i64) -> bool {
+        let spent_until_ns = self.spent_until_ns.max(now_ns);
+        if spent_until_ns - now_ns > SECOND_NS / BURST_DIVISOR {
+            return false;
+        }
+        self.spent_until_ns = spent_until_ns + self.interval_ns;
+        true
+    }
+}
+
 #[derive(Debug)]
 struct Tap {
     connection: ConnectionId,
     filter: TapFilter,
+    sieve: Option<Sieve>,
+    gather_ns: i64,
+    /// When the records that wait are to be sent.
+    due_ns: i64,
     /// Records that wait, with commas between them.
     records: String,
     /// Records that were not made since the last event.
@@ -71,10 +111,35 @@ struct Tap {
     made: u64,
 }
 
+impl Tap {
+    /// Whether this record is made: within the limit of every reader, and the pace of this one.
+    fn takes(&mut self, per_second_max: u64, now_ns: i64) -> bool {
+        let second = now_ns.div_euclid(SECOND_NS);
+        if self.second != second {
+            (self.second, self.made) = (second, 0);
+        }
+        let takes =
+            self.made < per_second_max && self.sieve.as_mut().is_none_or(|sieve| sieve.lets_through(now_ns));
+        if takes {
+            self.made += 1;
+        } else {
+            self.skipped += 1;
+        }
+        takes
+    }
+
+    fn is_due(&self, least: usize, now_ns: i64) -> bool {
+        let waits = self.records.len();
+        waits >= BATCH_BYTES || (waits >= least && now_ns >= self.due_ns)
+    }
+}
+
 /// Everybody who taps; see the [module's documentation](self).
 #[derive(Debug)]
 pub(crate) struct Taps {
     taps: Vec<Tap>,
+    /// The deadline in the wheel that stands for the earliest records that gather.
+    alarm_ns: Option<i64>,
     per_second: u64,
     data_bytes_max: usize,
 }
@@ -83,6 +148,7 @@ impl Taps {
     pub(crate) fn new(limits: &Limits) -> Taps {
         Taps {
             taps: Vec::new(),
+            alarm_ns: None,
             per_second: limits.tap_records_per_second.max(1) as u64,
             data_bytes_max: limits.tap_data_bytes_max,
         }
@@ -100,11 +166,14 @@ impl Taps {
     }
 
     /// A connection taps from now on, in the place of what it tapped before.
-    pub(crate) fn open(&mut self, connection: ConnectionId, filter: TapFilter) {
+    pub(crate) fn open(&mut self, connection: ConnectionId, filter: TapFilter, pace: TapPace) {
         self.close(connection);
         self.taps.push(Tap {
             connection,
             filter,
+            sieve: pace.per_second.map(Sieve::new),
+            gather_ns: i64::try_from(pace.gather_ms).unwrap_or(0).saturating_mul(MS),
+            due_ns: i64::MIN,
             records: String::new(),
             skipped: 0,
             second: i64::MIN,
@@ -140,18 +209,14 @@ impl Taps {
         {
             return;
         }
-        let second = out.now.mono_ns.div_euclid(SECOND_NS);
+        let now_ns = out.now.mono_ns;
         for tap in self.taps.iter_mut().filter(|tap| tap.filter.wants(record, named)) {
-            if tap.second != second {
-                (tap.second, tap.made) = (second, 0);
-            }
-            if tap.made >= self.per_second {
-                tap.skipped += 1;
+            if !tap.takes(self.per_second, now_ns) {
                 continue;
             }
-            tap.made += 1;
-            if !tap.records.is_empty() {
-                tap.records.push(',');
+            match tap.records.is_empty() {
+                true => tap.due_ns = now_ns.saturating_add(tap.gather_ns),
+                false => tap.records.push(','),
             }
             let shown = tap.filter.data.then_some((message, answer, self.data_bytes_max));
             record::write(record, named, shown, out.now, &mut tap.records);
@@ -159,17 +224,33 @@ impl Taps {
     }
 
     /// The next event that is to be written, and to whom. While others want to be served (`is_busy`) records gather first.
-    pub(crate) fn next_event(&mut self, is_busy: bool) -> Option<(ConnectionId, String)> {
+    pub(crate) fn next_event(&mut self, is_busy: bool, now_ns: i64) -> Option<(ConnectionId, String)> {
         let least = if is_busy { BATCH_BYTES } else { 1 };
-        let tap = self.taps.iter_mut().find(|tap| tap.records.len() >= least)?;
+        let tap = self.taps.iter_mut().find(|tap| tap.is_due(least, now_ns))?;
         let (records, skipped) = (std::mem::take(&mut tap.records), std::mem::take(&mut tap.skipped));
         Some((tap.connection, format!("{{\"records\":[{records}],\"skipped\":{skipped}}}")))
     }
 
-    /// Whether records wait.
+    /// Whether records wait that are to be written now.
     #[inline]
-    pub(crate) fn wait(&self) -> bool {
-        self.taps.iter().any(|tap| !tap.records.is_empty())
+    pub(crate) fn wait(&self, now_ns: i64) -> bool {
+        self.taps.iter().any(|tap| tap.is_due(1, now_ns))
+    }
+
+    /// The deadline that has to be put into the wheel, if records gather and none there stands for them.
+    pub(crate) fn new_alarm(&mut self, now_ns: i64) -> Option<i64> {
+        let gathering = self.taps.iter().filter(|tap| !tap.records.is_empty() && tap.due_ns > now_ns);
+        let due_ns = gathering.map(|tap| tap.due_ns).min()?;
+        if self.alarm_ns.is_some_and(|alarm_ns| alarm_ns <= due_ns) {
+            return None;
+        }
+        self.alarm_ns = Some(due_ns);
+        self.alarm_ns
+    }
+
+    /// A deadline has come. An earlier one may have taken its place meanwhile, which does no harm.
+    pub(crate) fn alarm_rang(&mut self) {
+        self.alarm_ns = None;
     }
 }
 

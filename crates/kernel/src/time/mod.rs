@@ -23,6 +23,8 @@ pub(crate) enum Job {
     Retire(ActorRef),
     /// A scheduled message is due.
     Schedule(ScheduleId),
+    /// Records have gathered for long enough: the end of the turn writes them.
+    Tap,
     /// The boot took too long.
     Boot,
     /// The drain took too long.

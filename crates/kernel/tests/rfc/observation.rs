@@ -1,7 +1,7 @@
 //! What the kernel tells and lets an operator change: `docs/reference/observation.md`.
 
 use super::support::*;
-use mainspring_kernel::{Config, ConnectionId, Effect, Manifest, SettingsRefused};
+use mainspring_kernel::{Config, ConnectionId, ConsoleRefused, Effect, Manifest, Rights, SettingsRefused};
 use mainspring_message::{Draft, Envelope, Json, Kind};
 use serde_json::{Value, json};
 
@@ -132,6 +132,89 @@ fn beyond_a_rate_records_are_counted_and_not_made() {
     world.ask(client, &line("event", "Door.Rang", "later", json!(1)));
     let event = world.only_written(tapper);
     assert_eq!((&data(&event)["skipped"], &data(&event)["records"][0]["id"]), (&json!(15), &json!("later")));
+}
+
+#[test]
+fn a_reader_with_a_pace_of_its_own_gets_records_evenly_over_the_second() {
+    let mut world = World::booted(vec![shop()]);
+    let (client, tapper) = (world.connect(1), world.connect(2));
+    let pace = json!({ "perSecond": 100 });
+    let answer = reply(&mut world, tapper, "command", "Sys.Tap", pace);
+    assert_eq!(answer["recordsPerSecond"], 100);
+    let mut seconds = Vec::new();
+    for second in 0..3 {
+        for number in 0..1000 {
+            world.ask(client, &line("event", "Door.Rang", &format!("e{second}-{number}"), json!(1)));
+            world.pass_ms(1);
+        }
+        seconds.push(tapped(&mut world, tapper));
+    }
+    // A quarter of a second's records may come at once, at the beginning.
+    assert_eq!(seconds.iter().map(Vec::len).collect::<Vec<_>>(), [125, 100, 100]);
+    let times: Vec<u64> = seconds[1].iter().map(|record| record["at"].as_u64().unwrap()).collect();
+    let gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(gaps.iter().all(|gap| (9..=11).contains(gap)), "{gaps:?}");
+    for wrong in [json!({ "perSecond": 0 }), json!({ "gatherMs": 10_001 }), json!({ "perSecond": -1 })] {
+        assert_eq!(code(&world.call(client, "command", "Sys.Tap", wrong)), 422);
+    }
+}
+
+#[test]
+fn records_gather_for_as_long_as_the_reader_says_and_what_was_skipped_is_told_with_them() {
+    let mut world = World::booted(vec![shop()]);
+    let (client, tapper) = (world.connect(1), world.connect(2));
+    reply(&mut world, tapper, "command", "Sys.Tap", json!({ "gatherMs": 200, "perSecond": 4 }));
+    let quiet = world.kernel.next_deadline();
+    for number in 0..10 {
+        world.ask(client, &line("event", "Door.Rang", &format!("e{number}"), json!(1)));
+        world.pass_ms(10);
+    }
+    assert!(world.take_written(tapper).is_empty(), "they gather");
+    world.pass_ms(100);
+    let event = world.only_written(tapper);
+    assert_eq!(data(&event)["records"].as_array().unwrap().len(), 2);
+    assert_eq!(data(&event)["skipped"], 8);
+    world.pass_ms(10_000);
+    assert!(world.take_written(tapper).is_empty());
+    assert_eq!(world.kernel.next_deadline(), quiet, "nothing gathers, so nothing is waited for");
+    // Whoever does not say so gets each at once.
+    reply(&mut world, tapper, "command", "Sys.Tap", json!({}));
+    world.ask(client, &line("event", "Door.Rang", "now", json!(1)));
+    assert_eq!(tapped(&mut world, tapper).len(), 1);
+    world.kernel.audit().unwrap();
+}
+
+#[test]
+fn the_console_is_opened_by_the_daemon_for_whoever_has_every_right() {
+    let mut world = World::booted(vec![shop()]);
+    let client = world.connect(1);
+    let answers = [
+        (Ok(Json::from(json!({ "url": "http://127.0.0.1:1/#t=x" }))), "reply"),
+        (Err(ConsoleRefused::Nowhere("there is no listener".into())), "error"),
+        (Err(ConsoleRefused::Stranger("not for you".into())), "error"),
+    ];
+    for (number, (answer, kind)) in answers.into_iter().enumerate() {
+        world.ask(client, &line("command", "Sys.Console", &format!("c{number}"), json!({})));
+        let asked = world.effects.iter().rev().find_map(|effect| match effect {
+            Effect::OpenConsole { ticket, peer } => Some((*ticket, peer.clone())),
+            _ => None,
+        });
+        let (ticket, peer) = asked.unwrap();
+        assert_eq!(peer, "peer-1");
+        world.kernel.console_opened(ticket, answer, world.now);
+        world.run();
+        assert_eq!(world.only_written(client).kind().as_str(), kind);
+        world.kernel.audit().unwrap();
+    }
+    for (number, rights) in
+        [Rights::default().as_operator(false), Rights::of_operator().limited_to(["Order.*"])]
+            .into_iter()
+            .enumerate()
+    {
+        let other = world.connect(10 + number as u64);
+        world.kernel.connection_has(other, rights, world.now);
+        assert_eq!(code(&world.call(other, "command", "Sys.Console", json!({}))), 403);
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ mod project;
 mod support;
 
 use clap::{Parser, Subcommand};
-use daemon::{down, restart, status, up};
+use daemon::{console, down, restart, status, up};
 use inspect::{actors, dead_letters, describe, logs, timers, top, trace};
 use messages::{message, pipe, tap, watch};
 use models::{codegen, mcp};
@@ -43,6 +43,8 @@ enum Command {
     Status(status::Arguments),
     /// End the daemon, and wait until it has ended.
     Down(down::Arguments),
+    /// Open the console in a browser.
+    Console(console::Arguments),
     /// Read the configuration again, and take over what has changed.
     Reload(restart::Reload),
     /// End a capability when it has finished what it has, and start it anew.
@@ -124,6 +126,7 @@ pub fn main() -> ExitCode {
         }),
         Command::Status(arguments) => status::run(&arguments),
         Command::Down(arguments) => down::run(&arguments),
+        Command::Console(arguments) => console::run(&arguments),
         Command::Reload(arguments) => restart::reload(&arguments),
         Command::Restart(arguments) => restart::restart(&arguments),
         Command::Logs(arguments) => logs::run(&arguments),

@@ -3,6 +3,7 @@
 mod batch;
 mod boot;
 mod clients;
+mod console;
 mod crowds;
 mod floors;
 mod flows;

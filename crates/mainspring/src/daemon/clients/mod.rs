@@ -11,6 +11,7 @@
 
 mod client;
 mod closing;
+pub(super) mod console_sessions;
 pub(super) mod gate;
 mod gates;
 pub(super) mod http_bus;

@@ -341,6 +341,10 @@ impl Pump {
                     Pump::reload_for(&pump, ticket);
                 }
             }
+            Effect::OpenConsole { ticket, peer } => {
+                let opened = self.listeners.borrow_mut().open_console(&peer);
+                self.kernel_cell.feed(|kernel, now| kernel.console_opened(ticket, opened, now));
+            }
             Effect::Ready { summary } => {
                 let took = self.reactor.now().saturating_duration_since(self.started);
                 self.vitals.note_listeners(&summary);

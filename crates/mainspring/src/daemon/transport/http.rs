@@ -1,5 +1,6 @@
 //! HTTP: on loopback, further with TLS, or on a Unix socket; what it means is in the crate `mainspring-http`.
 
+use crate::daemon::clients::console_sessions::ConsoleSessions;
 use crate::daemon::clients::http_bus::HttpBus;
 use crate::daemon::transport::listener::{ListeningSocket, Room};
 use crate::daemon::transport::unix;
@@ -10,11 +11,22 @@ use mainspring_kernel::Rights;
 use mainspring_reactor::Handle;
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+
+/// Where the console listens if no listener serves HTTP: loopback, on the usual port or, if somebody has that, on any.
+const CONSOLE_PORT: u16 = 7780;
+
+/// What every server of the daemon is made with.
+#[derive(Clone, Copy)]
+pub(in crate::daemon::transport) struct Behind<'a> {
+    pub(in crate::daemon::transport) reactor: &'a Handle,
+    pub(in crate::daemon::transport) bus: &'a Rc<HttpBus>,
+    pub(in crate::daemon::transport) sessions: &'a Rc<ConsoleSessions>,
+}
 
 /// A listener for HTTP that is open.
 pub(in crate::daemon::transport) struct OpenHttp {
@@ -23,7 +35,7 @@ pub(in crate::daemon::transport) struct OpenHttp {
     /// The path of a Unix socket, while it is ours.
     _place: Option<unix::SocketPlace>,
     /// What the commands of this user are told, while it holds.
-    _run_file: Option<RunFile>,
+    run_file: Option<RunFile>,
 }
 
 impl OpenHttp {
@@ -31,14 +43,14 @@ impl OpenHttp {
     pub(in crate::daemon::transport) fn stop(&mut self) {
         self.socket.close();
         self.server.stop();
+        self.run_file = None;
     }
 }
 
 /// Listens on a TCP address; port 0 means any that is free. Says which it is.
 pub(in crate::daemon::transport) fn open(
-    reactor: &Handle,
+    behind: Behind<'_>,
     room: Room,
-    bus: &Rc<HttpBus>,
     listener: &HttpListener,
     passed: Option<OwnedFd>,
 ) -> Result<(OpenHttp, SocketAddr), String> {
@@ -63,7 +75,7 @@ pub(in crate::daemon::transport) fn open(
         }
     };
     let token = |token: &crate::settings::Token| {
-        Token::new(bus.peer(token.name.clone(), token.rights.clone()), &token.secret)
+        Token::new(behind.bus.peer(token.name.clone(), token.rights.clone()), &token.secret)
     };
     let tokens = listener.tokens.iter().map(token).collect();
     let mut hosts = listener.hosts.clone();
@@ -75,42 +87,65 @@ pub(in crate::daemon::transport) fn open(
         Some(socket) => TcpListener::from(socket),
         None => TcpListener::bind(address).map_err(|error| format!("{address}: {error}"))?,
     };
+    let (mut open, bound) = serve_tcp(behind, room, socket, access, tls)?;
+    if let Some(path) = &listener.run_file {
+        open.run_file = Some(RunFile::write(path, bound, listener)?);
+    }
+    Ok((open, bound))
+}
+
+/// Listens on loopback for consoles alone: there are no tokens, so nobody but whoever has a session can ask anything.
+pub(in crate::daemon::transport) fn open_console(
+    behind: Behind<'_>,
+    room: Room,
+) -> Result<(OpenHttp, SocketAddr), String> {
+    let bind = |port| TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    let socket = bind(CONSOLE_PORT).or_else(|_| bind(0)).map_err(|error| format!("127.0.0.1: {error}"))?;
+    let access = Access::Tokens { tokens: Vec::new(), hosts: Vec::new() };
+    serve_tcp(behind, room, socket, access, None)
+}
+
+fn serve_tcp(
+    behind: Behind<'_>,
+    room: Room,
+    socket: TcpListener,
+    access: Access,
+    tls: Option<Tls>,
+) -> Result<(OpenHttp, SocketAddr), String> {
     socket.set_nonblocking(true).map_err(|error| error.to_string())?;
     let bound = socket.local_addr().map_err(|error| error.to_string())?;
-    let server = server(reactor, bus, access, tls);
+    let server = server(behind, access, tls);
     let welcoming = Rc::clone(&server);
-    let socket = ListeningSocket::start(reactor, "http", OwnedFd::from(socket), room, move |socket| {
-        let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
-        welcome(&welcoming, socket);
-    })?;
-    let run_file = match &listener.run_file {
-        Some(path) => Some(RunFile::write(path, bound, listener)?),
-        None => None,
-    };
-    Ok((OpenHttp { socket, server, _place: None, _run_file: run_file }, bound))
+    let socket =
+        ListeningSocket::start(behind.reactor, "http", OwnedFd::from(socket), room, move |socket| {
+            let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
+            welcome(&welcoming, socket);
+        })?;
+    Ok((OpenHttp { socket, server, _place: None, run_file: None }, bound))
 }
 
 /// Listens on a Unix socket, for its owner alone: whoever can connect needs no token.
 pub(in crate::daemon::transport) fn open_unix(
-    reactor: &Handle,
+    behind: Behind<'_>,
     room: Room,
-    bus: &Rc<HttpBus>,
     path: &Path,
     passed: Option<OwnedFd>,
 ) -> Result<OpenHttp, String> {
     let owner = rustix::process::geteuid();
-    let peer = bus.peer(format!("user:{}", owner.as_raw()), Rights::of_operator());
-    let server = server(reactor, bus, Access::Everybody(peer), None);
+    let peer = behind.bus.peer(format!("user:{}", owner.as_raw()), Rights::of_operator());
+    let server = server(behind, Access::Everybody(peer), None);
     let welcoming = Rc::clone(&server);
     let (socket, place) =
-        unix::listen(reactor, room, path, passed, move |socket, _| welcome(&welcoming, socket))?;
-    Ok(OpenHttp { socket, server, _place: place, _run_file: None })
+        unix::listen(behind.reactor, room, path, passed, move |socket, _| welcome(&welcoming, socket))?;
+    Ok(OpenHttp { socket, server, _place: place, run_file: None })
 }
 
-fn server(reactor: &Handle, bus: &Rc<HttpBus>, access: Access, tls: Option<Tls>) -> Rc<Server> {
+fn server(behind: Behind<'_>, access: Access, tls: Option<Tls>) -> Rc<Server> {
+    let Behind { reactor, bus, sessions } = behind;
     let limits = Limits { body_bytes_max: bus.line_bytes_max(), ..Limits::default() };
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    let options = Options { access, limits, tls, version };
+    let sessions = Some(Rc::clone(sessions) as Rc<dyn mainspring_http::Sessions>);
+    let options = Options { access, limits, tls, version, sessions };
     Rc::new(Server::new(reactor, Rc::clone(bus) as Rc<dyn mainspring_http::Bus>, options))
 }
 

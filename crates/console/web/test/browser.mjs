@@ -1,0 +1,34 @@
+// Chromium for tests: Debian's, driven by playwright-core. Every page watches itself: an error in its console, or a request to
+// another origin, is remembered and fails the test that opened it.
+import { chromium } from "playwright-core";
+import { existsSync } from "node:fs";
+import process from "node:process";
+
+const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+export const program = process.env.CHROMIUM ?? PLACES.find((path) => existsSync(path));
+
+export const WIDE = { width: 1440, height: 900 };
+export const SMALL = { width: 390, height: 844 };
+
+export async function launch() {
+  return await chromium.launch({ executablePath: program, args: ["--no-sandbox", "--disable-dev-shm-usage", "--font-render-hinting=none"] });
+}
+
+/** A page that notes what it should not do. */
+export async function openPage(browser, { viewport = WIDE, colorScheme = "light", expected = [] } = {}) {
+  const context = await browser.newContext({ viewport, colorScheme, deviceScaleFactor: viewport.width < 500 ? 2 : 1, permissions: ["clipboard-read", "clipboard-write"] });
+  const page = await context.newPage();
+  const faults = [];
+  let origin = null;
+  page.on("console", (message) => {
+    if (message.type() === "error" && !expected.some((pattern) => pattern.test(message.text()))) faults.push(`console: ${message.text()}`);
+  });
+  page.on("pageerror", (error) => faults.push(`error: ${error.stack ?? error.message}`));
+  page.on("request", (request) => {
+    const url = new URL(request.url());
+    if (url.protocol === "data:" || url.protocol === "blob:") return;
+    origin ??= url.origin;
+    if (url.origin !== origin) faults.push(`foreign request: ${request.url()}`);
+  });
+  return { page, context, faults };
+}
