@@ -87,7 +87,7 @@ fn h6_3_a_session_is_sent_as_a_token_is() {
 }
 
 #[test]
-fn h3_5_messages_that_pass_are_told_on_the_stream_of_events() {
+fn h3_6_messages_that_pass_are_told_on_the_stream_of_events() {
     let server = start(Limits::default());
     let mut watcher = connect(&server);
     let path = "/v1/events?tap=%7B%22data%22%3Atrue%2C%22gatherMs%22%3A20%7D";
