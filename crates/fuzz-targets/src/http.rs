@@ -22,6 +22,7 @@ pub(crate) fn run(bytes: &[u8]) {
         limits: Limits::default(),
         tls: None,
         version: "0.1.0".to_owned(),
+        sessions: None,
     };
     let server = Server::new(&reactor, Rc::new(EchoBus::default()), options);
     let (mut client, socket) = UnixStream::pair().expect("a pair of sockets");
