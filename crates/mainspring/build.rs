@@ -33,14 +33,17 @@ fn main() -> io::Result<()> {
     }
 }
 
+/// Files with the names that they get.
+type Files = Vec<(String, PathBuf)>;
+
 /// What the program carries, by the names of its lists.
-fn lists(sdk: &Path) -> io::Result<Vec<(&'static str, Vec<(String, PathBuf)>)>> {
+fn lists(sdk: &Path) -> io::Result<Vec<(&'static str, Files)>> {
     let mut node = files(&sdk.join("typescript/dist"), "mainspring-sdk/dist")?;
     for name in ["package.json", "LICENSE-MIT", "LICENSE-APACHE"] {
         let path = sdk.join("typescript").join(name);
         node.extend(path.is_file().then(|| (format!("mainspring-sdk/{name}"), path)));
     }
-    let skeleton = |folder: &str| -> io::Result<Vec<(String, PathBuf)>> {
+    let skeleton = |folder: &str| -> io::Result<Files> {
         let found = files(&sdk.join(folder), "")?;
         // The one is hidden where it goes, the other is for whoever changes the skeleton.
         let named = found
@@ -59,7 +62,7 @@ fn lists(sdk: &Path) -> io::Result<Vec<(&'static str, Vec<(String, PathBuf)>)>> 
 }
 
 /// The files below a folder, in order, each with the name that it gets.
-fn files(folder: &Path, name: &str) -> io::Result<Vec<(String, PathBuf)>> {
+fn files(folder: &Path, name: &str) -> io::Result<Files> {
     if !folder.is_dir() {
         return Ok(Vec::new());
     }

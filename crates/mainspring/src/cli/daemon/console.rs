@@ -82,11 +82,11 @@ fn redirecting_file(folder: &Path, url: &str) -> std::io::Result<PathBuf> {
         _ => {}
     }
     let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-    write!(
+    writeln!(
         file,
         "<!doctype html><meta charset=utf-8><meta name=referrer content=no-referrer>\
          <meta http-equiv=refresh content=\"0;url={url}\"><title>Mainspring</title>\
-         <a href=\"{url}\">Open the console</a>\n"
+         <a href=\"{url}\">Open the console</a>"
     )?;
     Ok(path)
 }

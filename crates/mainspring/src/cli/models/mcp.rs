@@ -46,7 +46,7 @@ pub(in crate::cli) struct Arguments {
 enum What {
     /// Write the bridge into the configuration of a model's client.
     #[command(after_help = EXAMPLES)]
-    Install(Install),
+    Install(Box<Install>),
     /// Run an MCP server as a capability: what `program = { mcp = [...] }` of a manifest starts.
     #[command(hide = true, after_help = EXAMPLES)]
     Adapter {
