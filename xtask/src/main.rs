@@ -5,6 +5,7 @@ mod book;
 mod command;
 mod console;
 mod deny;
+mod dist;
 mod documents;
 mod example;
 mod features;
@@ -47,6 +48,10 @@ enum Command {
     Book,
     /// Check licences, versions and sources of the dependencies against deny.toml.
     Deny,
+    /// Make what is passed on: a static binary, a Debian package, an archive, checksums (target/dist).
+    ///
+    /// Example: cargo xtask dist --test
+    Dist(dist::Arguments),
     /// Compile each feature of the crates alone.
     ///
     /// Example: cargo xtask features --all
@@ -112,6 +117,7 @@ fn main() -> ExitCode {
         Command::Documents(arguments) => documents::run(&arguments),
         Command::Book => book::make(),
         Command::Deny => deny::check(),
+        Command::Dist(arguments) => dist::run_dist(&arguments),
         Command::Features(arguments) => features::run_features(&arguments),
         Command::Fuzz(arguments) => fuzz::run_fuzz(&arguments),
         Command::Package(arguments) => package::run_package(&arguments),

@@ -54,7 +54,7 @@ impl Snapshot {
             counter.encode(encoder.encode_descriptor(&snake(name), &help, None, counter.metric_type())?)?;
         }
         for (name, value) in members(&self.stats["gauges"]) {
-            gauge(encoder, &snake(name), &format!("Gauge {name} of Sys.Stats"), None, number(value))?;
+            gauge(encoder, &gauge_name(name), &format!("Gauge {name} of Sys.Stats"), None, number(value))?;
         }
         Ok(())
     }
@@ -124,6 +124,14 @@ fn id(actor: &Value) -> &str {
     actor["capabilityId"].as_str().unwrap_or_default()
 }
 
+/// A gauge's name. A counter is called `deadLetters` too, and OpenMetrics knows a name once.
+fn gauge_name(name: &str) -> String {
+    match name {
+        "deadLetters" => "dead_letters_kept".into(),
+        _ => snake(name),
+    }
+}
+
 /// `deadLetterBytes` as `dead_letter_bytes`.
 fn snake(name: &str) -> String {
     let mut text = String::with_capacity(name.len() + 4);
@@ -157,5 +165,23 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line} is missing in\n{text}");
         }
+    }
+
+    #[test]
+    fn a_counter_and_a_gauge_of_one_name_are_two_families() {
+        let stats =
+            json!({ "counters": { "deadLetters": 3 }, "gauges": { "deadLetters": 1 }, "latencyNs": null });
+        let text = encode(stats, json!({ "actors": [] })).unwrap();
+        let mut names: Vec<&str> =
+            text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count, "{text}");
+        assert!(
+            text.contains("mainspring_dead_letters_total 3")
+                && text.contains("mainspring_dead_letters_kept 1"),
+            "{text}"
+        );
     }
 }
