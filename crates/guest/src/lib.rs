@@ -75,5 +75,5 @@ pub use system::process::{args, shutdown_requested, var, vars};
 
 /// The examples of the page about guests.
 #[cfg(all(doctest, feature = "capability"))]
-#[doc = include_str!("../../../docs/writing-a-guest.md")]
+#[doc = include_str!("../../../docs/how-to/writing-a-guest.md")]
 struct WritingAGuest;

@@ -606,10 +606,10 @@ fn what_two_capabilities_cannot_share_is_found() {
 fn pages_that_are_made_from_the_code_are_up_to_date() {
     for name in ["configuration", "protocol"] {
         let page = stdout(&check(folder().path(), &[&format!("--reference={name}")]));
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/{name}.md"));
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/reference/{name}.md"));
         let kept = fs::read_to_string(path).unwrap_or_default();
-        let command = format!("mainspring check --reference={name} > docs/{name}.md");
-        assert!(kept == page, "docs/{name}.md is stale; run `{command}`");
+        let command = format!("mainspring check --reference={name} > docs/reference/{name}.md");
+        assert!(kept == page, "docs/reference/{name}.md is stale; run `{command}`");
     }
 }
 

@@ -67,5 +67,5 @@ pub use watch::{Event, MaybeWatch, Watch, Watcher};
 
 /// The examples of the page about embedding.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/embedding-the-reactor.md")]
+#[doc = include_str!("../../../docs/how-to/embedding-the-reactor.md")]
 struct Embedding;

@@ -19,6 +19,12 @@ pub(super) fn stage(root: &Path, to: &Path) -> Result<usize> {
     for page in &pages {
         let text = read(root, page)?;
         write(&to.join(placed(page)), &rewrite(&text, page, &listed))?;
+        for picture in targets(&text).into_iter().filter(|target| is_picture(target)) {
+            let place = resolve(page, picture);
+            let copy = to.join(&place);
+            copy.parent().map(fs::create_dir_all).transpose()?;
+            fs::copy(root.join(&place), copy).with_context(|| format!("cannot copy {}", place.display()))?;
+        }
     }
     let contents = rewrite(&summary, Path::new(SUMMARY), &listed);
     // The table of contents stands at the top of the book, not in `docs`.
@@ -69,7 +75,12 @@ fn placed(page: &Path) -> PathBuf {
     }
 }
 
-/// Links to pages stay; those to other files lose their target.
+/// Pictures are parts of their page.
+fn is_picture(target: &str) -> bool {
+    target.ends_with(".png") && !target.contains("://")
+}
+
+/// Links to pages and pictures stay; those to other files lose their target.
 fn rewrite(text: &str, page: &Path, pages: &BTreeSet<&PathBuf>) -> String {
     let mut fenced = false;
     let lines = text.lines().map(|line| {
@@ -83,7 +94,10 @@ fn rewrite_line(line: &str, page: &Path, pages: &BTreeSet<&PathBuf>) -> String {
     let mut out = String::new();
     let mut rest = line;
     while let Some((before, target, after)) = next_link(rest) {
-        let is_here = target.contains("://") || target.starts_with('#') || target.starts_with("mailto:");
+        let is_here = target.contains("://")
+            || target.starts_with('#')
+            || target.starts_with("mailto:")
+            || is_picture(target);
         let place = resolve(page, target);
         if is_here {
             out += &rest[..rest.len() - after.len()];
@@ -125,9 +139,9 @@ mod tests {
     fn links_to_pages_stay_and_others_become_text() {
         let pages = [PathBuf::from("docs/a.md"), PathBuf::from("sdk/README.md")];
         let pages: BTreeSet<&PathBuf> = pages.iter().collect();
-        let line =
-            "see [a](a.md#one), [the `SDK`](../sdk/README.md), [code](../crates/x.rs) and [it](https://a.b)";
-        let expected = "see [a](a.md#one), [the `SDK`](../sdk/index.md), code and [it](https://a.b)";
+        let line = "see [a](a.md#one), [the `SDK`](../sdk/README.md), [code](../crates/x.rs), ![p](p.png) and [it](https://a.b)";
+        let expected =
+            "see [a](a.md#one), [the `SDK`](../sdk/index.md), code, ![p](p.png) and [it](https://a.b)";
         assert_eq!(rewrite_line(line, Path::new("docs/b.md"), &pages), expected);
         assert_eq!(
             from_the_top("- [One](a.md)\n- [Two](../sdk/README.md)"),

@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 const LIST: &str = "llms.txt";
 const SKILL: &str = "docs/skill/SKILL.md";
@@ -27,12 +27,12 @@ key=value` and `mainspring send TYPE key=value`. `mainspring describe` lists wha
 
 /// The sections that a skill is made of: page, heading.
 const SECTIONS: [(&str, &str); 6] = [
-    ("docs/writing-a-capability.md", "## A first one, in Python"),
-    ("docs/writing-a-capability.md", "## The rules"),
-    ("docs/writing-a-capability.md", "## Asking others"),
-    ("docs/writing-a-capability.md", "## More at a time"),
-    ("docs/writing-a-capability.md", "## When things go wrong"),
-    ("docs/operations.md", "## When something is wrong"),
+    ("docs/how-to/writing-a-capability.md", "## A first one, in Python"),
+    ("docs/how-to/writing-a-capability.md", "## The rules"),
+    ("docs/how-to/writing-a-capability.md", "## Asking others"),
+    ("docs/how-to/writing-a-capability.md", "## More at a time"),
+    ("docs/how-to/writing-a-capability.md", "## When things go wrong"),
+    ("docs/how-to/operations.md", "## When something is wrong"),
 ];
 
 /// Writes both.
@@ -119,21 +119,34 @@ fn section<'a>(page: &'a str, heading: &str) -> Option<&'a str> {
 
 /// Links of a page of `docs` as they are from the skill's folder.
 fn rebased(section: &str, page: &Path) -> String {
-    let up: PathBuf = Path::new("..")
-        .join(page.parent().and_then(|folder| folder.strip_prefix("docs").ok()).unwrap_or(Path::new("")));
     let mut out = String::new();
     let mut rest = section;
     while let Some((before, behind)) = rest.split_once("](") {
+        let target = behind.split(')').next().unwrap_or_default();
         out += before;
         out += "](";
-        if !behind.starts_with('#') && !behind.split(')').next().is_some_and(|target| target.contains("://"))
-        {
-            out += &up.display().to_string();
-            out += if out.ends_with('/') { "" } else { "/" };
+        if target.starts_with('#') || target.contains("://") {
+            out += target;
+        } else {
+            out += &from_the_skill(target, page);
         }
-        rest = behind;
+        rest = &behind[target.len()..];
     }
     out + rest
+}
+
+/// A path that is relative to a page of `docs`, relative to a folder of `docs`.
+fn from_the_skill(target: &str, page: &Path) -> String {
+    let within = page.parent().and_then(|folder| folder.strip_prefix("docs").ok()).unwrap_or(Path::new(""));
+    let mut path = PathBuf::from("..");
+    for part in within.join(target).components() {
+        if part != Component::ParentDir || path.ends_with("..") {
+            path.push(part);
+        } else {
+            path.pop();
+        }
+    }
+    path.display().to_string()
 }
 
 #[cfg(test)]
@@ -148,6 +161,8 @@ mod tests {
             rebased("[b](b.md) [c](https://d) [e](#f)", Path::new("docs/a.md")),
             "[b](../b.md) [c](https://d) [e](#f)"
         );
+        let links = "[b](b.md) [c](../c.md#d) [e](../../e/f)";
+        assert_eq!(rebased(links, Path::new("docs/a/a.md")), "[b](../a/b.md) [c](../c.md#d) [e](../../e/f)");
         assert_eq!(first_paragraph("# A\n\nOne [two](x) three. Four."), "One two three.");
     }
 }

@@ -11,8 +11,8 @@ pub(super) const COLUMNS_MAX: usize = 100;
 /// Documents that are wider, and why.
 const WIDER: [(&str, &str); 4] = [
     ("CHANGELOG.md", "a change is a line"),
-    ("docs/configuration.md", "made from the code"),
-    ("docs/protocol.md", "made from the code"),
+    ("docs/reference/configuration.md", "made from the code"),
+    ("docs/reference/protocol.md", "made from the code"),
     ("docs/skill/SKILL.md", "made from other pages"),
 ];
 

@@ -1,4 +1,4 @@
-// The console of Mainspring: one page that watches and steers a daemon. See docs/console.md.
+// The console of Mainspring: one page that watches and steers a daemon. See docs/how-to/console.md.
 
 import "uplot/dist/uPlot.min.css";
 import "./style.css";

@@ -13,7 +13,7 @@ use mainspring_kernel::{ActorLimits, RestartPolicy, RetryPolicy};
 
 const INTRODUCTION: &str = include_str!("reference.md");
 
-/// The text of `docs/configuration.md`.
+/// The text of `docs/reference/configuration.md`.
 #[must_use]
 pub fn reference() -> String {
     let mut page = ReferencePage { text: String::from(INTRODUCTION.trim_end()) };

@@ -22,7 +22,7 @@ pub fn error_schema() -> Value {
     serde_json::from_str(ERROR_SCHEMA).unwrap_or_default()
 }
 
-/// The text of `docs/protocol.md`.
+/// The text of `docs/reference/protocol.md`.
 #[must_use]
 pub fn reference() -> String {
     PROSE

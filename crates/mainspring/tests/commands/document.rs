@@ -1,4 +1,4 @@
-//! `README.md`, `docs/tutorial.md` and `docs/writing-a-capability.md`: their files are written, their commands typed, and what they show is what comes.
+//! `README.md`, `docs/tutorial/first-application.md` and `docs/how-to/writing-a-capability.md`: their files are written, their commands typed, and what they show is what comes.
 
 use crate::fake::command;
 use std::fs;
@@ -109,7 +109,7 @@ fn follow(page: &str) {
 
 #[test]
 fn the_page_about_writing_a_capability_is_true() {
-    follow("docs/writing-a-capability.md");
+    follow("docs/how-to/writing-a-capability.md");
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn the_tour_of_the_readme_is_true() {
 
 #[test]
 fn the_tutorial_is_true() {
-    follow("docs/tutorial.md");
+    follow("docs/tutorial/first-application.md");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 /** The manifest of a capability, made from its handlers and their schemas. */
 import type { CapabilityOptions } from "./capability.ts";
 import type { Registration } from "./core.ts";
-/** What `capability.json` holds. See `docs/configuration.md` for the keys. */
+/** What `capability.json` holds. See `docs/reference/configuration.md` for the keys. */
 export interface Manifest {
     id: string;
     description: string;

@@ -3,7 +3,7 @@ import type { CapabilityOptions, Hints } from "./capability.ts";
 import type { Registration } from "./core.ts";
 import { type Schema, toJsonSchema } from "./schema.ts";
 
-/** What `capability.json` holds. See `docs/configuration.md` for the keys. */
+/** What `capability.json` holds. See `docs/reference/configuration.md` for the keys. */
 export interface Manifest {
   id: string;
   description: string;

@@ -20,7 +20,7 @@ Examples:
 
 The time is when an event came here. Patterns are types, everything below a name (`Order.*`), or `*`. Whoever reads too slowly loses the oldest events and is told how many, on \
 standard error; with --all the daemon ends the connection instead (exit code 1). With --cursor the daemon keeps what was not written here yet, over restarts of both, \
-as long as docs/journal.md says; the first use of a name begins now. --timeout is for the beginning: the connection and the subscription.
+as long as the journal keeps them; the first use of a name begins now. --timeout is for the beginning: the connection and the subscription.
 
 Exit code: 0 after an interrupt, after --count events, or when nobody reads the output any more; 1 if the daemon ended the connection or refused; \
 2 the command line makes no sense; 3 no daemon.";

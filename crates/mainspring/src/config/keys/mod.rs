@@ -2,7 +2,7 @@
 //! each table, with how it becomes settings and what is checked on the way. (Tables that are
 //! settings as they stand are in `settings/`.)
 //!
-//! `docs/configuration.md` is made from these declarations.
+//! `docs/reference/configuration.md` is made from these declarations.
 
 pub(super) mod capability;
 pub(super) mod listen;
