@@ -5,11 +5,13 @@ use crate::command::{cargo, run};
 use anyhow::Result;
 
 /// The crates, and the sets of features that somebody may choose.
-const LIGHT: [(&str, &[&str]); 4] = [
+const LIGHT: [(&str, &[&str]); 5] = [
     ("mainspring-message", &["", "envelope"]),
     ("mainspring-guest", &["", "capability", "tokio", "futures-io"]),
     ("mainspring-journal", &["", "simulation"]),
     ("mainspring-client", &["", "tokio"]),
+    // The bus alone: without guests, and so without wasmtime.
+    ("mainspring", &[""]),
 ];
 /// Those that need wasmtime, each time with other features of it: minutes each.
 const HEAVY: [(&str, &[&str]); 1] = [("mainspring-host", &["", "wasi"])];

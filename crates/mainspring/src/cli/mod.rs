@@ -13,7 +13,9 @@ use daemon::{console, down, restart, status, up};
 use inspect::{actors, dead_letters, describe, logs, timers, top, trace};
 use messages::{message, pipe, tap, watch};
 use models::{codegen, mcp};
-use project::{bench, check, completions, manual, new, run, test_capability};
+#[cfg(feature = "guests")]
+use project::run;
+use project::{bench, check, completions, manual, new, test_capability};
 use std::process::ExitCode;
 use support::target;
 
@@ -86,6 +88,7 @@ enum Command {
     /// Run a capability with inputs made from its schema, and check that it keeps the rules.
     TestCapability(test_capability::Arguments),
     /// Run a WebAssembly guest: a module or a component.
+    #[cfg(feature = "guests")]
     Run(Box<run::Arguments>),
     /// Offer the capabilities to a language model, by the Model Context Protocol.
     Mcp(Box<mcp::Arguments>),
@@ -104,10 +107,13 @@ enum Command {
 pub fn main() -> ExitCode {
     // The signals by which most commands end are of use only if they get through. It cannot fail.
     let _ = crate::system::signal_mask::unblock_all();
-    if let Some(code) = crate::compiler::child_main(std::env::args_os()) {
-        return code;
+    #[cfg(feature = "guests")]
+    {
+        if let Some(code) = crate::compiler::child_main(std::env::args_os()) {
+            return code;
+        }
+        crate::compiler::compile_outside();
     }
-    crate::compiler::compile_outside();
     if completions::answer_shell() {
         return ExitCode::SUCCESS;
     }
@@ -116,6 +122,7 @@ pub fn main() -> ExitCode {
         Err(told) => return tell(&told),
     };
     match command {
+        #[cfg(feature = "guests")]
         Command::Run(arguments) => run::run(&arguments).unwrap_or_else(|error| {
             eprintln!("mainspring: {error}");
             ExitCode::from(if error.is_usage() { target::EXIT_USAGE } else { 1 })
@@ -212,5 +219,69 @@ mod tests {
             }
         }
         assert!(tried > 50, "{tried}");
+    }
+
+    /// Command lines of a document: in blocks of code, and whole ones between backticks.
+    fn shown_commands(page: &str) -> Vec<String> {
+        let page = page.replace("\\\n", " ");
+        let mut fenced = false;
+        let mut shown = Vec::new();
+        for line in page.lines() {
+            fenced ^= line.trim_start().starts_with("```");
+            let code = line.trim_start().trim_start_matches("$ ");
+            if (fenced || line.starts_with("    ")) && code.starts_with("mainspring ") {
+                shown.push(code.to_owned());
+            } else if !fenced {
+                let quoted = line.split('`').skip(1).step_by(2);
+                shown.extend(quoted.filter(|code| code.starts_with("mainspring ")).map(str::to_owned));
+            }
+        }
+        shown
+    }
+
+    /// The Markdown files below a folder, but those that programs fill.
+    fn pages(folder: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
+        for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+            if entry.file_type().unwrap().is_dir() {
+                if !name.starts_with('.') && !matches!(&*name, "target" | "node_modules" | "src") {
+                    pages(&path, found);
+                }
+            } else if name.ends_with(".md") && name != "CHANGELOG.md" {
+                found.push(path);
+            }
+        }
+    }
+
+    #[test]
+    fn every_command_line_of_the_documents_can_be_understood() {
+        use clap::error::ErrorKind;
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let (mut found, mut tried) = (Vec::new(), 0);
+        pages(&root, &mut found);
+        for page in found {
+            for line in shown_commands(&std::fs::read_to_string(&page).unwrap()) {
+                let words = words(&line);
+                // `mainspring COMMAND --help` stands for all of them.
+                if words.get(1).is_none_or(|word| word.chars().all(|letter| letter.is_ascii_uppercase())) {
+                    continue;
+                }
+                tried += 1;
+                match Arguments::try_parse_from(&words).map_err(|error| error.kind()) {
+                    Ok(_)
+                    | Err(ErrorKind::DisplayHelp | ErrorKind::DisplayVersion)
+                    // A sentence may name a command without what it takes.
+                    | Err(
+                        ErrorKind::MissingRequiredArgument
+                        | ErrorKind::MissingSubcommand
+                        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
+                    ) => {}
+                    // So may it name a flag.
+                    Err(ErrorKind::InvalidValue) if words.last().is_some_and(|word| word.starts_with("--")) => {}
+                    Err(kind) => panic!("{}: `{line}`: {kind:?}", page.display()),
+                }
+            }
+        }
+        assert!(tried > 100, "{tried}");
     }
 }

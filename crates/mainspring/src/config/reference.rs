@@ -6,6 +6,7 @@ use crate::config::keys::listen::{ListenFile, TokenFile};
 use crate::config::keys::mcp::McpFile;
 use crate::config::keys::native::NativeFile;
 use crate::config::keys::process::{ProcessFile, ProcessLimitsFile};
+#[cfg(feature = "guests")]
 use crate::config::keys::wasm::{WasmFile, WasmLimitsFile};
 use crate::settings::{EachSection, Section, each_section};
 use mainspring_kernel::keys::{Key, KeyDefault, Keys};
@@ -30,8 +31,11 @@ pub fn reference() -> String {
     page.text.push_str("\n## Programs\n");
     page.keys::<ProcessFile>("`[program]` with `process`");
     page.keys::<ProcessLimitsFile>("`[program.limits]` of a process");
-    page.keys::<WasmFile>("`[program]` with `wasm`");
-    page.keys::<WasmLimitsFile>("`[program.limits]` of a guest");
+    #[cfg(feature = "guests")]
+    {
+        page.keys::<WasmFile>("`[program]` with `wasm`");
+        page.keys::<WasmLimitsFile>("`[program.limits]` of a guest");
+    }
     page.keys::<McpFile>("`[program]` with `mcp`");
     page.keys::<NativeFile>("`[program]` with `native`");
     page.text

@@ -1,5 +1,6 @@
 //! Capabilities and the programs behind them.
 
+#[cfg(feature = "guests")]
 use mainspring_host::{CompileLimits, Folder, Limits as GuestLimits};
 use mainspring_kernel::Manifest;
 use std::path::PathBuf;
@@ -60,7 +61,7 @@ pub struct ProcessLimits {
     pub file_bytes: Option<u64>,
 }
 
-/// A WebAssembly guest.
+/// A WebAssembly guest. What it may use comes with the feature `guests`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GuestProgram {
     /// The module or component.
@@ -76,10 +77,13 @@ pub struct GuestProgram {
     /// Whether it may use WASI's sockets too, under the same rules.
     pub wasi_sockets: bool,
     /// Folders that are opened to it.
+    #[cfg(feature = "guests")]
     pub folders: Vec<Folder>,
     /// What it may use.
+    #[cfg(feature = "guests")]
     pub limits: GuestLimits,
     /// What compiling it may cost.
+    #[cfg(feature = "guests")]
     pub compile: CompileLimits,
     /// How long it may take to end once its input has ended: after half of it it is interrupted,
     /// after all of it killed.

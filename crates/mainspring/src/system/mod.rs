@@ -4,6 +4,7 @@
 
 pub(crate) mod file_stamp;
 pub(crate) mod files;
+#[cfg(feature = "guests")]
 pub(crate) mod preopen;
 pub(crate) mod process_stats;
 pub(crate) mod signal_mask;

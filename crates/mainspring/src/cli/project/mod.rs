@@ -5,5 +5,6 @@ pub(super) mod check;
 pub(super) mod completions;
 pub(super) mod manual;
 pub(super) mod new;
+#[cfg(feature = "guests")]
 pub(super) mod run;
 pub(super) mod test_capability;

@@ -59,6 +59,7 @@ fn find_interpreter(path: &Path, folder: &Path) -> Result<(), String> {
 }
 
 /// Whether a module or component is there.
+#[cfg(feature = "guests")]
 pub(in crate::config) fn find_module(path: &Path) -> Result<(), String> {
     let shown = path.display();
     let unreadable = |error: std::io::Error| format!("{shown}: {}", reason(&error));

@@ -10,6 +10,7 @@ pub(super) mod mcp;
 pub(super) mod native;
 pub(super) mod process;
 pub(super) mod program;
+#[cfg_attr(not(feature = "guests"), path = "no_wasm.rs")]
 pub(super) mod wasm;
 
 use mainspring_kernel::keys;

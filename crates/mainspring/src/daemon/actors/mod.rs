@@ -4,6 +4,7 @@
 //! incarnation. An actor is given messages and answers through its [`Port`], at once or whenever
 //! the reactor calls it back. Nothing here may block.
 
+#[cfg_attr(not(feature = "guests"), path = "no_guests.rs")]
 mod guest;
 mod native;
 mod port;
