@@ -11,8 +11,8 @@ fn main() -> io::Result<()> {
     let system = env::var("CARGO_CFG_TARGET_OS").unwrap_or_default();
     if system != "linux" {
         println!(
-            "cargo::error=the program mainspring runs on Linux alone, not on {system}; mainspring-reactor, -message, -kernel, \
-             -journal and -zcl build on every Unix"
+            "cargo::error=the program mainspring runs on Linux alone, not on {system}; mainspring-client, -reactor, -message, \
+             -kernel, -journal and -zcl build on every Unix"
         );
     }
     // A package of this crate alone has no SDKs beside it: the program made of it has the plain skeletons.

@@ -16,17 +16,18 @@ const TARGETS: [&str; 6] = [
 ];
 
 /// What is for every Unix.
-const PORTABLE: [&str; 6] = [
+const PORTABLE: [&str; 7] = [
     "mainspring-reactor",
     "mainspring-reactor-c",
     "mainspring-message",
     "mainspring-zcl",
     "mainspring-kernel",
     "mainspring-journal",
+    "mainspring-client",
 ];
 
 /// What is for Linux alone: their build scripts say so before anything else is compiled.
-const LINUX_ONLY: [&str; 2] = ["host", "mainspring"];
+const LINUX_ONLY: [&str; 3] = ["capability", "host", "mainspring"];
 
 /// Checks each target whose standard library is there or can be had; says so in a line where it
 /// cannot.

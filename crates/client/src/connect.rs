@@ -17,6 +17,13 @@ pub(crate) const ADMISSION: Duration = Duration::from_secs(10);
 /// The pause before the first attempt to connect again; it doubles up to the second.
 pub(crate) const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
+/// Programs that are started meanwhile do not get the socket.
+#[cfg(not(target_vendor = "apple"))]
+const FLAGS: SocketFlags = SocketFlags::CLOEXEC;
+/// These systems have no flag for it; a daemon's socket is on Linux anyway.
+#[cfg(target_vendor = "apple")]
+const FLAGS: SocketFlags = SocketFlags::empty();
+
 /// A connected socket of either kind, which never waits.
 #[derive(Debug)]
 pub(crate) enum Stream {
@@ -76,9 +83,8 @@ fn connect_unix(path: &Path) -> Result<UnixStream, ConnectError> {
     let place = SocketAddrUnix::new(path).map_err(|_| {
         ConnectError::BadAddress(format!("the path of a socket has at most 107 bytes: {}", path.display()))
     })?;
-    let socket =
-        rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
-            .map_err(failed)?;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, FLAGS, None);
+    let socket = socket.map_err(failed)?;
     // A daemon that does not accept is waited for no longer than one that does not answer.
     sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(ADMISSION)).map_err(failed)?;
     rustix::io::retry_on_intr(|| rustix::net::connect(&socket, &place)).map_err(failed)?;
@@ -91,9 +97,7 @@ fn connect_unix(path: &Path) -> Result<UnixStream, ConnectError> {
 /// us there: whoever else listens could only want to hear what we say, or to make up an answer.
 fn check_listener(stream: &UnixStream, path: &Path) -> Result<(), ConnectError> {
     let user = rustix::process::geteuid().as_raw();
-    let peer = sockopt::socket_peercred(stream)
-        .map_err(|errno| no_daemon(&path.display().to_string(), &errno.into()))?;
-    let owner = peer.uid.as_raw();
+    let owner = listener(stream).map_err(|error| no_daemon(&path.display().to_string(), &error))?;
     if owner != user {
         return Err(ConnectError::Denied(format!(
             "the daemon belongs to user {owner} and serves nobody else; you are user {user}"
@@ -115,6 +119,18 @@ fn check_listener(stream: &UnixStream, path: &Path) -> Result<(), ConnectError> 
         }
     }
     Ok(())
+}
+
+/// The user whose process listens.
+#[cfg(target_os = "linux")]
+fn listener(stream: &UnixStream) -> io::Result<u32> {
+    Ok(sockopt::socket_peercred(stream)?.uid.as_raw())
+}
+
+/// Daemons run on Linux: what listens elsewhere is none.
+#[cfg(not(target_os = "linux"))]
+fn listener(_stream: &UnixStream) -> io::Result<u32> {
+    Err(io::Error::new(io::ErrorKind::Unsupported, "a daemon's socket is on Linux; connect by TCP"))
 }
 
 fn connect_tcp(place: &str) -> Result<TcpStream, ConnectError> {

@@ -10,7 +10,7 @@ use crate::shared::{
     Bell, LINE_BYTES_MAX, Next, READ_BYTES, Shared, connection_ended, hung_up, line_too_long, not_let_in,
 };
 use mainspring_message::lines::{Line, LineBuffer};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -18,23 +18,39 @@ use std::time::{Duration, Instant};
 
 /// A descriptor that becomes readable when it is rung.
 #[derive(Clone, Debug)]
-pub(crate) struct EventBell(Arc<OwnedFd>);
+pub(crate) struct EventBell {
+    heard: Arc<OwnedFd>,
+    rung: Arc<OwnedFd>,
+}
 
 impl EventBell {
     pub(crate) fn new() -> Result<EventBell, ConnectError> {
-        let made = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-        let bell = made.map_err(|errno| ConnectError::System(format!("no descriptor: {errno}")))?;
-        Ok(EventBell(Arc::new(bell)))
+        EventBell::make().map_err(|error| ConnectError::System(format!("no descriptor: {error}")))
+    }
+
+    #[cfg(target_os = "linux")]
+    fn make() -> io::Result<EventBell> {
+        use rustix::event::{EventfdFlags, eventfd};
+        let both = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        Ok(EventBell { heard: Arc::clone(&both), rung: both })
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn make() -> io::Result<EventBell> {
+        let (heard, rung) = std::os::unix::net::UnixStream::pair()?;
+        heard.set_nonblocking(true)?;
+        rung.set_nonblocking(true)?;
+        Ok(EventBell { heard: Arc::new(heard.into()), rung: Arc::new(rung.into()) })
     }
 
     fn quiet(&self) {
-        // Nothing to read: nobody has rung.
-        let _ = rustix::io::read(&self.0, &mut [0_u8; 8]);
+        // Nothing to read: nobody has rung. What is left of many rings is heard as another one.
+        let _ = rustix::io::read(&self.heard, &mut [0_u8; 64]);
     }
 
     /// Waits until it rings, at most so long.
     fn wait(&self, limit: Option<Duration>) {
-        let mut fds = [PollFd::new(&*self.0, PollFlags::IN)];
+        let mut fds = [PollFd::new(&*self.heard, PollFlags::IN)];
         wait(&mut fds, limit);
         self.quiet();
     }
@@ -43,7 +59,7 @@ impl EventBell {
 impl Bell for EventBell {
     fn ring(&self) {
         // It can only be full, and then it rings already.
-        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+        let _ = rustix::io::write(&self.rung, &1_u64.to_ne_bytes());
     }
 }
 
@@ -202,7 +218,7 @@ impl<'a> Connection<'a> {
         let wanted = if writes { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         let mut fds = [
             PollFd::from_borrowed_fd(self.stream.as_fd(), wanted),
-            PollFd::new(&*self.driver.bell.0, PollFlags::IN),
+            PollFd::new(&*self.driver.bell.heard, PollFlags::IN),
         ];
         wait(&mut fds, deadline.map(|at| at.saturating_duration_since(Instant::now())));
         let (of_stream, of_bell) = (fds[0].revents(), fds[1].revents());

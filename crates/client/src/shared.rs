@@ -22,12 +22,28 @@ pub(crate) struct Shared {
     bell: Box<dyn Bell>,
 }
 
+/// What makes a client's ids its own.
+#[cfg(target_os = "linux")]
+fn random_bytes() -> std::io::Result<[u8; 12]> {
+    let mut random = [0; 12];
+    let flags = rustix::rand::GetRandomFlags::empty();
+    rustix::io::retry_on_intr(|| rustix::rand::getrandom(&mut random, flags))?;
+    Ok(random)
+}
+
+/// The same where there is no such call.
+#[cfg(not(target_os = "linux"))]
+fn random_bytes() -> std::io::Result<[u8; 12]> {
+    use std::io::Read;
+    let mut random = [0; 12];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut random)?;
+    Ok(random)
+}
+
 impl Shared {
     pub(crate) fn new(token: Option<String>, bell: Box<dyn Bell>) -> Result<Shared, ConnectError> {
-        let mut random = [0_u8; 12];
-        let flags = rustix::rand::GetRandomFlags::empty();
-        rustix::io::retry_on_intr(|| rustix::rand::getrandom(&mut random, flags))
-            .map_err(|errno| ConnectError::System(format!("no random number for ids: {errno}")))?;
+        let random = random_bytes()
+            .map_err(|error| ConnectError::System(format!("no random number for ids: {error}")))?;
         let mut prefix = random.iter().fold(String::new(), |mut text, byte| {
             // Writing to a text cannot fail.
             let _ = write!(text, "{byte:02x}");
