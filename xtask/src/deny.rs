@@ -9,7 +9,7 @@ const CARGO_DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2", features:
 
 /// The workspaces with a lock file of their own that somebody runs: the benchmarks' peers are not
 /// passed on.
-const WORKSPACES: [&str; 1] = ["Cargo.toml"];
+const WORKSPACES: [&str; 2] = ["Cargo.toml", "crates/mcp/Cargo.toml"];
 
 pub(crate) fn check() -> Result<()> {
     let program = CARGO_DENY.path()?;
@@ -26,5 +26,8 @@ pub(crate) fn check() -> Result<()> {
         println!("missing: the database of known vulnerabilities cannot be fetched; it is not asked");
         return Ok(());
     }
-    run(&mut deny(&["check", "advisories"]))
+    for workspace in WORKSPACES {
+        run(&mut deny(&["--manifest-path", workspace, "check", "advisories"]))?;
+    }
+    Ok(())
 }

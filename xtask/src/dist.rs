@@ -1,7 +1,8 @@
 //! `cargo xtask dist`: what is passed on, in `target/dist`.
 //!
-//! A static binary with its symbols beside it, an archive of it, a Debian package with units, man
-//! pages and completions, a Dockerfile, a list of everything that it is made of, and checksums.
+//! Static programs (the daemon, and the bridge to models) with their symbols beside them, an archive
+//! of them, a Debian package with units, man pages and completions, a Dockerfile, lists of everything
+//! that they are made of, and checksums.
 
 mod debian;
 mod sbom;
@@ -14,6 +15,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// What is passed on: each program with the manifest of the workspace that it is built in.
+pub(super) const PROGRAMS: [(&str, &str); 2] =
+    [("mainspring", "Cargo.toml"), ("mainspring-mcp", "crates/mcp/Cargo.toml")];
 /// Without a C library of the system: one file runs on every distribution.
 const TARGET: &str = "x86_64-unknown-linux-musl";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -26,9 +30,9 @@ pub(crate) struct Arguments {
     /// Then install the package into a scratch root, start the daemon there, and talk to it.
     #[arg(long)]
     test: bool,
-    /// Take this binary instead of building one.
-    #[arg(long, value_name = "FILE")]
-    binary: Option<PathBuf>,
+    /// Take the programs in this folder instead of building them.
+    #[arg(long, value_name = "DIR")]
+    programs: Option<PathBuf>,
 }
 
 pub(crate) fn run_dist(arguments: &Arguments) -> Result<()> {
@@ -39,8 +43,8 @@ pub(crate) fn run_dist(arguments: &Arguments) -> Result<()> {
     if !needed {
         bail!("what is named above is needed");
     }
-    let built = match &arguments.binary {
-        Some(binary) => binary.clone(),
+    let built = match &arguments.programs {
+        Some(folder) => PROGRAMS.map(|(name, _)| folder.join(name)).to_vec(),
         None => build()?,
     };
     let folder = root().join(target_dir()).join("dist");
@@ -48,12 +52,14 @@ pub(crate) fn run_dist(arguments: &Arguments) -> Result<()> {
         fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
     }
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    let binary = folder.join("mainspring");
-    separate_symbols(&built, &binary)?;
-    require_static(&binary)?;
+    for ((name, manifest), built) in PROGRAMS.iter().zip(&built) {
+        let binary = folder.join(name);
+        separate_symbols(built, &binary)?;
+        require_static(&binary)?;
+        fs::write(folder.join(parts_list(name)), sbom::list(name, manifest, TARGET)?)?;
+    }
     let extras = folder.join("extras");
-    document(&binary, &extras)?;
-    fs::write(folder.join("mainspring.cdx.json"), sbom::list(TARGET)?)?;
+    document(&folder.join("mainspring"), &extras)?;
     fs::copy(root().join("packaging/Dockerfile"), folder.join("Dockerfile"))?;
     archive(&folder)?;
     let package = debian::pack(&folder, VERSION)?;
@@ -65,17 +71,27 @@ pub(crate) fn run_dist(arguments: &Arguments) -> Result<()> {
     show(&folder)
 }
 
-/// Builds the program. The C parts (ring, mimalloc) want a compiler for that C library.
-fn build() -> Result<PathBuf> {
+/// The file that lists what a program is made of.
+fn parts_list(program: &str) -> String {
+    format!("{program}.cdx.json")
+}
+
+/// Builds the programs. The C parts (ring, mimalloc) want a compiler for that C library.
+fn build() -> Result<Vec<PathBuf>> {
     if !ensure(&[Need { program: "musl-gcc", package: "musl-tools", purpose: "C code in a static binary" }]) {
         bail!("musl-gcc is needed");
     }
     if exists("rustup") {
         run(Command::new("rustup").args(["target", "add", TARGET]).current_dir(root()))?;
     }
-    let words = ["build", "--profile", "dist", "--target", TARGET, "--package", "mainspring"];
-    run(cargo().args(words))?;
-    Ok(root().join(target_dir()).join(TARGET).join("dist/mainspring"))
+    let built = PROGRAMS.map(|(name, manifest)| {
+        let folder = if manifest == "Cargo.toml" { target_dir() } else { target_dir().join(name) };
+        let mut command = cargo();
+        command.args(["build", "--locked", "--profile", "dist", "--target", TARGET, "--package", name]);
+        command.arg("--manifest-path").arg(root().join(manifest)).arg("--target-dir").arg(&folder);
+        run(&mut command).map(|()| root().join(folder).join(TARGET).join("dist").join(name))
+    });
+    built.into_iter().collect()
 }
 
 /// Copies the binary without its debug information, which goes into a file beside it. Functions keep
@@ -126,7 +142,10 @@ fn archive(folder: &Path) -> Result<()> {
     tar.args(["--create", "--gzip", "--sort=name", "--owner=0", "--group=0", "--numeric-owner"]);
     tar.arg(format!("--mtime=@{}", time_of_commit())).arg(format!("--transform=s,^,{name}/,"));
     tar.arg("--file").arg(folder.join(format!("{name}.tar.gz")));
-    tar.arg("--directory").arg(folder).args(["mainspring", "mainspring.cdx.json"]);
+    tar.arg("--directory").arg(folder);
+    for (program, _) in PROGRAMS {
+        tar.arg(program).arg(parts_list(program));
+    }
     tar.arg("--directory").arg(folder.join("extras")).args([
         "man1",
         "completions",

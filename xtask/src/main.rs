@@ -18,6 +18,7 @@ mod package;
 mod packages;
 mod postgres;
 mod sdk;
+mod semver;
 mod simulate;
 mod soak;
 mod targets;
@@ -64,6 +65,10 @@ enum Command {
     ///
     /// Example: cargo xtask package --verify
     Package(package::Arguments),
+    /// Compare what the crates make public with the last release: does the version fit?
+    ///
+    /// Example: cargo xtask semver --baseline v0.1.0
+    Semver(semver::Arguments),
     /// Compile what is for every Unix for other systems than this one.
     Targets,
     /// Run a benchmark suite against its peers.
@@ -121,6 +126,7 @@ fn main() -> ExitCode {
         Command::Features(arguments) => features::run_features(&arguments),
         Command::Fuzz(arguments) => fuzz::run_fuzz(&arguments),
         Command::Package(arguments) => package::run_package(&arguments),
+        Command::Semver(arguments) => semver::run_semver(&arguments),
         Command::Targets => targets::check(),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
@@ -140,5 +146,46 @@ fn main() -> ExitCode {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::error::ErrorKind;
+
+    /// What follows `cargo xtask` in a document, up to a comment, a pipe or the end of its code.
+    fn shown(page: &str) -> Vec<Vec<String>> {
+        let commands = page.split("cargo xtask ").skip(1);
+        let ends = |letter: char| matches!(letter, '`' | '\n' | '#' | '|' | '&' | ')' | '"' | ';');
+        let lines = commands.filter_map(|rest| rest.split(ends).next());
+        lines.map(|line| line.split_whitespace().map(str::to_owned).collect()).collect()
+    }
+
+    #[test]
+    fn every_command_of_the_documents_is_there() {
+        let root = command::root();
+        let mut tried = 0;
+        for page in documents::files(&root, "md").unwrap() {
+            let text = std::fs::read_to_string(root.join(&page)).unwrap();
+            for words in shown(&text).into_iter().filter(|words| {
+                words.first().is_some_and(|word| {
+                    word.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-')
+                })
+            }) {
+                tried += 1;
+                let line = std::iter::once("cargo xtask".to_owned()).chain(words.clone());
+                match Arguments::try_parse_from(line).map_err(|error| error.kind()) {
+                    Ok(_)
+                    | Err(
+                        ErrorKind::DisplayHelp
+                        | ErrorKind::MissingRequiredArgument
+                        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
+                    ) => {}
+                    Err(kind) => panic!("{}: `cargo xtask {}`: {kind:?}", page.display(), words.join(" ")),
+                }
+            }
+        }
+        assert!(tried > 50, "{tried}");
     }
 }

@@ -63,6 +63,16 @@ fn published() -> Result<Vec<Value>> {
     Ok(packages.into_iter().filter(|package| package["publish"].is_null()).collect())
 }
 
+/// The names of those that are libraries.
+pub(crate) fn libraries() -> Result<Vec<String>> {
+    let is_library = |package: &Value| {
+        let targets = package["targets"].as_array().into_iter().flatten();
+        targets.flat_map(|target| target["kind"].as_array().into_iter().flatten()).any(|kind| kind == "lib")
+    };
+    let libraries = published()?.into_iter().filter(is_library);
+    Ok(libraries.map(|package| text(&package, "name").to_owned()).collect())
+}
+
 fn text<'a>(package: &'a Value, key: &str) -> &'a str {
     package[key].as_str().unwrap_or_default()
 }
@@ -104,5 +114,19 @@ mod tests {
             published().unwrap().iter().map(|found| text(found, "name").into()).collect();
         assert!(names.contains(&"mainspring-reactor".to_owned()), "{names:?}");
         assert!(!names.contains(&"xtask".to_owned()), "{names:?}");
+        let libraries = libraries().unwrap();
+        assert!(libraries.contains(&"mainspring-reactor".to_owned()), "{libraries:?}");
+    }
+
+    #[test]
+    fn packages_outside_of_the_workspace_have_its_version_too() {
+        let version = env!("CARGO_PKG_VERSION");
+        let files = ["crates/mcp/Cargo.toml", "sdk/python/pyproject.toml", "sdk/typescript/package.json"];
+        for file in files {
+            let text = std::fs::read_to_string(root().join(file)).unwrap();
+            let line =
+                text.lines().find(|line| line.trim_start().trim_start_matches('"').starts_with("version"));
+            assert!(line.is_some_and(|line| line.contains(&format!("\"{version}\""))), "{file}: {line:?}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The Debian package.
 
-use super::{SHELLS, gzip};
+use super::{PROGRAMS, SHELLS, gzip, parts_list};
 use crate::command::{root, run};
 use anyhow::{Context, Result};
 use std::fs;
@@ -33,12 +33,11 @@ const CONFFILES: &str = "/etc/mainspring/mainspring.toml\n";
 /// Packs what lies in the folder; gives the package.
 pub(super) fn pack(folder: &Path, version: &str) -> Result<PathBuf> {
     let tree = folder.join("tree");
-    install(&folder.join("mainspring"), &tree.join("usr/bin/mainspring"), 0o755)?;
-    install(
-        &folder.join("mainspring.cdx.json"),
-        &tree.join("usr/share/doc/mainspring/mainspring.cdx.json"),
-        0o644,
-    )?;
+    for (program, _) in PROGRAMS {
+        install(&folder.join(program), &tree.join("usr/bin").join(program), 0o755)?;
+        let list = parts_list(program);
+        install(&folder.join(&list), &tree.join("usr/share/doc/mainspring").join(list), 0o644)?;
+    }
     for (from, to) in FILES {
         install(&root().join(from), &tree.join(to), 0o644)?;
     }

@@ -1,20 +1,22 @@
 //! A list of everything that the program is made of, as CycloneDX 1.5.
 
-use crate::command::cargo;
+use crate::command::{cargo, root};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The program and what it depends on, without what is only needed to build or test it.
-pub(super) fn list(target: &str) -> Result<String> {
+/// A program and what it depends on, without what is only needed to build or test it.
+pub(super) fn list(program: &str, manifest: &str, target: &str) -> Result<String> {
     let output = cargo()
         .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", target])
+        .arg("--manifest-path")
+        .arg(root().join(manifest))
         .output()?;
     if !output.status.success() {
         bail!("`cargo metadata` failed: {}", String::from_utf8_lossy(&output.stderr));
     }
     let metadata: Value = serde_json::from_slice(&output.stdout).context("cargo metadata")?;
-    let document = document(&metadata, "mainspring").context("the package mainspring is not there")?;
+    let document = document(&metadata, program).with_context(|| format!("there is no package {program}"))?;
     Ok(serde_json::to_string_pretty(&document)? + "\n")
 }
 

@@ -5,6 +5,7 @@ use crate::command::{exists, root, run, target_dir};
 use crate::packages::is_root;
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,9 @@ const SOCKET: &str = "run/mainspring/mainspring.sock";
 /// The most exposure that systemd may see in the unit of the system, of 10.
 const EXPOSURE_MAX: &str = "3.0";
 
+/// What a model's program says first.
+const GREETING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"trial","version":"1"}}}"#;
+
 pub(super) fn run_trial(package: &Path) -> Result<()> {
     let scratch = root().join(target_dir()).join("dist-root");
     if scratch.exists() {
@@ -25,9 +29,14 @@ pub(super) fn run_trial(package: &Path) -> Result<()> {
     }
     fs::create_dir_all(&scratch)?;
     install(package, &scratch)?;
-    for file in
-        ["usr/bin/mainspring", "etc/mainspring/mainspring.toml", "usr/share/man/man1/mainspring-up.1.gz"]
-    {
+    let files = [
+        "usr/bin/mainspring",
+        "usr/bin/mainspring-mcp",
+        "etc/mainspring/mainspring.toml",
+        "usr/share/man/man1/mainspring-up.1.gz",
+        "usr/share/doc/mainspring/copyright",
+    ];
+    for file in files {
         ensure!(scratch.join(file).is_file(), "the package has no /{file}");
     }
     read_units(&scratch)?;
@@ -88,10 +97,33 @@ fn talk(scratch: &Path) -> Result<()> {
     asked(&["send", "Memory.Set", "key=colour", "value=blue"])?;
     let said = asked(&["query", "Memory.Get", "key=colour"])?;
     ensure!(said.contains("blue"), "Memory.Get says {said}");
+    greet_the_bridge(scratch)?;
     asked(&["send", "Syscall.Shutdown"])?;
     daemon.wait()?;
     let kept = scratch.join("var/lib/mainspring/journal/identity");
     ensure!(!place.chroot || kept.is_file(), "the daemon has kept no journal");
+    Ok(())
+}
+
+/// `mainspring mcp` goes on as the package's own bridge, and that speaks to the daemon. From outside:
+/// the two pass settings on by a descriptor, and the scratch root has no `/proc`.
+fn greet_the_bridge(scratch: &Path) -> Result<()> {
+    let mut bridge = Command::new(scratch.join("usr/bin/mainspring"))
+        .arg("mcp")
+        .env("MAINSPRING_SOCKET", scratch.join(SOCKET))
+        .env_remove("MAINSPRING_MCP")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot start the bridge")?;
+    let mut input = bridge.stdin.take().context("no input")?;
+    let mut output = BufReader::new(bridge.stdout.take().context("no output")?);
+    let mut said = String::new();
+    let heard = writeln!(input, "{GREETING}").and_then(|()| output.read_line(&mut said));
+    drop(input);
+    let ended = bridge.wait()?;
+    heard.context("the bridge does not answer")?;
+    ensure!(said.contains("serverInfo"), "the bridge says {said:?}, and ends with {ended}");
     Ok(())
 }
 
