@@ -3,6 +3,8 @@
 
 use crate::command::{cargo, root, run, target_dir};
 use crate::guests;
+use crate::mcp;
+use crate::packages::{Need, ensure};
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -53,7 +55,9 @@ pub(crate) fn run_soak(arguments: &Arguments) -> Result<()> {
             root().join(target_dir()).join("release/mainspring")
         }
     };
+    let bridge = mcp::build(true).context("the bridge to models cannot be built")?;
     guests::ensure()?;
+    ensure(&[Need { program: "strace", package: "strace", purpose: "a disk that is slow" }]);
     let mut python = Command::new(python(&folder)?);
     python.arg(root().join("xtask/soak/soak.py")).arg("--program").arg(program);
     python.arg("--folder").arg(&results).arg("--guest").arg(root().join(guests::folder()).join(GUEST));
@@ -62,6 +66,7 @@ pub(crate) fn run_soak(arguments: &Arguments) -> Result<()> {
     if arguments.no_faults {
         python.arg("--no-faults");
     }
+    python.arg("--bridge").env("MAINSPRING_MCP", bridge);
     println!(
         "soaking for {:.1} min; samples, plot and report will be in {}",
         seconds / 60.0,
