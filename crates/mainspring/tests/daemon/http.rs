@@ -162,3 +162,44 @@ fn an_idle_daemon_with_http_makes_no_system_call() {
     assert_eq!(cpu(), before, "its thread was scheduled though nobody asked anything");
     daemon.end();
 }
+
+#[test]
+fn the_dashboard_and_the_alerts_ask_for_numbers_that_there_are() {
+    let daemon = Daemon::with_config(CONFIG);
+    let token = format!("Authorization: Bearer {TOKEN}\r\n");
+    let (status, body) = ask(&mut connect(&daemon), "GET", "/metrics", &token, "");
+    assert_eq!(status, 200);
+    let told = String::from_utf8(body).unwrap();
+    let names = |text: &str| -> Vec<String> {
+        let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+        let words = text.split(|letter| !is_name(letter)).filter(|word| word.starts_with("mainspring_"));
+        // The package of Debian is called `mainspring_0.1.0_amd64.deb`.
+        words.filter(|word| !word.starts_with("mainspring_0")).map(str::to_owned).collect()
+    };
+    let there: std::collections::HashSet<String> = names(&told).into_iter().collect();
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/how-to");
+    for file in ["grafana.json", "operations.md"] {
+        let asked = names(&std::fs::read_to_string(folder.join(file)).unwrap());
+        assert!(asked.len() > 5, "{file}");
+        let missing: Vec<&String> = asked.iter().filter(|name| !there.contains(*name)).collect();
+        assert!(missing.is_empty(), "{file} asks for {missing:?}");
+    }
+    daemon.end();
+}
+
+#[test]
+fn a_client_by_http_is_turned_away_in_http_when_there_are_no_descriptors() {
+    let daemon = Daemon::prepared(CONFIG, &[], |command| crate::clients::limit_descriptors(command, 40));
+    let mut crowd: Vec<_> = (0..60).map(|_| connect(&daemon)).collect();
+    let last = crowd.last_mut().unwrap();
+    let mut said = String::new();
+    last.read_line(&mut said).unwrap();
+    assert_eq!(said, "HTTP/1.1 503 Service Unavailable\r\n");
+    drop(crowd);
+    eventually("there is room again", || {
+        let mut stream = connect(&daemon);
+        stream.get_mut().write_all(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n").is_ok()
+            && stream.read_line(&mut String::new()).is_ok_and(|count| count > 0)
+    });
+    daemon.end();
+}

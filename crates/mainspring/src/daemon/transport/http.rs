@@ -2,7 +2,7 @@
 
 use crate::daemon::clients::console_sessions::ConsoleSessions;
 use crate::daemon::clients::http_bus::HttpBus;
-use crate::daemon::transport::listener::{ListeningSocket, Room};
+use crate::daemon::transport::listener::{HTTP, ListeningSocket, Room};
 use crate::daemon::transport::unix;
 use crate::settings::{HttpListener, is_reserved_peer};
 use mainspring_http::tls::Tls;
@@ -116,11 +116,10 @@ fn serve_tcp(
     let bound = socket.local_addr().map_err(|error| error.to_string())?;
     let server = server(behind, access, tls);
     let welcoming = Rc::clone(&server);
-    let socket =
-        ListeningSocket::start(behind.reactor, "http", OwnedFd::from(socket), room, move |socket| {
-            let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
-            welcome(&welcoming, socket);
-        })?;
+    let socket = ListeningSocket::start(behind.reactor, HTTP, OwnedFd::from(socket), room, move |socket| {
+        let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
+        welcome(&welcoming, socket);
+    })?;
     Ok((OpenHttp { socket, server, _place: None, run_file: None }, bound))
 }
 

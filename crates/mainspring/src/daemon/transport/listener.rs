@@ -19,8 +19,27 @@ const ACCEPTS_PER_TURN_MAX: usize = 256;
 /// Lines of the log per second about clients that are turned away. Beyond: they are left out, and
 /// counted.
 pub(in crate::daemon::transport) const WARNINGS_PER_SECOND_MAX: u32 = 10;
-/// How long a door rests when not even a refusal is possible.
+/// How long a listener rests when not even a refusal is possible.
 const REST: Duration = Duration::from_millis(100);
+
+/// What whoever cannot stay is told.
+const NO_ROOM: &str = "the daemon has no file descriptors left; try again later";
+/// The name of listeners whose clients speak HTTP.
+pub(in crate::daemon::transport) const HTTP: &str = "http";
+
+/// The same as a response.
+fn refusal_by_http() -> String {
+    let body = serde_json::json!({
+        "type": Failure::Overloaded.type_name(), "title": "Service Unavailable", "status": 503,
+        "detail": NO_ROOM, "started": "no",
+    })
+    .to_string();
+    format!(
+        "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nRetry-After: 1\r\n\
+         Connection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
 
 /// A listening socket that the reactor watches.
 pub(in crate::daemon::transport) struct ListeningSocket {
@@ -148,9 +167,12 @@ impl Acceptor {
     /// Says why somebody cannot stay.
     fn refuse(&mut self, socket: &OwnedFd, now: Instant) {
         let unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis());
-        let text = "the daemon has no file descriptors left; try again later";
-        let line = refusal::line(Failure::Overloaded, text, u64::try_from(unix_ms).unwrap_or(0));
-        let _ = rustix::net::send(socket, line.as_bytes(), SendFlags::NOSIGNAL);
+        let said = if self.name == HTTP {
+            refusal_by_http()
+        } else {
+            refusal::line(Failure::Overloaded, NO_ROOM, u64::try_from(unix_ms).unwrap_or(0))
+        };
+        let _ = rustix::net::send(socket, said.as_bytes(), SendFlags::NOSIGNAL);
         let name = self.name;
         self.warnings.line(now, || tracing::warn!("{name}: refused a client: no file descriptors left"));
     }
