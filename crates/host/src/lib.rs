@@ -71,3 +71,8 @@ pub use sockets::{BadSocketWait, SocketWait};
 #[cfg(feature = "wasi")]
 pub use wasi::{Component, Folder, FolderError, WasiConfig};
 pub use wasmtime;
+
+/// The example of the product's page.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/products/host.md")]
+struct Product;

@@ -1,11 +1,11 @@
-//! THE registry of error codes and of the loop's own error types.
+//! THE registry of error codes and of the daemon's own error types.
 //!
 //! Every error that Mainspring itself writes has one of these types and codes. Numbers follow HTTP
 //! where a person would expect it; the type is the finer distinction.
 
 use std::fmt;
 
-/// A failure that the loop reports: its type on the wire, its code and what it means.
+/// A failure that the daemon reports: its type on the wire, its code and what it means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Failure {
     /// 400: the line is not JSON, not UTF-8, or not an object.
@@ -39,7 +39,7 @@ pub enum Failure {
     Overloaded,
     /// 503: the actor failed too often and is not being used until a probe or a reset succeeds.
     Unhealthy,
-    /// 503: the loop is shutting down.
+    /// 503: the daemon is shutting down.
     ShuttingDown,
     /// 503: the journal's disk failed: what became of the request may not survive, and no durable one is taken.
     StorageFailed,
@@ -154,11 +154,11 @@ impl Failure {
             Failure::Interrupted => {
                 "The daemon ended while the capability worked on the request; it is a dead letter."
             }
-            Failure::Overloaded => "The capability's mailbox, or the loop, is full; try again later.",
+            Failure::Overloaded => "The capability's mailbox, or the daemon, is full; try again later.",
             Failure::Unhealthy => {
                 "The capability failed too often and rests until a probe or `Sys.ResetActor` succeeds."
             }
-            Failure::ShuttingDown => "The loop is shutting down.",
+            Failure::ShuttingDown => "The daemon is shutting down.",
             Failure::StorageFailed => {
                 "The journal's disk failed: what became of the request may not survive (`started`), and no durable one is taken."
             }
@@ -187,7 +187,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Whether the actor had the request in its hands when it failed.
+/// Whether the actor had the request when it failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Started {
     /// It had: effects may have happened.
@@ -206,7 +206,7 @@ impl Started {
     }
 }
 
-/// The data of an error that the loop writes.
+/// The data of an error that the daemon writes.
 #[derive(Clone, Copy, Debug)]
 pub struct ErrorData<'a> {
     /// What failed.

@@ -1,6 +1,6 @@
 //! A tour of the loop: everything it can wait for, on one thread, in one run.
 //!
-//! Time is virtual, so it ends at once and always prints the same (the README shows it, and a test
+//! Time is virtual, so it ends at once and always prints the same (docs/products/reactor.md shows it, and a test
 //! compares).
 
 use mainspring_reactor::{Async, Builder, Result, Shared, VirtualClock};

@@ -69,3 +69,8 @@ pub use watch::{Event, MaybeWatch, Watch, Watcher};
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/how-to/embedding-the-reactor.md")]
 struct Embedding;
+
+/// The example of the product's page.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/products/reactor.md")]
+struct Product;

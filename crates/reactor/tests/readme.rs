@@ -1,4 +1,4 @@
-//! What the README shows is what the programs print.
+//! What the page about the reactor shows is what the programs print.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,12 +11,12 @@ fn example(name: &str) -> PathBuf {
 }
 
 #[test]
-fn the_tour_prints_what_the_readme_shows() {
+fn the_tour_prints_what_the_page_shows() {
     let output = Command::new(example("tour")).output().expect("the example is built with the tests");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let printed = String::from_utf8(output.stdout).expect("text");
-    let readme = include_str!("../../../README.md");
+    let page = include_str!("../../../docs/products/reactor.md");
     let shown: String =
-        readme.lines().map(|line| format!("{}\n", line.strip_prefix("    ").unwrap_or(line))).collect();
-    assert!(shown.contains(&printed), "the README does not show this:\n{printed}");
+        page.lines().map(|line| format!("{}\n", line.strip_prefix("    ").unwrap_or(line))).collect();
+    assert!(shown.contains(&printed), "the page does not show this:\n{printed}");
 }

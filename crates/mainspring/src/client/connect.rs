@@ -15,7 +15,7 @@ use std::time::Duration;
 const ADMISSION_MAX: Duration = Duration::from_secs(10);
 
 impl Client {
-    /// Connects to the daemon behind a door. By TCP, returns when the daemon has taken the token.
+    /// Connects to the daemon at an address. By TCP, returns when the daemon has taken the token.
     ///
     /// # Errors
     /// Nobody listens there, or lets us in.
@@ -48,7 +48,7 @@ impl Client {
     }
 }
 
-/// Connects; a daemon that does not come to its door is not waited for longer than one that does
+/// Connects; a daemon that does not accept is not waited for longer than one that does
 /// not read.
 fn connect_unix(
     path: &Path,
@@ -90,7 +90,7 @@ fn check_listener(stream: &UnixStream, path: &Path) -> Result<(), ClientError> {
     }
 }
 
-/// Whose door it is that stays closed: the socket's, or that of a folder on the way to it.
+/// Who owns what refuses us: the socket, or a folder on the way to it.
 fn denied(path: &Path, address: &Address) -> ClientError {
     let seen = path.ancestors().find_map(|place| {
         let place = if place.as_os_str().is_empty() { Path::new(".") } else { place };

@@ -49,7 +49,7 @@ pub enum ClientError {
         /// What is wrong with it.
         reason: String,
     },
-    /// A TCP door opens to a token, and there is none.
+    /// A TCP listener asks for a token, and there is none.
     #[error(
         "the daemon at {place} opens to a token: name a file with --token-file or {TOKEN_FILE_VARIABLE}, or put it into {TOKEN_VARIABLE}"
     )]
@@ -60,7 +60,7 @@ pub enum ClientError {
     /// The token cannot be had.
     #[error("the token: {0}")]
     BadToken(String),
-    /// A token was given for a door that needs none.
+    /// A token was given for a listener that needs none.
     #[error("--token-file is for --tcp (or {TCP_VARIABLE}); a Unix socket knows its clients by their user")]
     TokenWithoutTcp,
     /// A variable of the environment that must be text is not.
@@ -128,7 +128,7 @@ pub enum ClientError {
     /// The file that says where the daemon is cannot be used.
     #[error("{0}")]
     BadConfig(ConfigError),
-    /// The file names a TCP door whose port only the daemon knows.
+    /// The file names a TCP listener whose port only the daemon knows.
     #[error(
         "the daemon of {file} chooses its TCP port itself: say which with --tcp, or where it is with --socket"
     )]

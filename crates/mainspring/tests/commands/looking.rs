@@ -13,7 +13,7 @@ fn describe_tells_everything_one_capability_and_one_type() {
         "Memory: ",
         "  command         Memory.Set\n",
         "  query           Memory.Get\n",
-        "The loop itself:\n",
+        "The daemon itself:\n",
         "Timer.Schedule",
     ] {
         assert!(all.contains(words), "{words}: {all}");
@@ -23,8 +23,8 @@ fn describe_tells_everything_one_capability_and_one_type() {
     assert!(one.contains("\ndata of the reply:\n"), "{one}");
     let builtin = daemon.ok(&["describe", "Sys.DeadLetters"]);
     assert!(
-        builtin.contains("query Sys.DeadLetters (the loop)")
-            && builtin.contains("command Sys.DeadLetters (the loop)")
+        builtin.contains("query Sys.DeadLetters (the daemon)")
+            && builtin.contains("command Sys.DeadLetters (the daemon)")
     );
     let help = daemon.ok(&["describe", "--help"]);
     assert!(help.contains("--capability Memory "), "{help}");

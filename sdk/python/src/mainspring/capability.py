@@ -20,7 +20,7 @@ from .errors import SchemaProblem
 Function = TypeVar("Function", bound=Callable[..., Any])
 Background = Callable[[Context], Awaitable[None]]
 
-#: What clients may not send and capabilities may not say: the loop's own names.
+#: What clients may not send and capabilities may not say: the daemon's own names.
 _RESERVED = ("Sys", "Syscall", "Timer", "Kernel")
 _CONTEXTS = (Context, SyncContext)
 

@@ -20,7 +20,7 @@ Examples:
 
 It prints an address that works once, within a minute, and opens it in a browser if there is a screen. The browser finds the address in a file that only you can read, so it is in no list of processes. The console is served by the first HTTP listener; without one, the daemon listens on loopback from now on, on port 7780 if that is free.
 
-Exit code: 0 the address is printed, 1 the daemon refuses or does not answer, 2 the command line makes no sense, 3 no daemon.";
+Exit code: 0 the address is printed, 1 the daemon refuses or does not answer, 2 the command line is wrong, 3 no daemon.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -22,7 +22,7 @@ Examples:
 What was accepted is answered first, for as long as `drain_ms` says (10s as shipped). --timeout is how long to wait for the end; the daemon \
 goes on ending when it has passed.
 
-Exit code: 0 it has ended (or is ending, with --no-wait), 1 it refuses, or has not ended in time, 2 the command line makes no sense, 3 no daemon.";
+Exit code: 0 it has ended (or is ending, with --no-wait), 1 it refuses, or has not ended in time, 2 the command line is wrong, 3 no daemon.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

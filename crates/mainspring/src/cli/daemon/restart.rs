@@ -20,7 +20,7 @@ Examples:
 
 It finishes what it has first, takes nothing new meanwhile, and then its next incarnation begins; what waits for it is kept. It waits until the capability is up again.
 
-Exit code: 0 it is up again, 1 there is no such capability, it is not up in time, or the daemon refuses or does not answer, 2 the command line makes no sense, 3 no daemon.";
+Exit code: 0 it is up again, 1 there is no such capability, it is not up in time, or the daemon refuses or does not answer, 2 the command line is wrong, 3 no daemon.";
 
 const RELOAD_EXAMPLES: &str = "\
 Examples:
@@ -28,7 +28,7 @@ Examples:
 
 Reads the configuration and the manifests again and takes over what has changed, as a SIGHUP does. If something is wrong with them, everything stays as it is.
 
-Exit code: 0 it is read, 1 it is not right (all problems are shown), or the daemon refuses or does not answer, 2 the command line makes no sense, 3 no daemon.";
+Exit code: 0 it is read, 1 it is not right (all problems are shown), or the daemon refuses or does not answer, 2 the command line is wrong, 3 no daemon.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = RESTART_EXAMPLES)]

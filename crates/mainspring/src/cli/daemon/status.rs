@@ -17,7 +17,7 @@ Examples:
   mainspring status --json | jq .stats.floors.daemon
   mainspring status > /dev/null && echo well
 
-Exit code: 0 it runs and every capability is well, 1 one is not, or the daemon refuses or does not answer, 2 the command line makes no sense, 3 no daemon.";
+Exit code: 0 it runs and every capability is well, 1 one is not, or the daemon refuses or does not answer, 2 the command line is wrong, 3 no daemon.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

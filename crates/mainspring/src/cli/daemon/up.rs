@@ -23,7 +23,7 @@ A line of a batch without `metadata` gets an id and a timestamp, as with `mainsp
 
 Signals: INT and TERM end it, after what was accepted is answered; a second one ends it at once; HUP reads the configuration again.
 
-Exit code: 0 it ended as it was told to, 1 it could not start or had to stop, 2 the command line makes no sense.";
+Exit code: 0 it ended as it was told to, 1 it could not start or had to stop, 2 the command line is wrong.";
 
 /// Bytes of messages whose data traces show, where there is no file that says how many.
 const TRIAL_DATA_BYTES: usize = 4 << 20;

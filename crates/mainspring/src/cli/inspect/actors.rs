@@ -11,10 +11,10 @@ Examples:
   mainspring actors --json | jq '.actors[] | select(.state != \"up\")'
   mainspring send Sys.ResetActor '{\"capabilityId\": \"greeter\"}'      # try an unhealthy one again now
 
-IN HAND are requests that it works on in time; OVERDUE are those whose deadline has passed and that it has not answered yet: it is stuck, or slower \
+WORKING are requests in progress; OVERDUE are those whose deadline has passed and that it has not answered yet: it is stuck, or slower \
 than its clients wait.
 
-Exit code: 0 it is shown, 1 the daemon refuses or does not answer, 2 the command line makes no sense, 3 no daemon.";
+Exit code: 0 it is shown, 1 the daemon refuses or does not answer, 2 the command line is wrong, 3 no daemon.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -33,7 +33,7 @@ fn listing(data: &Value) -> String {
         "STATE",
         "FOR",
         "MAILBOX",
-        "IN HAND",
+        "WORKING",
         "OVERDUE",
         "HANDLED",
         "FAULTS",
@@ -75,7 +75,7 @@ mod tests {
         ]});
         assert_eq!(
             listing(&data),
-            "CAPABILITY  STATE                FOR    MAILBOX  IN HAND  OVERDUE  HANDLED  FAULTS  RESTARTS  LIFE
+            "CAPABILITY  STATE                FOR    MAILBOX  WORKING  OVERDUE  HANDLED  FAULTS  RESTARTS  LIFE
 memory      up                   1m01s        0        1        0    12345       0         0     1
 greeter     unhealthy (blocked)  1.5s        12        0        2        7       4         3     5
 "

@@ -29,7 +29,7 @@ Examples:
 
 What is sent again is told with what came of it. A filter names a type or pattern, a capability, words of the reason, or an age; several must all fit.
 
-Exit code: 0 it is shown or done, 1 there is no such letter, or the daemon refuses or does not answer, 2 the command line makes no sense, 3 no daemon.";
+Exit code: 0 it is shown or done, 1 there is no such letter, or the daemon refuses or does not answer, 2 the command line is wrong, 3 no daemon.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

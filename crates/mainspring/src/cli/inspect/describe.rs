@@ -15,7 +15,7 @@ Examples:
   mainspring describe --capability Memory  # the same
   mainspring describe --json | jq '.capabilities[].handles'
 
-Exit code: 0 it is shown, 1 there is no such type or capability, or the daemon refuses or does not answer, 2 the command line makes no sense, 3 no daemon.";
+Exit code: 0 it is shown, 1 there is no such type or capability, or the daemon refuses or does not answer, 2 the command line is wrong, 3 no daemon.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -77,7 +77,7 @@ fn everything(data: &Value) -> String {
         page += &capability_head(it);
         page.push('\n');
     }
-    page.push_str("The loop itself:\n");
+    page.push_str("The daemon itself:\n");
     for builtin in list(&data["builtins"]) {
         let kinds: Vec<String> = list(&builtin["kinds"]).map(words).collect();
         let _ = writeln!(page, "  {:<15} {}", kinds.join(", "), words(&builtin["type"]));
@@ -111,7 +111,7 @@ fn one_type(data: &Value) -> String {
     let mut page = String::new();
     for handler in list(&data["handlers"]) {
         let whose =
-            handler["capability"].as_str().map_or("the loop".into(), |id| text::visible(id).into_owned());
+            handler["capability"].as_str().map_or("the daemon".into(), |id| text::visible(id).into_owned());
         let _ = writeln!(page, "{} {} ({whose})", words(&handler["kind"]), words(&handler["name"]));
         let _ = writeln!(page, "{}", words(&handler["description"]));
         for (title, schema) in [("data", &handler["input"]), ("data of the reply", &handler["output"])] {

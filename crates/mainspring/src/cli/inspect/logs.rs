@@ -17,8 +17,7 @@ Examples:
 
 The daemon keeps the last 200 lines of each capability, also of incarnations that have ended. This is for operators.
 
-Exit code: 0 it is shown, or an interrupt ended --follow; 1 there is no such capability, or the daemon refuses, does not answer or ended; 2 the command line makes no \
-sense; 3 no daemon.";
+Exit code: 0 it is shown, or an interrupt ended --follow; 1 there is no such capability, or the daemon refuses, does not answer or ended; 2 the command line is wrong; 3 no daemon.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

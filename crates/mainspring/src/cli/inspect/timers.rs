@@ -16,7 +16,7 @@ Examples:
 
 Timers belong to whoever set them. An operator sees those of everybody, and cancels one of somebody else with --peer; anybody else sees its own.
 
-Exit code: 0 they are shown or it is cancelled, 1 there is no such timer, or the daemon refuses or does not answer, 2 the command line makes no sense, 3 no daemon.";
+Exit code: 0 they are shown or it is cancelled, 1 there is no such timer, or the daemon refuses or does not answer, 2 the command line is wrong, 3 no daemon.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

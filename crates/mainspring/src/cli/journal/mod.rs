@@ -27,7 +27,7 @@ Examples:
 A journal is looked at while its daemon runs, too. `check`, `tail` and `export` change nothing. `salvage` writes a new journal beside the old one. `replay` \
 sends commands to the running daemon once more: each under a fresh id, with the old id as its causation.
 
-Exit code: 0 it is done, 1 the journal is damaged or cannot be read, or a command that was sent again failed, 2 the command line makes no sense, 3 no daemon.";
+Exit code: 0 it is done, 1 the journal is damaged or cannot be read, or a command that was sent again failed, 2 the command line is wrong, 3 no daemon.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

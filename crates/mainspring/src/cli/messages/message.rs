@@ -25,7 +25,7 @@ Examples:
 
 `key=text` makes a text, `key:=json` anything else, `key=@file` and `key:=@file` read it from a file; `a[b]=c` and `a[]=c` nest.
 
-Exit code: 0 there is a reply, 1 an error (on standard error) or no answer, 2 the command line makes no sense, 3 no daemon.";
+Exit code: 0 there is a reply, 1 an error (on standard error) or no answer, 2 the command line is wrong, 3 no daemon.";
 
 const QUERY_EXAMPLES: &str = "\
 Examples:
@@ -35,7 +35,7 @@ Examples:
   mainspring query Syscall.Describe type=Memory.Set
   mainspring query Memory.List --tcp 127.0.0.1:7700 --token-file ~/.mainspring-token
 
-Exit code: 0 there is a reply, 1 an error (on standard error) or no answer, 2 the command line makes no sense, 3 no daemon.";
+Exit code: 0 there is a reply, 1 an error (on standard error) or no answer, 2 the command line is wrong, 3 no daemon.";
 
 const EMIT_EXAMPLES: &str = "\
 Examples:
@@ -45,7 +45,7 @@ Examples:
 
 It says how many took the event: capabilities that subscribe to it, and clients that watch it.
 
-Exit code: 0 the daemon took it, 1 it refused it (on standard error), 2 the command line makes no sense, 3 no daemon.";
+Exit code: 0 the daemon took it, 1 it refused it (on standard error), 2 the command line is wrong, 3 no daemon.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = SEND_EXAMPLES)]

@@ -15,18 +15,17 @@ Examples:
   mainspring tap 'Order.*' --capability shop
   mainspring tap --failed
   mainspring tap --kind command --json | jq -c '[.type, .tookUs]'
-  mainspring tap 'Timer.*'                 # what the loop serves itself has to be named
+  mainspring tap 'Timer.*'                 # what the daemon serves itself has to be named
 
 A command or query is shown when it ends, with its outcome and how long it took; an event when it is told. Messages of those who tap are not shown. This is \
 for operators: you, on the Unix socket, and tokens with `operator = true`.
 
-Exit code: 0 after an interrupt, after --count messages, or when nobody reads the output any more; 1 if the daemon ended the connection or refused; 2 the command line \
-makes no sense; 3 no daemon.";
+Exit code: 0 after an interrupt, after --count messages, or when nobody reads the output any more; 1 if the daemon ended the connection or refused; 2 the command line is wrong; 3 no daemon.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(in crate::cli) struct Arguments {
-    /// Which types [default: all but those that the loop serves itself].
+    /// Which types [default: all but those that the daemon serves itself].
     #[arg(value_name = "PATTERN", add = completion::everything())]
     patterns: Vec<String>,
     /// Only messages from or to this capability; may be given several times.

@@ -23,7 +23,7 @@ standard error; with --all the daemon ends the connection instead (exit code 1).
 as long as the journal keeps them; the first use of a name begins now. --timeout is for the beginning: the connection and the subscription.
 
 Exit code: 0 after an interrupt, after --count events, or when nobody reads the output any more; 1 if the daemon ended the connection or refused; \
-2 the command line makes no sense; 3 no daemon.";
+2 the command line is wrong; 3 no daemon.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

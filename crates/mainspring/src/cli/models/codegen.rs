@@ -19,7 +19,7 @@ Examples:
 It asks the daemon what may be sent and what is told, and writes one module with a type for each: with it an editor knows the data and the reply of \
 every message. Run it again when capabilities change. A type that a schema cannot be made into is `unknown` (`Any`); the daemon checks what is sent in any case.
 
-Exit code: 0 it is written, 1 it cannot be written, or the daemon refuses or does not answer, 2 the command line makes no sense, 3 no daemon.";
+Exit code: 0 it is written, 1 it cannot be written, or the daemon refuses or does not answer, 2 the command line is wrong, 3 no daemon.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

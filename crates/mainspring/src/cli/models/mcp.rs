@@ -31,7 +31,7 @@ the daemon's capabilities is a tool, with the schemas, descriptions and hints of
 searches, describes and calls instead. wait_for_event waits for events. What is not asked for here is given up before anything else is said, so a model \
 cannot do more than this line allows.
 
-Exit code: 0 the client went or a signal came, 1 it failed, 2 the command line makes no sense, 3 there is no daemon.";
+Exit code: 0 the client went or a signal came, 1 it failed, 2 the command line is wrong, 3 there is no daemon.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]

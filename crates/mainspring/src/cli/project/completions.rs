@@ -18,7 +18,7 @@ Examples:
 
 Types, capabilities and timers are those of the daemon that a command would talk to, if it answers within 200 ms.
 
-Exit code: 0 it is printed, 1 it cannot be written, 2 the command line makes no sense.";
+Exit code: 0 it is printed, 1 it cannot be written, 2 the command line is wrong.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

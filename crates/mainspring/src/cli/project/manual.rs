@@ -9,7 +9,7 @@ Examples:
   mainspring manual ~/.local/share/man/man1
   man mainspring-send
 
-Exit code: 0 the pages are written, 1 they cannot be, 2 the command line makes no sense.";
+Exit code: 0 the pages are written, 1 they cannot be, 2 the command line is wrong.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -36,7 +36,7 @@ A guest can reach nothing but its standard streams unless a flag says so. Rules 
 or `*`.
 
 Exit code: the guest's own; 134 if it trapped, 137 if it was killed or used up a limit, 128 + n after signal n, 1 if it could not be started, 2 for a \
-command line that makes no sense.";
+command line that is wrong.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// Signals end a command with this and the signal's number.
 pub(in crate::cli) const EXIT_SIGNALLED: u8 = 128;
-/// The command line makes no sense.
+/// The command line is wrong.
 pub(in crate::cli) const EXIT_USAGE: u8 = 2;
 /// There is no daemon to talk to.
 pub(in crate::cli) const EXIT_NO_DAEMON: u8 = 3;
@@ -25,7 +25,7 @@ pub(in crate::cli) struct Place {
     /// The socket of the daemon [default: $MAINSPRING_SOCKET, that of ./mainspring.toml, or the user's own].
     #[arg(long, value_name = "PATH", help_heading = "Daemon", global = true)]
     socket: Option<PathBuf>,
-    /// The TCP door of the daemon instead, such as 127.0.0.1:7700 [default: $MAINSPRING_TCP].
+    /// The TCP listener of the daemon instead, such as 127.0.0.1:7700 [default: $MAINSPRING_TCP].
     #[arg(long, value_name = "HOST:PORT", help_heading = "Daemon", global = true, conflicts_with = "socket")]
     tcp: Option<String>,
     /// A file with the token for it, which only you may read [default: the token in $MAINSPRING_TOKEN, or the file $MAINSPRING_TOKEN_FILE].

@@ -112,7 +112,7 @@ pub(in crate::cli) fn author(from: &Value) -> String {
             Some(peer) => text::visible(peer).into_owned(),
             None => "client".into(),
         },
-        (None, None) => "the loop".into(),
+        (None, None) => "the daemon".into(),
     }
 }
 
@@ -122,7 +122,7 @@ pub(in crate::cli) fn audience(to: &Value) -> String {
         return text::visible(capability).into_owned();
     }
     let (Some(capabilities), Some(clients)) = (to["capabilities"].as_u64(), to["clients"].as_u64()) else {
-        return "the loop".into();
+        return "the daemon".into();
     };
     text::crowd(capabilities, clients)
 }
@@ -166,7 +166,7 @@ mod tests {
 AT     TOOK   WAITED  MESSAGE
 0us    3.2ms  15us    command Order.Place  client -> orders  reply
 3.0ms                 ├─ event Order.Placed  orders -> 2 capabilities and 1 client
-2.0s   5us    0us     │  └─ query Stock.List  the loop -> the loop  error 504, 3 tries
+2.0s   5us    0us     │  └─ query Stock.List  the daemon -> the daemon  error 504, 3 tries
 4.0ms                 └─ event Order.Late  orders -> nobody
 2 earlier ones are left out
 "

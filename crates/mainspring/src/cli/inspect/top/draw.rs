@@ -133,7 +133,7 @@ fn numbers(model: &Model) -> Vec<Line<'static>> {
             vec![
                 ("user lane", gauge("userLane")),
                 ("mailboxes", gauge("mailboxes")),
-                ("in hand", gauge("inFlight")),
+                ("working", gauge("inFlight")),
                 ("overdue", gauge("overdue")),
             ],
         ),

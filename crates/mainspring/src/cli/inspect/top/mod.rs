@@ -41,7 +41,7 @@ as a turn of the loop: what native code answers in the same turn took no time.
 Keys: 1 to 6, Tab and the arrows change the page; up, down, Page Up and Page Down select; Enter shows a row in full, Esc goes back; s sorts by the next column, \
 r reverses; / shows rows with some words only; space holds the stream; q ends it; Ctrl-Z stops it, and `fg` has it go on.
 
-Exit code: 0 it was ended or looked once, 1 the daemon has ended, refuses or does not answer, 2 the command line makes no sense, 3 no daemon.";
+Exit code: 0 it was ended or looked once, 1 the daemon has ended, refuses or does not answer, 2 the command line is wrong, 3 no daemon.";
 
 /// The shortest time between two looks: looking costs the daemon something too.
 const INTERVAL_MIN: Duration = Duration::from_millis(50);

@@ -50,7 +50,7 @@ impl Tab {
                 ("name", "capabilityId"),
                 ("state", "state"),
                 ("mailbox", "mailbox"),
-                ("in hand", "inFlight"),
+                ("working", "inFlight"),
                 ("overdue", "overdue"),
                 ("handled", "handled"),
                 ("p99", "latencyNs/p99"),

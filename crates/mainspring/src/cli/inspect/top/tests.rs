@@ -65,7 +65,7 @@ fn the_overview_fits_a_screen_of_80_by_24() {
     assert_eq!(shown[0], "mainspring 0.1.0  up 1h01m  process 4711  2 connections");
     assert_eq!(shown[1], " 1 Overview  2 Capabilities  3 Stream  4 Traces  5 Dead letters  6 Timers");
     assert_eq!(shown[2], "rates    requests/s 500   errors/s 0   refused/s 0   events/s 1");
-    assert_eq!(shown[3], "waiting  user lane 4   mailboxes 3   in hand 2   overdue 1");
+    assert_eq!(shown[3], "waiting  user lane 4   mailboxes 3   working 2   overdue 1");
     assert_eq!(shown[4], "kept     timers 7   dead letters 9   memory 24 MiB");
     assert_eq!(shown[5], "loop     12.5% busy, latest timer 2.0ms late");
     assert!(

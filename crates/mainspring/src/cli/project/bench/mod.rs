@@ -26,7 +26,7 @@ DEPTH requests at a time on each connection, and measures from sending a request
 from this one process, and both need a core each. Take the best of a few runs on a machine that is otherwise idle. A daemon that runs already gets 1000 \
 keys in its memory.
 
-Exit code: 0 every request was answered with a reply, 1 something was not, 2 the command line makes no sense, 3 no daemon, \
+Exit code: 0 every request was answered with a reply, 1 something was not, 2 the command line is wrong, 3 no daemon, \
 128 + n after signal n (130 for Ctrl-C).";
 
 /// The cases that are run unless one is asked for.

@@ -40,7 +40,7 @@ program; --plain writes the bare contract instead. TypeScript runs as it is on N
 asked what it offers, and its tools become commands and queries. Nothing that is there \
 is changed: if mainspring.toml does not list the new manifest, it says which line would.
 
-Exit code: 0 it is written, 1 it cannot be written, 2 the command line makes no sense.";
+Exit code: 0 it is written, 1 it cannot be written, 2 the command line is wrong.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -247,7 +247,7 @@ fn type_prefix(name: &str) -> Result<String, String> {
         prefix.push_str(letters.as_str());
     }
     if ["Sys", "Syscall", "Timer", "Kernel"].contains(&prefix.as_str()) {
-        return Err(format!("types that begin with {prefix} belong to the loop; choose another name"));
+        return Err(format!("types that begin with {prefix} belong to the daemon; choose another name"));
     }
     check_type_name(&format!("{prefix}.Greet"))
         .map_err(|reason| format!("{name:?} cannot be a name: {reason}"))?;

@@ -38,7 +38,7 @@ The program really runs and does what it is asked, with inputs made from its inb
 matters. Checked are: every request ends in one reply or error in time; whatever it says names its cause, has a fresh id and fits the outbound schema; it answers \
 several requests at once; and it ends by itself when its input ends.
 
-Exit code: 0 it keeps the rules, 1 it does not, or does not start, 2 the command line makes no sense.";
+Exit code: 0 it keeps the rules, 1 it does not, or does not start, 2 the command line is wrong.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
