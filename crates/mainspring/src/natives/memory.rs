@@ -1,4 +1,4 @@
-//! The capability `Memory`: values by key, for as long as the daemon runs.
+//! The capability `Memory`: values by key. With a journal they survive the daemon.
 
 use crate::daemon::{Native, Port};
 use mainspring_kernel::Fact;

@@ -38,7 +38,7 @@ fn listing(data: &Value) -> String {
         "HANDLED",
         "FAULTS",
         "RESTARTS",
-        "LIFE",
+        "INCARNATION",
     ]
     .map(String::from);
     let mut rows = vec![heading.to_vec()];
@@ -75,9 +75,9 @@ mod tests {
         ]});
         assert_eq!(
             listing(&data),
-            "CAPABILITY  STATE                FOR    MAILBOX  WORKING  OVERDUE  HANDLED  FAULTS  RESTARTS  LIFE
-memory      up                   1m01s        0        1        0    12345       0         0     1
-greeter     unhealthy (blocked)  1.5s        12        0        2        7       4         3     5
+            "CAPABILITY  STATE                FOR    MAILBOX  WORKING  OVERDUE  HANDLED  FAULTS  RESTARTS  INCARNATION
+memory      up                   1m01s        0        1        0    12345       0         0            1
+greeter     unhealthy (blocked)  1.5s        12        0        2        7       4         3            5
 "
         );
         assert_eq!(listing(&json!({ "actors": [] })), "no capability runs\n");
