@@ -1,7 +1,7 @@
 // Builds the page into ../assets: `node build.mjs`. With --check it builds into memory and compares: what the crate carries must
 // come from these sources. With --watch it builds again on every change.
 import { build } from "esbuild";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
@@ -45,8 +45,10 @@ function check(files) {
       return true;
     }
   });
-  if (stale.length === 0) return;
-  console.error(`stale: ${stale.map(([name]) => name).join(", ")}; run \`cargo xtask console --build\` and commit crates/console/assets`);
+  const known = new Set(Object.keys(files).flatMap((name) => [name, `${name}.gz`]));
+  const wrong = [...stale.map(([name]) => name), ...readdirSync(assets).filter((name) => !known.has(name))];
+  if (wrong.length === 0) return;
+  console.error(`stale: ${wrong.join(", ")}; run \`cargo xtask console --build\` and commit crates/console/assets`);
   process.exit(1);
 }
 

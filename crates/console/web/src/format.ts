@@ -33,6 +33,13 @@ export function count(value: number | null | undefined): string {
   return `${(value / 1e9).toFixed(2)}G`;
 }
 
+/** A count for narrow places: `950`, `5.2k`, `41M`. */
+export function short(value: number): string {
+  if (value < 1000) return whole.format(value);
+  const [amount, unit] = value < 1e6 ? [value / 1e3, "k"] : [value / 1e6, "M"];
+  return `${amount < 10 ? amount.toFixed(1) : Math.floor(amount)}${unit}`;
+}
+
 /** Something per second. */
 export function rate(value: number | null | undefined): string {
   if (value == null || !Number.isFinite(value)) return "–";
@@ -75,10 +82,15 @@ export function millis(ms: number | null | undefined): string {
   const seconds = ms / 1000;
   if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.floor(seconds)} s`;
   const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min ${Math.floor(seconds % 60)} s`;
+  if (minutes < 60) return two(minutes, "min", Math.floor(seconds % 60), "s");
   const hours = Math.floor(minutes / 60);
-  if (hours < 48) return `${hours} h ${minutes % 60} min`;
-  return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+  if (hours < 24) return two(hours, "h", minutes % 60, "min");
+  return two(Math.floor(hours / 24), "d", hours % 24, "h");
+}
+
+/** Two units at most, and one where the second is nothing: `1 h 5 min`, `24 h`. */
+function two(large: number, unit: string, small: number, smallUnit: string): string {
+  return small === 0 ? `${large} ${unit}` : `${large} ${unit} ${small} ${smallUnit}`;
 }
 
 export function ago(at: number, now = Date.now()): string {
@@ -86,12 +98,12 @@ export function ago(at: number, now = Date.now()): string {
   return span < 2000 ? "just now" : `${millis(span)} ago`;
 }
 
-const two = (value: number): string => String(value).padStart(2, "0");
+const digits = (value: number): string => String(value).padStart(2, "0");
 
 /** The time of day, with milliseconds. */
 export function clock(at: number): string {
   const time = new Date(at);
-  return `${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}.${String(time.getMilliseconds()).padStart(3, "0")}`;
+  return `${digits(time.getHours())}:${digits(time.getMinutes())}:${digits(time.getSeconds())}.${String(time.getMilliseconds()).padStart(3, "0")}`;
 }
 
 export function clockShort(at: number): string {
@@ -107,6 +119,11 @@ export function percent(share: number | null | undefined): string {
 /** `1 message`, `2 messages`. */
 export function many(amount: number, one: string, more = `${one}s`): string {
   return `${count(amount)} ${amount === 1 ? one : more}`;
+}
+
+/** JSON in which nothing can move, hide or reorder what stands around it: for a terminal that somebody pastes it into. */
+export function plainJson(value: unknown): string {
+  return JSON.stringify(value).replace(HARMFUL, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
 /** A word for a POSIX shell. */

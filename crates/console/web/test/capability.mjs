@@ -22,6 +22,7 @@ const ROLES = {
   async orders(message) {
     if (message.type === "Order.Count") return say("reply", message.type, { orders }, message);
     orders += 1;
+    if (message.type === "Order.Basket") return say("reply", message.type, { number: orders, items: message.data.items.length }, message);
     await ask("Stock.Reserve", { quantity: message.data.quantity }, message);
     say("event", "Order.Placed", { customer: message.data.customer }, message);
     say("reply", message.type, { number: orders, customer: message.data.customer, note: message.data.note ?? null }, message);
@@ -32,13 +33,17 @@ const ROLES = {
       process.stderr.write("the vault is empty\n");
       process.exit(3);
     }
-    if (message.data?.amount > 100) return say("error", "Bank.Refused", { code: 402, message: "too much" }, message);
+    if (message.data?.amount > 100) return say("error", message.type, { code: 402, message: "too much" }, message);
+    process.stderr.write(`charged ${message.data?.amount ?? 0}\n`);
     say("reply", message.type, { charged: message.data?.amount ?? 0 }, message);
   },
   mailer: () => {},
+  slow(message) {
+    if (message.type === "Sys.RequestCancelled") process.stderr.write(`cancelled: ${message.data.type}\n`);
+  },
   hostile(message) {
     process.stderr.write(`${HOSTILE.replaceAll("\0", "")}\n`);
-    const data = message.data === "large" ? { large: "<b>".repeat(200_000) } : { [HOSTILE]: HOSTILE };
+    const data = message.data === "large" ? { [`<i>${"name".repeat(1000)}`]: "<b>".repeat(300_000) } : { [HOSTILE]: HOSTILE };
     say("reply", message.type, data, message);
   },
 };

@@ -10,7 +10,9 @@ const MEDIA = { "index.html": "text/html; charset=utf-8", "console.js": "text/ja
 export const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
-/** Markup, escape codes, direction marks and length, for every place that a capability can write to. */
+/** A name that is far too long. */
+export const MEGABYTES = `<b>${"x".repeat(2 << 20)}`;
+/** Markup, escape codes, direction marks, for every place that a capability can write to. */
 export const HOSTILE = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>\u001b[31mred\u001b[0m\u202Egnp.exe\u0000`;
 
 const schema = (properties, required = Object.keys(properties)) => ({ type: "object", properties, required, additionalProperties: false });
@@ -44,6 +46,10 @@ export class Mock {
       { timerId: "stock-sync", kind: "query", type: "Stock.Level", dueInMs: 7_400, repeat: 10_000, left: null, fired: 35_211, missed: mood === "sick" ? 218 : 0, peer: "capability:stock" },
       { timerId: "retry-7781", kind: "command", type: "Payment.Charge", dueInMs: 41_000, repeat: null, left: null, fired: 0, missed: 0, peer: "token:web" },
     ];
+    if (mood === "hostile") {
+      this.timers.push({ ...this.timers[0], timerId: MEGABYTES, type: HOSTILE, kind: HOSTILE, peer: MEGABYTES });
+      this.letters.push({ number: 1, timestamp: Date.now(), reason: MEGABYTES, attempts: 1, kind: HOSTILE, type: MEGABYTES, id: HOSTILE, capabilityId: MEGABYTES });
+    }
     if (mood === "sick")
       for (let number = 1; number <= 137; number++)
         this.letters.push({ number, timestamp: Date.now() - number * 61_000, reason: number % 3 ? "payments crashed while it had the request: the bank closed the connection" : "no handler for Invoice.Send", attempts: number % 3 ? 3 : 1, kind: "command", type: number % 3 ? "Payment.Charge" : "Invoice.Send", id: `dead-${number}`, capabilityId: number % 3 ? "payments" : null });
@@ -99,6 +105,7 @@ export class Mock {
     const isBad = (this.mood === "sick" && to === "payments") || Math.random() < 0.002;
     this.counters[kind === "event" ? "eventsAccepted" : "requestsAccepted"] += 1;
     this.counters.userServed += 1;
+    if (this.mood === "hostile" && this.serial % 400 === 1) return { at: Date.now(), kind: HOSTILE, type: MEGABYTES, id, causation: HOSTILE, correlation: HOSTILE, from: { peer: HOSTILE }, to: { capability: HOSTILE }, data: { [HOSTILE]: HOSTILE }, outcome: { kind: "error", id: `${id}-r`, code: 502, data: HOSTILE } };
     if (to !== null) this.handled[to] = (this.handled[to] ?? 0) + 1;
     const record = { at: Date.now(), kind, type, id, causation: cause?.id ?? null, correlation: cause?.correlation ?? cause?.id ?? null, from, to: to === null ? { capabilities: 1, clients: 1 } : { capability: to }, data: { customer: "ada@example.org", items: [{ sku: "spring-7", quantity: 2 }], total: 41.5 } };
     if (kind === "event") return record;
@@ -125,7 +132,8 @@ export class Mock {
         ...(program === "process" ? { pid: 4000 + at, cpuMs: Math.round((Date.now() - this.startedAt) / (80 + at * 10)), memoryBytes: 21_000_000 + at * 3_000_000 } : {}), ...(program === "guest" ? { memoryBytes: 1_900_000, cpuMs: Math.round((Date.now() - this.startedAt) / 900) } : {}),
       };
     });
-    if (this.mood === "hostile") list.push({ ...list[0], capabilityId: HOSTILE, state: "unhealthy", lastFault: { at: Date.now(), message: HOSTILE.repeat(50), words: [HOSTILE] } });
+    if (this.mood === "hostile")
+      for (const name of [HOSTILE, MEGABYTES]) list.push({ ...list[0], capabilityId: name, state: name === HOSTILE ? "unhealthy" : name, program: name, lastFault: { at: Date.now(), message: name.repeat(2), words: [name] } });
     return list;
   }
 
@@ -141,7 +149,7 @@ export class Mock {
         loop: { turns: this.serial, wakeups: this.serial, callbacks: this.serial, busy: isEmpty ? 0.001 : isSick ? 0.71 + Math.random() * 0.1 : 0.06 + Math.random() * 0.02, lagNs: { last: isSick ? 61_000_000 : 38_000, max: 900_000 }, slowestNs: 800_000, slowest: "clients" },
         clients: {},
         actors: isEmpty ? {} : { pricing: { kind: "guest", phase: "waiting", wakeups: this.handled.pricing ?? 0, polls: (this.handled.pricing ?? 0) + 3, emptyPolls: 2, zeroTimeoutPolls: 0, agains: isSick ? 91_000 : 12, preemptions: 0, memoryBytes: 1_900_000, handles: 3, refused: {} } },
-        ...(isEmpty ? {} : { journal: { folder: "/srv/shop/journal", bytes: 181_403_648, segments: 3, facts: this.serial * 2, flushes: Math.round(this.serial / 7), flushMeanUs: 810, flushMaxUs: 9100, unflushedBytes: 0, snapshots: 2, full: false, failed: null } }),
+        ...(isEmpty ? {} : { journal: { folder: this.mood === "hostile" ? MEGABYTES : "/srv/shop/journal", bytes: 181_403_648, segments: 3, facts: this.serial * 2, flushes: Math.round(this.serial / 7), flushMeanUs: 810, flushMaxUs: 9100, unflushedBytes: 0, snapshots: 2, full: false, failed: null } }),
       },
     };
   }
@@ -161,7 +169,7 @@ export class Mock {
 
   describe(data) {
     if (data.type === undefined)
-      return { capabilities: this.mood === "empty" ? [] : CAPABILITIES.map((one) => ({ ...one, handles: one.handles.map(([kind, type]) => ({ kind, type })) })), builtins: [{ type: "Syscall.Ping", kinds: ["query"], description: "Replies with the data of the request." }, { type: "Sys.Stats", kinds: ["query"], description: "Counters and gauges." }] };
+      return { capabilities: this.mood === "empty" ? [] : [...CAPABILITIES, ...(this.mood === "hostile" ? [{ id: HOSTILE, description: MEGABYTES, handles: [[HOSTILE, MEGABYTES]], subscribes: [MEGABYTES] }] : [])].map((one) => ({ ...one, handles: one.handles.map(([kind, type]) => ({ kind, type })) })), builtins: [{ type: "Syscall.Ping", kinds: ["query"], description: "Replies with the data of the request." }, { type: "Sys.Stats", kinds: ["query"], description: "Counters and gauges." }] };
     const owner = CAPABILITIES.find((one) => one.handles.some(([, type]) => type === data.type));
     const kind = owner?.handles.find(([, type]) => type === data.type)?.[0] ?? "query";
     return { name: data.type, handlers: [{ name: data.type, kind, description: owner?.description ?? "Replies with the data of the request.", capability: owner?.id, hints: { readOnly: kind === "query", destructive: false, idempotent: kind === "query", openWorld: true }, input: INPUTS[data.type] ?? true, output: null }] };
@@ -181,6 +189,7 @@ export class Mock {
       case "Timer.List": return { timers: this.timers };
       case "Sys.Logs": return { lines: data.after ? [] : [{ number: 1, at: Date.now(), capabilityId: data.capability, incarnation: 1, text: this.mood === "hostile" ? HOSTILE : "listening for orders" }, { number: 2, at: Date.now(), capabilityId: data.capability, incarnation: 1, text: "connected to the warehouse" }], forgotten: 0 };
       case "Sys.DeadLetters": return this.deadLetters(data);
+      case "Order.Place": if (data?.customer === "") return { error: { code: 422, message: 'data/customer: "" is shorter than 2 characters' } }; return { number: 7 };
       default: return { ok: true };
     }
   }

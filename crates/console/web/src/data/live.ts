@@ -7,6 +7,8 @@ import type { Actor, Catalogue, Rights, Stats } from "./types.ts";
 /** How often a visible page asks, and a hidden one. */
 const ROUND_MS = 1000;
 const HIDDEN_ROUND_MS = 10_000;
+/** The least time that rates are taken over. */
+const RATE_MS_MIN = 700;
 /** Points of each chart: ten minutes. */
 export const POINTS_MAX = 600;
 
@@ -23,7 +25,7 @@ export const rights = signal<Rights | null>(null);
 export const catalogue = signal<Catalogue | null>(null);
 export const mayOperate = computed(() => rights.value?.operator === true);
 /** When the page noticed that another run of the daemon answers, and which was there before. */
-export const restarted = signal<{ at: number; startedAt: number; before: number } | null>(null);
+export const restarted = signal<{ startedAt: number; isOtherVersion: boolean } | null>(null);
 /** Counts rounds, for whoever wants to be drawn with each. */
 export const tick = signal(0);
 
@@ -51,14 +53,14 @@ export const times: number[] = [];
 export const series = Object.fromEntries(SERIES.map((name) => [name, [] as Column])) as Record<SeriesName, Column>;
 
 interface Wanted {
-  asked: Asked;
+  asked: () => Asked;
   told: (told: Told) => void;
 }
 /** Questions of open panels; they travel with the round. */
 const wanted = new Map<symbol, Wanted>();
 
 /** Has a question asked with every round until the returned function is called, and as soon as possible. */
-export function askEachRound(asked: Asked, told: (told: Told) => void): () => void {
+export function askEachRound(asked: () => Asked, told: (told: Told) => void): () => void {
   const key = Symbol();
   wanted.set(key, { asked, told });
   hurry();
@@ -85,9 +87,10 @@ async function ask(): Promise<void> {
   again = false;
   const before = performance.now();
   const extras = [...wanted.values()];
+  const sentThen = sent;
   try {
-    const told = await round([["Sys.Stats", {}], ["Sys.Actors", {}], ...extras.map((extra) => extra.asked)]);
-    await take(told);
+    const told = await round([["Sys.Stats", {}], ["Sys.Actors", {}], ...extras.map((extra) => extra.asked())]);
+    await take(told, sentThen);
     told.slice(2).forEach((answer, at) => extras[at]?.told(answer));
   } catch (error) {
     missed(error);
@@ -106,7 +109,7 @@ function missed(error: unknown): void {
   link.value = "away";
 }
 
-async function take([first, second]: Told[]): Promise<void> {
+async function take([first, second]: Told[], sentThen: number): Promise<void> {
   if (!first?.ok || !second?.ok) throw new Away("the daemon is busy ending");
   const now = first.data as Stats;
   const list = (second.data as { actors: Actor[] }).actors;
@@ -115,21 +118,34 @@ async function take([first, second]: Told[]): Promise<void> {
   const start = now.floors?.daemon?.startedAt;
   const isOther = lastStart !== undefined && start !== undefined && Math.abs(start - lastStart) > 1;
   if (isOther) {
-    restarted.value = { at: Date.now(), startedAt: start, before: lastStart };
+    // The page is that of the version which it was opened at.
+    const isOtherVersion = now.floors?.daemon?.version !== last?.floors?.daemon?.version || restarted.value?.isOtherVersion === true;
+    restarted.value = { startedAt: start, isOtherVersion };
     gap();
   }
   const wasAway = link.value !== "live";
-  const seconds = (Date.now() - answeredAt.value) / 1000;
-  rates.value = last && !isOther && !wasAway ? compare(last, now, actors.value, list, seconds) : null;
+  // The daemon's own clock: how long an answer took to come here does not matter then.
+  const at = now.floors?.daemon?.uptimeMs ?? Date.now();
   stats.value = now;
   actors.value = list;
   answeredAt.value = Date.now();
   link.value = "live";
-  if (wasAway || isOther) await learn();
-  else if (names(list) !== namesKnown) await learnCatalogue();
-  draw(now);
+  if (wasAway || isOther) {
+    base = null;
+    rates.value = null;
+    await learn();
+  } else if (names(list) !== namesKnown) await learnCatalogue();
+  // A hurried round comes too soon after the last one to tell what happens per second.
+  if (base === null || at - base.at >= RATE_MS_MIN) {
+    rates.value = base ? compare(base.stats, now, base.actors, list, (at - base.at) / 1000, sentThen - base.sent) : null;
+    base = { stats: now, actors: list, at, sent: sentThen };
+    draw(now);
+  }
   tick.value += 1;
 }
+
+/** The round that rates are counted from. */
+let base: { stats: Stats; actors: Actor[]; at: number; sent: number } | null = null;
 
 let namesKnown = "";
 const names = (list: Actor[]): string => list.map((actor) => `${actor.capabilityId}#${actor.incarnation}`).join("\n");
@@ -145,12 +161,8 @@ async function learnCatalogue(): Promise<void> {
   namesKnown = names(actors.value);
 }
 
-let sentBefore = 0;
-
-function compare(last: Stats, now: Stats, before: Actor[], list: Actor[], seconds: number): Rates {
+function compare(last: Stats, now: Stats, before: Actor[], list: Actor[], seconds: number, own: number): Rates {
   const grown = (name: string): number => Math.max(0, (now.counters[name] ?? 0) - (last.counters[name] ?? 0));
-  const own = sent - sentBefore;
-  sentBefore = sent;
   const per = (amount: number): number => Math.max(0, amount) / Math.max(0.05, seconds);
   const handledBefore = new Map(before.map((actor) => [actor.capabilityId, actor]));
   const each = (value: (actor: Actor) => number): Map<string, number> =>

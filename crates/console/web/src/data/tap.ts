@@ -4,6 +4,7 @@ import { effect, signal, type Signal } from "@preact/signals";
 import { Away, events, Problem, type Json } from "./api.ts";
 import { catalogue, link, mayOperate } from "./live.ts";
 import type { Node, Place } from "./types.ts";
+import { many } from "../format.ts";
 
 /** Rows that are kept. */
 export const ROWS_MAX = 10_000;
@@ -45,11 +46,11 @@ export function placeName(place: Place): string {
   if (place.capability !== undefined) return place.capability;
   if (place.loop) return "mainspring";
   if (place.peer !== undefined) return place.peer;
-  if (place.connection !== undefined) return `client ${place.connection}`;
+  if (place.connection !== undefined) return "a client that left";
   const capabilities = place.capabilities ?? 0;
   const clients = place.clients ?? 0;
   if (capabilities + clients === 0) return "nobody";
-  return [capabilities > 0 ? `${capabilities} cap.` : "", clients > 0 ? `${clients} client${clients > 1 ? "s" : ""}` : ""].filter(Boolean).join(", ");
+  return [capabilities > 0 ? many(capabilities, "capability", "capabilities") : "", clients > 0 ? many(clients, "client") : ""].filter(Boolean).join(", ");
 }
 
 export function covers(pattern: string, type: string): boolean {
@@ -184,6 +185,29 @@ export class Feed {
       this.version.value += 1;
     });
   }
+}
+
+/** Whether a trace lacks something that the tap may have told: data that the history does not keep, or who a client was that left. */
+export function isLacking(node: Node): boolean {
+  return node.data === undefined || (node.from.connection !== undefined && node.from.peer === undefined);
+}
+
+/** The same messages with what the tap has told of them. */
+export function withSeen(nodes: Node[]): Node[] {
+  const wanted = new Set(nodes.filter(isLacking).map((node) => node.id));
+  const seen = new Map<string, Row>();
+  const rows = everything.peek()?.rows ?? [];
+  for (let at = rows.length - 1; at >= 0 && seen.size < wanted.size; at--) {
+    const row = rows[at];
+    if (row && wanted.has(row.id) && !seen.has(row.id)) seen.set(row.id, row);
+  }
+  return nodes.map((node) => {
+    const row = seen.get(node.id);
+    if (!row) return node;
+    const data = node.data ?? row.data;
+    const outcome = node.outcome && node.outcome.data === undefined && row.outcome?.data !== undefined ? { ...node.outcome, data: row.outcome.data } : node.outcome;
+    return { ...node, from: { ...row.from, ...node.from }, ...(data === undefined ? {} : { data }), ...(outcome === undefined ? {} : { outcome }) };
+  });
 }
 
 /** Bytes of a value, about: enough to bound what is kept. */

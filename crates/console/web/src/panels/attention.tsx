@@ -22,8 +22,8 @@ const LAG_NS_MAX = 50e6;
 function ofActor(actor: Actor): Trouble[] {
   const id = actor.capabilityId;
   const base = { key: id, to: "capabilities" as const, item: id };
-  const last = actor.lastFault?.words?.at(-1) ?? actor.lastFault?.message;
-  const why = last ? `Its last words: ${last}` : actor.faults > 0 ? `${many(actor.faults, "fault")} so far.` : `${many(actor.restartsInWindow, "restart")} of late.`;
+  const words = actor.lastFault?.words?.at(-1)?.replace(/^"(.*)"$/s, "$1");
+  const why = words ? `Its last words: ${words}` : actor.lastFault?.message ? actor.lastFault.message : actor.faults > 0 ? `${many(actor.faults, "fault")} so far.` : "";
   const waits = actor.mailbox > 0 ? `, and ${many(actor.mailbox, "message")} wait for it` : "";
   if (actor.state === "unhealthy") return [{ ...base, what: `${id} failed too often${actor.probeInMs == null ? "" : `; it is tried again in ${millis(actor.probeInMs)}`}${waits}`, why }];
   if (["backoff", "failing", "down"].includes(actor.state)) return [{ ...base, what: `${id} is down and will be started again${waits}`, why }];

@@ -1,7 +1,7 @@
 // Call: any type of the catalogue, with a form made from its schema.
 
 import { signal } from "@preact/signals";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { Problem, query, send, type Answer, type Json, type Kind } from "../data/api.ts";
 import { catalogue, hurry, rights } from "../data/live.ts";
 import { covers } from "../data/tap.ts";
@@ -10,7 +10,8 @@ import { clean, micros } from "../format.ts";
 import { go, href, route } from "../route.ts";
 import { Empty, Icon, Kind as KindBadge } from "../ui/bits.tsx";
 import { JsonView } from "../ui/json.tsx";
-import { complaints, Field, initial, JsonField, shape, type Complaints, type Schema } from "./form.tsx";
+import { Field, JsonField } from "./form.tsx";
+import { complaints, initial, plain, shape, type Complaints, type Schema } from "./schema.ts";
 
 const PAST = "mainspring.calls";
 const PAST_MAX = 20;
@@ -149,7 +150,7 @@ function HintsLine({ handler }: { handler: Handler }) {
 }
 
 function Caller({ handler, start }: { handler: Handler; start: Json | undefined }) {
-  const schema = handler.input as Schema | boolean;
+  const schema = useMemo(() => plain((handler.input ?? true) as Schema | boolean), [handler]);
   const canForm = shape(schema) !== "any";
   const [value, setValue] = useState<Json | undefined>(() => start ?? handler.examples?.[0] ?? initial(schema));
   const [asJson, setAsJson] = useState(!canForm);
@@ -260,10 +261,13 @@ export function Call() {
     setHandlers([]);
     setProblem("");
     setKind(null);
+  }, [open]);
+  useEffect(() => {
     if (open === "") return;
     let isOpen = true;
     query<{ handlers: Handler[] }>("Syscall.Describe", { type: open }).then(
-      (told) => void (isOpen && setHandlers(told.handlers)),
+      // What somebody has filled in stays while the schema does, whoever is restarted meanwhile.
+      ({ handlers: told }) => void (isOpen && setHandlers((old) => (JSON.stringify(old) === JSON.stringify(told) ? old : told))),
       (error: Error) => void (isOpen && setProblem(error.message)),
     );
     return () => {

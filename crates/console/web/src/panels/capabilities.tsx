@@ -1,8 +1,8 @@
 // The capabilities: how each one is, why, its last words, and what can be done about it.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { command, query } from "../data/api.ts";
-import { actors, catalogue, hurry, isSick, mayOperate, rates, stats, tick } from "../data/live.ts";
+import { command } from "../data/api.ts";
+import { actors, askEachRound, catalogue, hurry, isSick, mayOperate, rates, restarted, stats } from "../data/live.ts";
 import type { Actor, LogLine } from "../data/types.ts";
 import { ago, bytes, clean, clockShort, count, many, millis, nanos, percent, rate } from "../format.ts";
 import { go, href, route } from "../route.ts";
@@ -10,6 +10,9 @@ import { Action, attempt, Confirm, Empty, Icon, Kind, State } from "../ui/bits.t
 import { verdict } from "./awake.ts";
 
 const LINES_MAX = 500;
+
+/** A line that the daemon quotes, without its quotes. */
+const unquoted = (line: string): string => (/^".*"$/s.test(line) ? line.slice(1, -1) : line);
 
 /** How an actor is, in a sentence. */
 function situation(actor: Actor): string {
@@ -40,15 +43,16 @@ function Table({ list, open }: { list: Actor[]; open: string }) {
         <tr>
           <th>Capability</th>
           <th>State</th>
-          <th>Runs as</th>
+          <th class="more">Runs as</th>
           <th class="number">Handled</th>
-          <th class="number">In flight</th>
+          <th class="number more">In flight</th>
           <th class="number">Mailbox</th>
-          <th class="number">p50</th>
-          <th class="number">p99</th>
-          <th class="number">Faults</th>
-          <th class="number">CPU</th>
-          <th class="number">Memory</th>
+          <th class="number more">p50</th>
+          <th class="number end">p99</th>
+          <th class="number more">Restarts</th>
+          <th class="number more">Faults</th>
+          <th class="number more">CPU</th>
+          <th class="number more">Memory</th>
         </tr>
       </thead>
       <tbody>
@@ -64,15 +68,16 @@ function Table({ list, open }: { list: Actor[]; open: string }) {
               <td>
                 <State state={actor.state} />
               </td>
-              <td class="quiet">{clean(actor.program ?? "native", 12)}</td>
+              <td class="quiet more">{clean(actor.program ?? "native", 12)}</td>
               <td class="number">{rate(per?.handled.get(id) ?? 0)}/s</td>
-              <td class="number">{count(actor.inFlight)}</td>
+              <td class="number more">{count(actor.inFlight)}</td>
               <td class={`number ${actor.blocked ? "tone-bad" : ""}`}>{count(actor.mailbox)}</td>
-              <td class="number">{nanos(actor.latencyNs?.p50)}</td>
-              <td class="number">{nanos(actor.latencyNs?.p99)}</td>
-              <td class={`number ${actor.faults > 0 ? "tone-bad" : ""}`}>{count(actor.faults)}</td>
-              <td class="number">{actor.cpuMs === undefined ? "–" : percent(per?.cpu.get(id) ?? 0)}</td>
-              <td class="number">{bytes(actor.memoryBytes)}</td>
+              <td class="number more">{nanos(actor.latencyNs?.p50)}</td>
+              <td class="number end">{nanos(actor.latencyNs?.p99)}</td>
+              <td class={`number more ${actor.restartsInWindow > 0 ? "tone-warn" : ""}`}>{count(Math.max(0, actor.incarnation - 1))}</td>
+              <td class={`number more ${actor.faults > 0 ? "tone-bad" : ""}`}>{count(actor.faults)}</td>
+              <td class="number more">{actor.cpuMs === undefined ? "–" : percent(per?.cpu.get(id) ?? 0)}</td>
+              <td class="number more">{bytes(actor.memoryBytes)}</td>
             </tr>
           );
         })}
@@ -121,43 +126,42 @@ function Actions({ actor }: { actor: Actor }) {
 function Logs({ id }: { id: string }) {
   const [lines, setLines] = useState<LogLine[]>([]);
   const [forgotten, setForgotten] = useState(0);
-  const after = useRef(0);
   const place = useRef<HTMLPreElement>(null);
-  const round = tick.value;
+  /** Whether the end is in sight: then it stays there. */
+  const follows = useRef(true);
   useEffect(() => {
-    setLines([]);
-    after.current = 0;
-  }, [id]);
-  useEffect(() => {
-    let isOpen = true;
-    const asked = after.current;
-    query<{ lines: LogLine[]; forgotten: number }>("Sys.Logs", { capability: id, lines: 200, ...(asked > 0 ? { after: asked } : {}) }).then(
+    let after = 0;
+    return askEachRound(
+      () => ["Sys.Logs", { capability: id, lines: 200, ...(after > 0 ? { after } : {}) }],
       (told) => {
-        if (!isOpen || after.current !== asked) return;
-        after.current = told.lines.at(-1)?.number ?? asked;
-        if (told.lines.length > 0) setLines((old) => [...old, ...told.lines].slice(-LINES_MAX));
-        if (asked > 0) setForgotten((old) => old + told.forgotten);
+        if (!told.ok) return;
+        const { lines: fresh, forgotten: gone } = told.data as { lines: LogLine[]; forgotten: number };
+        // Two rounds may have asked the same; and numbers begin anew with a daemon that was restarted.
+        const news = fresh.filter(({ number }) => number > after);
+        if (news.length > 0) setLines((old) => [...old, ...news].slice(-LINES_MAX));
+        if (after > 0 && gone > 0) setForgotten((old) => old + gone);
+        after = fresh.at(-1)?.number ?? after;
       },
-      () => {},
     );
-    return () => {
-      isOpen = false;
-    };
-  }, [id, Math.floor(round / 2)]);
+  }, [id, restarted.value?.startedAt]);
   useEffect(() => {
     const box = place.current;
-    if (box && box.scrollHeight - box.scrollTop - box.clientHeight < 120) box.scrollTop = box.scrollHeight;
+    if (box && follows.current) box.scrollTop = box.scrollHeight;
   }, [lines]);
+  const onScroll = ({ currentTarget: box }: { currentTarget: HTMLPreElement }): void => {
+    follows.current = box.scrollHeight - box.scrollTop - box.clientHeight < 40;
+  };
   return (
     <section aria-label="Standard error">
       <h3>Standard error</h3>
       {lines.length === 0 ? (
         <p class="hint">It has written nothing.</p>
       ) : (
-        <pre class="log" ref={place} tabIndex={0} aria-label={`Lines of ${clean(id, 60)}`}>
+        <pre class="log" ref={place} onScroll={onScroll} tabIndex={0} aria-label={`Lines of ${clean(id, 60)}`}>
           {forgotten > 0 && <span class="quiet">({count(forgotten)} lines are forgotten){"\n"}</span>}
-          {lines.map((line) => (
-            <span key={line.number}>
+          {lines.map((line, at) => (
+            <span key={`${line.at} ${line.number}`}>
+              {at > 0 && lines[at - 1]?.incarnation !== line.incarnation && <span class="log-cut">{`incarnation ${line.incarnation}\n`}</span>}
               <i>{clockShort(line.at)}</i> {clean(line.text, 4096)}
               {"\n"}
             </span>
@@ -226,7 +230,7 @@ function LastFault({ actor }: { actor: Actor }) {
         <>
           <h4>Its last words</h4>
           <pre class="log" tabIndex={0} aria-label="Its last words">
-            {fault.words.map((line) => `${clean(line, 4096)}\n`).join("")}
+            {fault.words.map((line) => `${clean(unquoted(line), 4096)}\n`).join("")}
           </pre>
         </>
       )}
@@ -238,16 +242,21 @@ function Detail({ actor }: { actor: Actor }) {
   const id = actor.capabilityId;
   const info = catalogue.value?.capabilities.find((one) => one.id === id);
   const numbers: [string, string][] = [
-    ["incarnation", count(actor.incarnation)],
-    ["restarts of late", count(actor.restartsInWindow)],
-    ["handled", count(actor.handled)],
-    ["faults", count(actor.faults)],
-    ["mailbox", `${count(actor.mailbox)} (${bytes(actor.mailboxBytes)})`],
-    ["slowest of late", nanos(actor.latencyNs?.max)],
+    ["Handled", count(actor.handled)],
+    ["In flight", count(actor.inFlight)],
+    ["Mailbox", actor.mailbox === 0 ? "0" : `${count(actor.mailbox)} · ${bytes(actor.mailboxBytes)}`],
+    ["p50", nanos(actor.latencyNs?.p50)],
+    ["p99", nanos(actor.latencyNs?.p99)],
+    ["Slowest of late", nanos(actor.latencyNs?.max)],
+    ["Restarts", `${count(Math.max(0, actor.incarnation - 1))}${actor.restartsInWindow > 0 ? ` · ${count(actor.restartsInWindow)} of late` : ""}`],
+    ["Faults", count(actor.faults)],
+    ["Next probe", actor.probeInMs == null ? "–" : `in ${millis(actor.probeInMs)}`],
+    ["Runs as", `${clean(actor.program ?? "native", 12)}${actor.pid === undefined ? "" : ` ${actor.pid}`}`],
+    ["CPU", actor.cpuMs === undefined ? "–" : percent(rates.value?.cpu.get(id) ?? 0)],
+    ["Memory", bytes(actor.memoryBytes)],
   ];
-  if (actor.pid !== undefined) numbers.push(["process", String(actor.pid)]);
   return (
-    <div class="capability">
+    <div class="capability pad">
       <header class="detail-head">
         <div>
           <h2>
@@ -289,21 +298,19 @@ export function Capabilities() {
           </Empty>
         </div>
       ) : (
-        <>
-          <div class="card scroll-x" tabIndex={0} role="region" aria-label="All capabilities">
+        <div class={`split actors ${open !== "" ? "open" : ""}`}>
+          <div class="card scroll" tabIndex={0} role="region" aria-label="All capabilities">
             <Table list={list} open={open} />
           </div>
-          {actor && (
-            <div class="card pad">
-              <Detail key={actor.capabilityId} actor={actor} />
+          {open !== "" && (
+            <div class="card inspector" role="region" aria-label={clean(open, 60)}>
+              <button type="button" class="button quiet inspector-close" aria-label="Close" onClick={() => go("capabilities")}>
+                <Icon name="close" />
+              </button>
+              {actor ? <Detail key={actor.capabilityId} actor={actor} /> : <Empty icon="capabilities" title={`There is no ${clean(open, 60)}`} />}
             </div>
           )}
-          {!actor && open !== "" && (
-            <div class="card">
-              <Empty icon="capabilities" title={`There is no ${clean(open, 60)}`} />
-            </div>
-          )}
-        </>
+        </div>
       )}
     </>
   );

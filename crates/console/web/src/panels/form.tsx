@@ -5,92 +5,8 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { Json } from "../data/api.ts";
 import { clean } from "../format.ts";
+import { initial, limits, PROPERTIES_MAX, shape, type Complaints, type Schema, type Shape } from "./schema.ts";
 
-export interface Schema {
-  type?: string | string[];
-  title?: string;
-  description?: string;
-  properties?: Record<string, Schema | boolean>;
-  required?: string[];
-  items?: Schema | boolean;
-  enum?: Json[];
-  const?: Json;
-  oneOf?: Schema[];
-  anyOf?: Schema[];
-  default?: Json;
-  examples?: Json[];
-  minimum?: number;
-  maximum?: number;
-  minLength?: number;
-  maxLength?: number;
-  format?: string;
-  additionalProperties?: Schema | boolean;
-}
-
-/** Depth and properties that a form has at most: schemas come from outside. */
-const DEPTH_MAX = 6;
-const PROPERTIES_MAX = 60;
-
-type Shape = "object" | "string" | "number" | "integer" | "boolean" | "choice" | "list" | "alternatives" | "constant" | "any";
-
-export function shape(schema: Schema | boolean | undefined, depth = 0): Shape {
-  if (schema === undefined || typeof schema === "boolean" || depth > DEPTH_MAX) return "any";
-  if (schema.const !== undefined) return "constant";
-  if (Array.isArray(schema.enum) && schema.enum.length <= 200) return "choice";
-  if (schema.oneOf ?? schema.anyOf) return "alternatives";
-  const type = Array.isArray(schema.type) ? schema.type.find((one) => one !== "null") : schema.type;
-  if (type === "object") return Object.keys(schema.properties ?? {}).length <= PROPERTIES_MAX && (schema.properties ?? schema.additionalProperties === false) ? "object" : "any";
-  if (type === "array") return "list";
-  if (type === "string" || type === "number" || type === "integer" || type === "boolean") return type;
-  return schema.properties ? "object" : "any";
-}
-
-/** A value to begin with. */
-export function initial(schema: Schema | boolean | undefined, depth = 0): Json {
-  if (schema === undefined || typeof schema === "boolean") return null;
-  if (schema.default !== undefined) return schema.default;
-  if (depth === 0 && schema.examples?.[0] !== undefined) return schema.examples[0];
-  switch (shape(schema, depth)) {
-    case "constant":
-      return schema.const ?? null;
-    case "choice":
-      return schema.enum?.[0] ?? null;
-    case "alternatives":
-      return initial((schema.oneOf ?? schema.anyOf)?.[0], depth + 1);
-    case "object": {
-      const required = schema.required ?? [];
-      const filled = required.map((name) => [name, initial(schema.properties?.[name], depth + 1)] as const);
-      return Object.fromEntries(filled);
-    }
-    case "string":
-      return "";
-    case "number":
-    case "integer":
-      return schema.minimum ?? 0;
-    case "boolean":
-      return false;
-    case "list":
-      return [];
-    default:
-      return schema.type === "object" ? {} : null;
-  }
-}
-
-/** What the daemon complains about, by the path of the field: `data.items[0].sku`. */
-export type Complaints = Map<string, string>;
-
-/** Reads complaints like `data.key: is missing`; what has no path is about everything. */
-export function complaints(text: string): Complaints {
-  const found: Complaints = new Map();
-  for (const part of text.split(/;\s+|\n/)) {
-    const match = /^\s*(data(?:[.[][^:]*?)?):\s+(.*)$/s.exec(part);
-    const missing = match ? /^"?([\w-]+)"? is (?:missing|required)/.exec(match[2] ?? "") : null;
-    const path = (match?.[1] ?? "data").replaceAll(/\[(\d+)\]/g, ".$1");
-    const at = missing?.[1] !== undefined ? `${path}.${missing[1]}` : path;
-    found.set(at, [found.get(at), match?.[2] ?? part].filter(Boolean).join("; "));
-  }
-  return found;
-}
 
 interface FieldProps {
   schema: Schema | boolean | undefined;
@@ -104,7 +20,8 @@ interface FieldProps {
 }
 
 function Labelled({ id, name, schema, required, complaint, children }: { id: string; name: string; schema: Schema | boolean | undefined; required: boolean; complaint: string | undefined; children: ComponentChildren }) {
-  const about = typeof schema === "object" ? (schema.description ?? "") : "";
+  const about = typeof schema === "object" ? schema.description : undefined;
+  const must = typeof schema === "object" ? limits(schema) : "";
   return (
     <div class={`field ${complaint ? "wrong" : ""}`}>
       <label for={id}>
@@ -112,9 +29,9 @@ function Labelled({ id, name, schema, required, complaint, children }: { id: str
         {!required && <span class="quiet"> optional</span>}
       </label>
       {children}
-      {about !== "" && (
+      {(about || must !== "") && (
         <p class="hint" id={`${id}-about`}>
-          {clean(about, 300)}
+          {[about ? clean(about, 300) : "", clean(must, 100)].filter(Boolean).join(" · ")}
         </p>
       )}
       {complaint && (
@@ -152,7 +69,7 @@ export function JsonField({ id, value, onChange, rows = 3, label }: { id: string
 }
 
 function Scalar({ id, kind, schema, value, required, invalid, onChange }: { id: string; kind: Shape; schema: Schema; value: Json | undefined; required: boolean; invalid: boolean; onChange: (value: Json | undefined) => void }) {
-  const common = { id, "aria-invalid": invalid };
+  const common = { id, "aria-invalid": invalid, "aria-describedby": `${id}-complaint ${id}-about` };
   if (kind === "boolean")
     return (
       <select {...common} value={value === undefined ? "" : String(value)} onChange={(event) => onChange(event.currentTarget.value === "" ? undefined : event.currentTarget.value === "true")}>
@@ -298,6 +215,7 @@ export function Field(props: FieldProps) {
             )}
           </legend>
         )}
+        {depth > 0 && typeof schema === "object" && schema.description && <p class="hint">{clean(schema.description, 300)}</p>}
         {(isThere || required || depth === 0) && (kind === "list" ? <List {...props} /> : kind === "alternatives" ? <Alternatives {...props} /> : <Members {...props} />)}
         {complaint && (
           <p class="complaint" role="alert">

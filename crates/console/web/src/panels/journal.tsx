@@ -3,7 +3,7 @@
 import { rates, stats, tick } from "../data/live.ts";
 import { bytes, clean, count, micros, rate } from "../format.ts";
 import { Empty, Icon } from "../ui/bits.tsx";
-import { Chart } from "../ui/spark.tsx";
+import { Chart } from "../ui/chart.tsx";
 
 export function JournalPanel() {
   tick.value;
@@ -63,8 +63,8 @@ export function JournalPanel() {
         </p>
       </div>
       <div class="charts">
-        <Chart title="Facts a second" unit={(value) => rate(value)} least={10} lines={[{ name: "facts", label: "facts", colour: "accent", fill: true }]} />
-        <Chart title="A flush" unit={(value) => (value === 0 ? "0" : micros(value * 1000))} least={1} lines={[{ name: "flush", label: "mean", colour: "accent", fill: true }]} />
+        <Chart title="Facts a second" unit={(value) => rate(value)} least={10} lines={[{ name: "facts", label: "facts", colour: "graph", fill: true }]} />
+        <Chart title="A flush" unit={(value) => (value === 0 ? "0" : micros(value * 1000))} least={1} lines={[{ name: "flush", label: "mean", colour: "graph", fill: true }]} />
       </div>
     </>
   );

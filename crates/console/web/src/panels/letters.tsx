@@ -44,6 +44,7 @@ interface Requeued {
 /** Those that are marked, or all that fit the filter. */
 async function requeue(numbers: number[]): Promise<string> {
   let done = 0;
+  let left = 0;
   const refused: string[] = [];
   if (numbers.length > 0) {
     for (const number of numbers) {
@@ -58,12 +59,13 @@ async function requeue(numbers: number[]): Promise<string> {
     const chosen = filter();
     const told = await command<Requeued>("Sys.DeadLetters", { action: "requeue", limit: BULK, ...chosen, ...(Object.keys(chosen).length === 0 ? { all: true } : {}) });
     done = told.requeued.length;
+    left = told.left;
     refused.push(...told.refused.map((one) => one.message));
   }
   marked.value = new Set();
   hurry();
   if (refused.length > 0) throw new Error(`${many(done, "letter")} put back, ${refused.length} refused: ${refused[0]}`);
-  return `${many(done, "letter")} put back.`;
+  return `${many(done, "letter")} put back.${left > 0 ? ` ${count(left)} more fit.` : ""}`;
 }
 
 async function drop(numbers: number[]): Promise<string> {
@@ -174,7 +176,7 @@ function Table({ letters, onOpen }: { letters: Letter[]; onOpen: (letter: Letter
   };
   const all = letters.length > 0 && letters.every(({ number }) => marked.value.has(number));
   return (
-    <table class="rows">
+    <table class="rows stack">
       <thead>
         <tr>
           <th class="mark">
@@ -199,9 +201,11 @@ function Table({ letters, onOpen }: { letters: Letter[]; onOpen: (letter: Letter
                 {clean(letter.type, 80)}
               </button>
             </td>
-            <td>{clean(letter.capabilityId ?? "–", 40)}</td>
+            <td data-label="Capability">{clean(letter.capabilityId ?? "–", 40)}</td>
             <td class="reason">{clean(letter.reason, 240)}</td>
-            <td class="number">{count(letter.attempts)}</td>
+            <td class="number" data-label="Attempts">
+              {count(letter.attempts)}
+            </td>
             <td class="number quiet">{ago(letter.timestamp)}</td>
           </tr>
         ))}
@@ -216,7 +220,8 @@ export function DeadLetters() {
   const [dropping, setDropping] = useState(false);
   const letters = data?.letters ?? [];
   const numbers = [...marked.value].filter((number) => letters.some((letter) => letter.number === number));
-  const what = numbers.length > 0 ? `${numbers.length} marked` : Object.keys(filter()).length > 0 ? "all that fit" : "all";
+  const amount = Object.keys(filter()).length > 0 ? "all that fit" : `all ${count(data?.total ?? 0)}`;
+  const what = numbers.length > 0 ? `${numbers.length} marked` : letters.length === 0 ? "all" : amount;
   const open = (letter: Letter): void =>
     void query<Shown>("Sys.DeadLetters", { action: "show", number: letter.number }).then(setOpened, () => hurry());
   if (rights.value?.operator === false)
@@ -232,21 +237,23 @@ export function DeadLetters() {
     );
   return (
     <>
-      <h1 class="title">Dead letters</h1>
-      <div class="bar" role="toolbar" aria-label="Dead letters">
-        <Filters />
-        <span class="bar-end">
-          <Action disabled={letters.length === 0} onClick={() => void attempt("Put back in part", () => requeue(numbers))}>
-            Put back {what}
-          </Action>
-          <Action tone="bad" disabled={letters.length === 0} onClick={() => setDropping(true)}>
-            Drop {what}
-          </Action>
-          <Action tone="quiet" disabled={letters.length === 0} onClick={() => exportAll(letters)}>
-            Export
-          </Action>
-        </span>
-      </div>
+      <header class="head">
+        <h1 class="title">Dead letters</h1>
+        <div class="bar" role="toolbar" aria-label="Dead letters">
+          <Filters />
+          <span class="bar-end">
+            <Action disabled={letters.length === 0} onClick={() => void attempt("Put back in part", () => requeue(numbers))}>
+              <Icon name="again" /> Put back {what}
+            </Action>
+            <Action tone="bad" disabled={letters.length === 0} onClick={() => setDropping(true)}>
+              Drop {what}
+            </Action>
+            <Action tone="quiet" disabled={letters.length === 0} onClick={() => exportAll(letters)}>
+              Export
+            </Action>
+          </span>
+        </div>
+      </header>
       {problem && (
         <p class="banner tone-warn" role="alert">
           {clean(problem.message, 300)}

@@ -5,7 +5,7 @@ import { everything } from "../data/tap.ts";
 import { bytes, clean, clockShort, count, micros, nanos, rate } from "../format.ts";
 import { href } from "../route.ts";
 import { Empty, needsOperator, State } from "../ui/bits.tsx";
-import { Chart } from "../ui/spark.tsx";
+import { Chart } from "../ui/chart.tsx";
 import { Attention } from "./attention.tsx";
 import { Flow } from "./flow.tsx";
 
@@ -17,10 +17,10 @@ const ms = (value: number): string => (value === 0 ? "0" : micros(value * 1000))
 function Charts() {
   return (
     <div class="charts">
-      <Chart title="Messages a second" unit={(value) => rate(value)} least={10} lines={[{ name: "messages", label: "all", colour: "accent", fill: true }, { name: "errors", label: "errors", colour: "bad" }]} />
-      <Chart title="Time to answer" unit={ms} least={0.1} lines={[{ name: "p99", label: "p99", colour: "accent", fill: true }, { name: "p50", label: "p50", colour: "second" }]} />
-      <Chart title="Loop" unit={(value) => `${value < 10 ? value.toFixed(1) : value.toFixed(0)} %`} least={2} lines={[{ name: "busy", label: "busy", colour: "accent", fill: true }]} />
-      <Chart title="Memory" unit={(value) => bytes(value)} least={1 << 20} steps={BYTE_STEPS} lines={[{ name: "memory", label: "daemon", colour: "accent", fill: true }]} />
+      <Chart title="Messages a second" unit={(value) => rate(value)} least={10} lines={[{ name: "messages", label: "all", colour: "graph", fill: true }, { name: "errors", label: "errors", colour: "bad" }]} />
+      <Chart title="Latency" unit={ms} least={0.1} lines={[{ name: "p99", label: "p99", colour: "graph", fill: true }, { name: "p50", label: "p50", colour: "second" }]} />
+      <Chart title="Event loop" unit={(value) => `${value < 10 ? value.toFixed(1) : value.toFixed(0)} %`} least={2} lines={[{ name: "busy", label: "busy", colour: "graph", fill: true }]} />
+      <Chart title="Memory" unit={(value) => bytes(value)} least={1 << 20} steps={BYTE_STEPS} lines={[{ name: "memory", label: "daemon", colour: "graph", fill: true }]} />
     </div>
   );
 }
@@ -123,7 +123,7 @@ export function Overview() {
       <section class="card flow-card" aria-labelledby="flow-title">
         <header>
           <h2 id="flow-title">Flow</h2>
-          <p class="hint">Messages a second over the last 10 s; red where requests fail.</p>
+          <p class="hint">Messages a second over the last 10 s, and how many of them fail.</p>
         </header>
         <Flow />
       </section>
@@ -131,12 +131,14 @@ export function Overview() {
         <section class="card" aria-labelledby="health-title">
           <header>
             <h2 id="health-title">Capabilities</h2>
+            <a href={href("capabilities")}>All</a>
           </header>
           <Health />
         </section>
         <section class="card" aria-labelledby="failures-title">
           <header>
             <h2 id="failures-title">Latest failures</h2>
+            <a href={href("traces")}>Traces</a>
           </header>
           <Failures />
         </section>

@@ -177,17 +177,21 @@ export function Stream() {
     return (
       <>
         <h1 class="title">Stream</h1>
-        <Empty icon="stream" title="The stream is for operators">
-          <p>It shows the messages of everybody. Give this token the right in mainspring.toml:</p>
-          <pre>operator = true</pre>
-        </Empty>
+        <div class="card">
+          <Empty icon="stream" title="The stream is for operators">
+            <p>It shows the messages of everybody. Give this token the right in mainspring.toml:</p>
+            <pre>operator = true</pre>
+          </Empty>
+        </div>
       </>
     );
   const open = chosen.value;
   return (
     <>
-      <h1 class="title">Stream</h1>
-      <Bar feed={feed} shown={rows.length} />
+      <header class="head">
+        <h1 class="title">Stream</h1>
+        <Bar feed={feed} shown={rows.length} />
+      </header>
       {feed && feed.refused.value !== "" && (
         <p class="banner tone-bad" role="alert">
           {clean(feed.refused.value, 400)}

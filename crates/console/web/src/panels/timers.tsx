@@ -51,7 +51,7 @@ export function Timers() {
             <pre>mainspring query Memory.Get key=colour --every 10s</pre>
           </Empty>
         ) : (
-          <table class="rows">
+          <table class="rows stack">
             <thead>
               <tr>
                 <th>Message</th>
@@ -71,18 +71,23 @@ export function Timers() {
               {timers.slice(0, 1000).map((timer) => (
                 <tr key={`${timer.peer}\n${timer.timerId}`}>
                   <td class="name">
-                    <Kind kind={timer.kind} /> {clean(timer.type, 80)}
+                    <span class="with-kind">
+                      <Kind kind={timer.kind} />
+                      {clean(timer.type, 80)}
+                    </span>
                   </td>
-                  <td class="quiet">{clean(timer.timerId, 40)}</td>
-                  <td class="number">
+                  <td class="quiet" data-label="Timer">
+                    {clean(timer.timerId, 40)}
+                  </td>
+                  <td class="number" data-label="Due in">
                     <Due timer={timer} toldAt={told.current.at} />
                   </td>
-                  <td class="number">{timer.repeat === null ? "once" : millis(timer.repeat)}</td>
-                  <td class="number">{timer.left === null ? (timer.repeat === null ? "1" : "∞") : count(timer.left)}</td>
-                  <td class="number">{count(timer.fired)}</td>
-                  <td class={`number ${timer.missed > 0 ? "tone-bad" : ""}`}>{count(timer.missed)}</td>
-                  <td>{clean(timer.peer ?? "yours", 40)}</td>
-                  <td class="number">
+                  <td class="number" data-label="Every">{timer.repeat === null ? "once" : millis(timer.repeat)}</td>
+                  <td class="number" data-label="Left">{timer.left === null ? (timer.repeat === null ? "1" : "∞") : count(timer.left)}</td>
+                  <td class="number" data-label="Fired">{count(timer.fired)}</td>
+                  <td class={`number ${timer.missed > 0 ? "tone-bad" : ""}`} data-label="Missed">{count(timer.missed)}</td>
+                  <td data-label="Whose">{clean(timer.peer ?? "yours", 40)}</td>
+                  <td class="number act">
                     <Action open tone="quiet" label={`Cancel ${clean(timer.timerId, 40)}`} onClick={() => setEnding(timer)}>
                       Cancel
                     </Action>

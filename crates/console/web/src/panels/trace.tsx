@@ -1,12 +1,12 @@
 // One trace: causes as a tree, with a waterfall in which waiting and working are told apart, and the data of one message.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { Problem, query, send, type Json, type Kind } from "../data/api.ts";
 import { hurry } from "../data/live.ts";
-import { placeName } from "../data/tap.ts";
+import { everything, isLacking, placeName, withSeen } from "../data/tap.ts";
 import type { Node, Trace } from "../data/types.ts";
-import { bytes, clean, clock, micros, shellWord } from "../format.ts";
-import { go, href } from "../route.ts";
+import { bytes, clean, clock, micros, plainJson, shellWord } from "../format.ts";
+import { go, href, route } from "../route.ts";
 import { Action, attempt, copy, Empty, Icon, Kind as KindBadge } from "../ui/bits.tsx";
 import { JsonView } from "../ui/json.tsx";
 
@@ -80,9 +80,12 @@ function TreeTable({ branches, whole, chosen, onChoose }: { branches: Branch[]; 
           <th>Message</th>
           <th class="tree-to">To</th>
           <th class="tree-fall">
-            <span class="fall-key">
-              <i class="fall-wait" /> waited <i class="fall-work fall-ok" /> worked
+            <span class="axis" aria-hidden="true">
+              <i>0</i>
+              <i>{micros(whole / 2)}</i>
+              <i>{micros(whole)}</i>
             </span>
+            <span class="visually-hidden">When</span>
           </th>
           <th class="number">Took</th>
         </tr>
@@ -92,11 +95,12 @@ function TreeTable({ branches, whole, chosen, onChoose }: { branches: Branch[]; 
           const { node, depth } = branch;
           return (
             <tr key={node.id} class={node.id === chosen ? "chosen" : ""} onClick={() => onChoose(node.id)}>
-              <td class="name" style={{ paddingLeft: `${10 + Math.min(depth, 12) * 16}px` }}>
+              <td class="name" style={{ paddingLeft: `${14 + Math.min(depth, 12) * 18}px` }}>
                 {depth > 0 && <i class="twig" />}
                 <button type="button" class="link-button" aria-pressed={node.id === chosen} title={spoken(node)}>
                   <KindBadge kind={node.kind} />
-                  {clean(node.type, 80)}
+                  <span class="cut">{clean(node.type, 80)}</span>
+                  <span class="visually-hidden">{spoken(node)}</span>
                 </button>
               </td>
               <td class="tree-to">{clean(placeName(node.to), 40)}</td>
@@ -133,20 +137,22 @@ function NoData({ size }: { size: number | undefined }) {
 
 function commandLine(node: Node): string {
   const verb = node.kind === "query" ? "query" : node.kind === "event" ? "emit" : "send";
-  return `mainspring ${verb} ${shellWord(node.type)} ${shellWord(JSON.stringify(node.data ?? {}))}`;
+  return `mainspring ${verb} ${shellWord(node.type)} ${shellWord(plainJson(node.data ?? {}))}`;
 }
 
 function curlLine(node: Node): string {
   const path = { command: "commands", query: "queries", event: "events" }[node.kind];
-  const data = shellWord(JSON.stringify(node.data ?? {}));
+  const data = shellWord(plainJson(node.data ?? {}));
   return `curl -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' ${location.origin}/v1/${path}/${encodeURIComponent(node.type)} -d ${data}`;
 }
 
 async function runAgain(node: Node): Promise<void> {
+  const from = route.value;
   await attempt("Not run again", async () => {
     try {
       const answer = await send(node.kind as Kind, node.type, (node.data ?? {}) as Json);
-      if (answer.id !== "") go("traces", answer.id);
+      // Who went elsewhere meanwhile is left there.
+      if (answer.id !== "" && route.value === from) go("traces", answer.id);
     } finally {
       hurry();
     }
@@ -162,7 +168,8 @@ function Details({ node }: { node: Node }) {
         <div>
           <h3>{clean(node.type, 120)}</h3>
           <p class="hint">
-            {clean(placeName(node.from), 60)} → {clean(placeName(node.to), 60)} · {spoken(node)}
+            {clean(placeName(node.from), 60)} → {clean(placeName(node.to), 60)}
+            {node.kind === "event" ? "" : ` · ${spoken(node)}`}
           </p>
         </div>
         <span class="buttons">
@@ -240,9 +247,10 @@ export function TraceView({ id, known }: TraceProps) {
       clearTimeout(timer);
     };
   }, [id]);
-  const found = trace && trace.nodes.length > 0 ? trace.nodes : known ? [{ ...known, atUs: 0 }] : [];
-  // Data that the tap showed is not lost because the history keeps none.
-  const nodes = found.map((node) => (known && node.id === known.id && node.data === undefined ? { ...node, ...known, atUs: node.atUs ?? 0 } : node));
+  const bare = useMemo(() => (trace && trace.nodes.length > 0 ? trace.nodes : known ? [{ ...known, atUs: 0 }] : []), [trace, known]);
+  // The tap may tell the data a little later than the history tells the message.
+  const seen = bare.some(isLacking) ? (everything.value?.version.value ?? 0) : 0;
+  const nodes = useMemo(() => withSeen(bare), [bare, seen]);
   if (nodes.length === 0)
     return problem === "" && !trace ? (
       <p class="hint pad">Looking…</p>
@@ -263,6 +271,9 @@ export function TraceView({ id, known }: TraceProps) {
         <p class="hint">
           {clock(trace?.startedAt ?? known?.at ?? 0)}
           {trace && trace.leftOut > 0 ? ` · ${trace.leftOut} left out` : ""}
+        </p>
+        <p class="fall-key" aria-hidden="true">
+          <i class="fall-wait" /> waited <i class="fall-work fall-ok" /> worked
         </p>
       </header>
       <TreeTable branches={branches} whole={whole} chosen={node?.id ?? ""} onChoose={setChosen} />

@@ -1,7 +1,8 @@
 // The latest workflows, and the one that is open.
 
 import { signal } from "@preact/signals";
-import { placeName } from "../data/tap.ts";
+import { useMemo, useState } from "preact/hooks";
+import { placeName, withSeen } from "../data/tap.ts";
 import type { Node, Trace } from "../data/types.ts";
 import { clean, clock, micros, many } from "../format.ts";
 import { go, route } from "../route.ts";
@@ -40,12 +41,16 @@ export function Traces() {
   const asked = { latest: ROOTS, ...(failed.value ? { failed: true } : {}), ...(isPattern(type.value) ? { type: type.value } : {}) };
   const { data, problem } = useRound<Trace>("Sys.Trace", asked);
   const open = route.value.item;
-  const nodes = data?.nodes ?? [];
-  const startedAt = data?.startedAt ?? 0;
+  // The list stands still while somebody points at it: rows that move cannot be hit.
+  const [held, setHeld] = useState<Trace | null>(null);
+  const shown = held ?? data;
+  const startedAt = shown?.startedAt ?? 0;
+  const nodes = useMemo(() => withSeen(shown?.nodes ?? []), [shown]);
   return (
     <>
-      <h1 class="title">Traces</h1>
-      <div class="bar" role="toolbar" aria-label="Filter">
+      <header class="head">
+        <h1 class="title">Traces</h1>
+        <div class="bar" role="toolbar" aria-label="Filter">
         <label class="search">
           <Icon name="search" />
           <input data-search type="search" aria-label="Filter by type" placeholder="Order.*" value={type.value} onInput={(event) => (type.value = event.currentTarget.value.trim())} />
@@ -53,14 +58,15 @@ export function Traces() {
         <button type="button" class="chip chip-bad" aria-pressed={failed.value} onClick={() => (failed.value = !failed.value)}>
           failed
         </button>
-      </div>
+        </div>
+      </header>
       {problem && (
         <p class="banner tone-warn" role="alert">
           {clean(problem.message, 300)}
         </p>
       )}
       <div class={`split traces ${open !== "" ? "open" : ""}`}>
-        <div class="card fill">
+        <div class="card fill" onPointerMove={() => setHeld((old) => old ?? data)} onPointerLeave={() => setHeld(null)}>
           {nodes.length === 0 ? (
             <Empty icon="traces" title="Nothing in the history">
               <p>Every message that nothing else caused starts a trace. The latest show here.</p>

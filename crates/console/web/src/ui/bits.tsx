@@ -25,7 +25,9 @@ const ICONS = {
   warn: "M8 2.200 14.500 13.500h-13zM8 6.500v3.500M8 11.700v.3",
   check: "M3 8.500l3.500 3.500L13 4.500",
   sun: "M8 11a3 3 0 1 0 0-6 3 3 0 0 0 0 6zM8 1v1.500M8 13.500V15M1 8h1.500M13.500 8H15M3 3l1 1M12 12l1 1M3 13l1-1M12 4l1-1",
-  down: "M4 6l4 4 4-4",
+  client: "M8 8a2.800 2.800 0 1 0 0-5.600A2.800 2.800 0 0 0 8 8zM2.800 14c.4-2.800 2.400-4 5.200-4s4.800 1.200 5.200 4",
+  watch: "M1.500 8S4 3.500 8 3.500 14.500 8 14.500 8 12 12.500 8 12.500 1.500 8 1.500 8zM8 9.800a1.800 1.800 0 1 0 0-3.600 1.800 1.800 0 0 0 0 3.600z",
+  out: "M6.500 2.500h-3v11h3M10 5l3 3-3 3M13 8H6.500",
 } as const;
 
 export type IconName = keyof typeof ICONS;
@@ -59,11 +61,12 @@ export function stateTone(state: string): string {
   return STATES[state] ?? "bad";
 }
 
-export function State({ state }: { state: string }) {
+/** The state of an actor as a dot and a word, or a dot and another word. */
+export function State({ state, label = state }: { state: string; label?: string }) {
   return (
     <span class={`state tone-${stateTone(state)}`}>
       <i />
-      {clean(state, 20)}
+      {clean(label, 40)}
     </span>
   );
 }

@@ -15,7 +15,7 @@ export function useRound<T>(type: string, data: Json): Known<T> {
   const question = JSON.stringify(data);
   useEffect(
     () =>
-      askEachRound([type, JSON.parse(question) as Json], (told) =>
+      askEachRound(() => [type, JSON.parse(question) as Json], (told) =>
         setKnown((last) => (told.ok ? { data: told.data as T, problem: null } : { data: last.data, problem: told.problem })),
       ),
     [type, question],

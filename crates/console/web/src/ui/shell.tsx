@@ -1,6 +1,6 @@
 // The frame: name, panels, the strip, what is wrong, and the open panel.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { setSession } from "../data/api.ts";
 import { answeredAt, link, rights, restarted, signedOutBecause, signOut, start, stats } from "../data/live.ts";
 import { ago, clean, clockShort, millis } from "../format.ts";
@@ -43,8 +43,10 @@ function Brand() {
 function Nav() {
   const open = route.value.panel;
   const letters = stats.value?.gauges.deadLetters ?? 0;
+  const place = useRef<HTMLElement>(null);
+  useEffect(() => place.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }), [open]);
   return (
-    <nav aria-label="Panels">
+    <nav aria-label="Panels" ref={place}>
       {PANELS.map(({ id, title, key }) => (
         <a key={id} href={href(id)} aria-current={open === id ? "page" : undefined} title={`${title} (${key})`}>
           <Icon name={id} />
@@ -56,16 +58,40 @@ function Nav() {
   );
 }
 
+function LinkState() {
+  return (
+    <span class={`link link-${link.value}`}>
+      <i />
+      {link.value === "live" ? "Live" : link.value === "away" ? "Away" : "Connecting"}
+    </span>
+  );
+}
+
+/** Colours, keys, and the way out. */
+function Buttons() {
+  return (
+    <span class="foot-buttons">
+      <button type="button" class="button quiet" aria-label={theme.value === "dark" ? "Light colours" : "Dark colours"} onClick={toggleTheme}>
+        <Icon name="sun" />
+      </button>
+      <button type="button" class="button quiet keys-button" aria-label="Keys" onClick={() => (helpOpen.value = true)}>
+        <kbd>?</kbd>
+      </button>
+      <button type="button" class="button quiet" onClick={() => signOut()}>
+        <Icon name="out" />
+        Sign out
+      </button>
+    </span>
+  );
+}
+
 /** Who is connected to what, at the foot of the panels. */
 function Foot() {
   const daemon = stats.value?.floors?.daemon;
   const who = rights.value;
   return (
     <div class="foot">
-      <span class={`link link-${link.value}`}>
-        <i />
-        {link.value === "live" ? "Live" : link.value === "away" ? "Away" : "Connecting"}
-      </span>
+      <LinkState />
       {daemon && (
         <span title={`process ${daemon.pid}, since ${new Date(daemon.startedAt).toLocaleString()}`}>
           {clean(daemon.version, 20)} · up {millis(daemon.uptimeMs)}
@@ -76,27 +102,22 @@ function Foot() {
           {clean(who.peer ?? "you", 40)} · {who.operator ? "operator" : "read-only"}
         </span>
       )}
-      <span class="foot-buttons">
-        <button type="button" class="button quiet" aria-label={theme.value === "dark" ? "Light colours" : "Dark colours"} onClick={toggleTheme}>
-          <Icon name="sun" />
-        </button>
-        <button type="button" class="button quiet" aria-label="Keys" onClick={() => (helpOpen.value = true)}>
-          ?
-        </button>
-        <button type="button" class="button quiet" onClick={() => signOut()}>
-          Sign out
-        </button>
-      </span>
+      <Buttons />
     </div>
   );
 }
 
-function Banners() {
+/** How long ago something was, as it passes. It is not read aloud every second. */
+function Ago({ at }: { at: number }) {
   const [, redraw] = useState(0);
   useEffect(() => {
     const timer = setInterval(() => redraw((value) => value + 1), 1000);
     return () => clearInterval(timer);
   }, []);
+  return <span aria-hidden="true">{ago(at)}</span>;
+}
+
+function Banners() {
   const again = restarted.value;
   const isReadOnly = rights.value?.operator === false;
   return (
@@ -106,7 +127,14 @@ function Banners() {
           <Icon name="warn" />
           <span>
             <strong>The daemon is away.</strong>{" "}
-            {answeredAt.value > 0 ? `It answered ${ago(answeredAt.value)}; what you see is from then.` : "It has not answered yet."} Trying again every second.
+            {answeredAt.value > 0 ? (
+              <>
+                It answered <Ago at={answeredAt.value} />; what you see is from then.
+              </>
+            ) : (
+              "It has not answered yet."
+            )}{" "}
+            Trying again every second.
           </span>
         </p>
       )}
@@ -115,7 +143,13 @@ function Banners() {
           <Icon name="again" />
           <span>
             <strong>The daemon was restarted</strong> at {clockShort(again.startedAt)}. Counts and charts begin anew there.
+            {again.isOtherVersion && ` It is version ${clean(stats.value?.floors?.daemon?.version, 20)} now, and may have another page.`}
           </span>
+          {again.isOtherVersion && (
+            <button type="button" class="button" onClick={() => location.reload()}>
+              Reload
+            </button>
+          )}
           <button type="button" class="button quiet" aria-label="Dismiss" onClick={() => (restarted.value = null)}>
             <Icon name="close" />
           </button>
@@ -195,6 +229,11 @@ export function Shell() {
         <Foot />
       </aside>
       <div class="stage">
+        <header class="top">
+          <Brand />
+          <LinkState />
+          <Buttons />
+        </header>
         <Strip />
         <Banners />
         <main id="panel" tabIndex={-1} class={`panel-${panel}`}>

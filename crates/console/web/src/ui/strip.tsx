@@ -2,8 +2,13 @@
 
 import type { ComponentChildren } from "preact";
 import { lagNs, link, rates, stats } from "../data/live.ts";
-import { bytes, count, nanos, percent, rate } from "../format.ts";
+import { bytes, count, nanos, percent, rate, short } from "../format.ts";
 import { href, type PanelId } from "../route.ts";
+import { Sparkline } from "./sparkline.tsx";
+import type { SeriesName } from "../data/live.ts";
+
+/** Messages in a lane from which on it is remarked. */
+const LANE_FULL = 1000;
 
 interface CellProps {
   label: string;
@@ -11,26 +16,30 @@ interface CellProps {
   to: PanelId;
   tone?: "bad" | "warn" | undefined;
   note?: string | undefined;
+  /** What is drawn behind it. */
+  series?: SeriesName;
   children?: ComponentChildren;
 }
 
-function Cell({ label, value, to, tone, note, children }: CellProps) {
+function Cell({ label, value, to, tone, note, series, children }: CellProps) {
   return (
     <a class={`cell ${tone ? `tone-${tone}` : ""}`} href={href(to)} title={note}>
       <span class="cell-label">{label}</span>
-      <span class="cell-value">{value}</span>
-      {children}
+      {series && <Sparkline name={series} />}
+      {children ?? <span class="cell-value">{value}</span>}
     </a>
   );
 }
 
-/** How full a lane is: it is empty nearly always, so the bar grows with the logarithm. */
+/** How much waits in a lane. It is nothing nearly always, so the bar grows with the logarithm. */
 function Lane({ name, depth, served }: { name: string; depth: number; served: number | undefined }) {
-  const height = depth === 0 ? 0 : Math.min(100, 12 + 22 * Math.log10(depth));
+  const width = depth === 0 ? 0 : Math.min(100, 14 + 22 * Math.log10(depth));
   return (
-    <span class="lane" title={`${name}: ${count(depth)} waiting, ${rate(served ?? 0)}/s served`}>
-      <i style={{ height: `${height}%` }} class={depth > 1000 ? "full" : ""} />
-      <b>{name[0]}</b>
+    <span class={`lane ${depth > LANE_FULL ? "full" : ""}`} title={`${name}: ${count(depth)} waiting, ${rate(served ?? 0)}/s served`}>
+      <b>{short(depth)}</b>
+      <span>
+        <i style={{ width: `${width}%` }} />
+      </span>
     </span>
   );
 }
@@ -61,21 +70,21 @@ export function Strip() {
   ] as const;
   return (
     <section class={`strip ${link.value === "away" ? "stale" : ""}`} aria-label="The daemon in numbers">
-      <Cell label="Messages" value={per ? `${rate(per.messages)}/s` : "–"} to="stream" note="Accepted requests and events" />
-      <Cell label="p50" value={nanos(latency?.p50)} to="traces" note="Half of the requests of the last seconds were answered within" />
-      <Cell label="p99" value={nanos(latency?.p99)} to="traces" note="Of 100 requests, 99 were answered within" />
-      <Cell label="In flight" value={count(gauges.inFlight)} to="capabilities" note={`${count(gauges.mailboxes)} waiting in mailboxes`} />
+      <Cell label="Messages" value={per ? `${rate(per.messages)}/s` : "–"} to="stream" series="messages" note="Accepted requests and events" />
+      <Cell label="p50" value={nanos(latency?.p50)} to="traces" series="p50" note="Half of the requests of the last seconds were answered within" />
+      <Cell label="p99" value={nanos(latency?.p99)} to="traces" series="p99" note="Of 100 requests, 99 were answered within" />
+      <Cell label="In flight" value={count(gauges.inFlight)} to="capabilities" series="inFlight" note={`${count(gauges.mailboxes)} waiting in mailboxes`} />
       <Cell label="Overdue" value={count(gauges.overdue)} to="capabilities" tone={overdue > 0 ? "bad" : undefined} note="Timed out, and still not answered by their capability" />
       <Cell label="Dead letters" value={count(gauges.deadLetters)} to="letters" tone={letters > 0 ? "bad" : undefined} />
-      <Cell label="Loop lag" value={nanos(lag)} to="overview" tone={(lag ?? 0) > 50e6 ? "bad" : (lag ?? 0) > 10e6 ? "warn" : undefined} note={`${percent(busy)} busy${slowest ? `; slowest: ${slowest}` : ""}`} />
-      <Cell label="Lanes" value="" to="overview" note="Messages that wait, by lane">
+      <Cell label="Loop lag" value={nanos(lag)} to="overview" series="lag" tone={(lag ?? 0) > 50e6 ? "bad" : (lag ?? 0) > 10e6 ? "warn" : undefined} note={`${percent(busy)} busy${slowest ? `; slowest: ${slowest}` : ""}`} />
+      <Cell label="Lanes" value="" to="overview" note="Messages that wait, by lane: System, Completions, User">
         <span class="lanes" role="img" aria-label={lanes.map(([name, depth]) => `${name} ${depth ?? 0}`).join(", ")}>
           {lanes.map(([name, depth], at) => (
             <Lane key={name} name={name} depth={depth ?? 0} served={per?.served[at]} />
           ))}
         </span>
       </Cell>
-      <Cell label="Memory" value={bytes(memory)} to="overview" note={`${bytes(gauges.memoryBytes)} of messages, at most ${bytes(gauges.memoryBytesMax)}`} />
+      <Cell label="Memory" value={bytes(memory)} to="overview" series="memory" note={`${bytes(gauges.memoryBytes)} of messages, at most ${bytes(gauges.memoryBytesMax)}`} />
       {now ? journalCell(now) : <Cell label="Journal" value="–" to="journal" />}
     </section>
   );

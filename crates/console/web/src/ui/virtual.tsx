@@ -1,7 +1,7 @@
 // A list of many rows of which only those in sight are drawn. One of them is chosen; the keys move the choice.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 
 interface ListProps<T> {
   label: string;
@@ -19,7 +19,13 @@ export function VirtualList<T>({ label, rows, rowHeight, id, draw, chosen, onCho
   const place = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
   const [height, setHeight] = useState(600);
-  const [at, setAt] = useState(-1);
+  // The row that the keys are at, by its id: rows come and go around it.
+  const [current, setCurrent] = useState<string | null>(null);
+  const at = useMemo(() => (current === null ? -1 : rows.findIndex((row) => id(row) === current)), [rows, current]);
+  const setAt = (index: number): void => {
+    const row = rows[index];
+    if (row) setCurrent(id(row));
+  };
   const grown = useRef(grows);
   useEffect(() => {
     const box = place.current;
@@ -33,7 +39,6 @@ export function VirtualList<T>({ label, rows, rowHeight, id, draw, chosen, onCho
     grown.current = grows;
     const box = place.current;
     if (box && added > 0 && box.scrollTop > rowHeight) box.scrollTop += added * rowHeight;
-    if (added > 0 && at >= 0) setAt((now) => Math.min(rows.length - 1, now + added));
   }, [grows]);
   const move = (to: number): void => {
     const next = Math.max(0, Math.min(rows.length - 1, to));
@@ -55,7 +60,6 @@ export function VirtualList<T>({ label, rows, rowHeight, id, draw, chosen, onCho
   };
   const first = Math.max(0, Math.floor(top / rowHeight) - 4);
   const last = Math.min(rows.length, Math.ceil((top + height) / rowHeight) + 4);
-  const current = rows[at];
   return (
     <div
       class="virtual"
@@ -63,7 +67,7 @@ export function VirtualList<T>({ label, rows, rowHeight, id, draw, chosen, onCho
       role="listbox"
       aria-label={label}
       tabIndex={0}
-      aria-activedescendant={current && at >= first && at < last ? `row-${at}` : undefined}
+      aria-activedescendant={at >= first && at < last ? `row-${at}` : undefined}
       onScroll={(event) => setTop(event.currentTarget.scrollTop)}
       onKeyDown={onKeyDown}
     >

@@ -1,10 +1,7 @@
 // Opening the page: tokens, sessions, rights, and a daemon that goes away.
 import { openPage } from "../browser.mjs";
 import { Daemon, GUEST_TOKEN } from "../daemon.mjs";
-import { assert, atDaemon, eventually, live, open } from "./support.mjs";
-
-/** What a browser writes by itself when the daemon is away, or refuses. */
-const NETWORK = [/Failed to load resource/];
+import { assert, atDaemon, AWAY, eventually, live, open, REFUSED } from "./support.mjs";
 
 export const tests = [
   [
@@ -12,7 +9,7 @@ export const tests = [
     async (browser) => {
       const daemon = await Daemon.start({ capabilities: false, journal: false });
       const { page, context, faults } = await openPage(browser);
-      const second = await openPage(browser, { expected: NETWORK });
+      const second = await openPage(browser, { expected: REFUSED });
       try {
         const address = await daemon.console();
         await page.goto(address);
@@ -37,7 +34,7 @@ export const tests = [
     "a token without rights sees its own and is told what it may not do",
     async (browser) => {
       const daemon = await Daemon.start();
-      const { page, context, faults } = await openPage(browser, { expected: NETWORK });
+      const { page, context, faults } = await openPage(browser, { expected: REFUSED });
       try {
         await page.goto(daemon.url);
         await page.getByLabel("Or use a token").fill("a wrong token");
@@ -91,7 +88,7 @@ export const tests = [
           await page.getByRole("button", { name: "Dismiss" }).click();
           assert.equal(await page.getByText("The daemon was restarted").count(), 0);
         },
-        { expected: NETWORK },
+        { expected: AWAY },
       ),
   ],
 ];

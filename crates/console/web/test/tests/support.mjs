@@ -6,6 +6,11 @@ import { Mock } from "../mock.mjs";
 
 export { assert };
 
+/** What a browser writes by itself when the daemon refuses a request. */
+export const REFUSED = [/Failed to load resource: the server responded with a status of 4\d\d/];
+/** What it writes when the daemon is away. */
+export const AWAY = [/Failed to load resource/];
+
 /** Waits until something holds. */
 export async function eventually(what, check, ms = 20_000) {
   const end = Date.now() + ms;
@@ -64,6 +69,20 @@ export async function open(page, panel, item = "") {
   const hash = item === "" ? `#/${panel}` : `#/${panel}/${encodeURIComponent(item)}`;
   await page.evaluate((to) => (location.hash = to), hash);
   await page.waitForSelector(`.panel-${panel}`);
+}
+
+/** Presses Tab until what has the focus fits; `fits` runs in the page. */
+export async function tabTo(page, what, fits, argument) {
+  for (let at = 0; at < 120; at++) {
+    if (await page.evaluate(fits, argument)) return;
+    await page.keyboard.press("Tab");
+  }
+  throw new Error(`Tab does not reach ${what}`);
+}
+
+/** The same for a button or link by its words. */
+export async function tabToWords(page, words) {
+  await tabTo(page, words, (wanted) => document.activeElement?.textContent?.trim() === wanted || document.activeElement?.getAttribute("aria-label") === wanted, words);
 }
 
 /** The number in a cell of the strip. */

@@ -1,9 +1,10 @@
 // A chart of uPlot that follows the series of the page, in the colours of the theme.
 
-import { effect } from "@preact/signals";
+import { effect, signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { POINTS_MAX, series, tick, times, type SeriesName } from "../data/live.ts";
+import { clockShort } from "../format.ts";
 import { theme } from "./theme.ts";
 
 export interface Line {
@@ -26,13 +27,28 @@ interface ChartProps {
 
 /** Seconds that a chart shows at most, and at least. */
 const SPAN_MAX = POINTS_MAX / 2;
-const SPAN_MIN = 30;
+const SPAN_MIN = 12;
 /** Pixels. A narrow chart is lower, too. */
 const HEIGHT = 132;
 const SMALL_WIDTH = 230;
 const SMALL_HEIGHT = 104;
 
+/** The point that somebody points at, in all charts at once. */
+const pointed = signal<number | null>(null);
+const SYNC = uPlot.sync("charts");
+
 const colour = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+
+/** A colour that fades towards the axis. */
+function shade(of: string): (chart: uPlot) => CanvasGradient | string {
+  return ({ ctx, bbox }) => {
+    if (bbox.height <= 0) return `${of}1f`;
+    const gradient = ctx.createLinearGradient(0, bbox.top, 0, bbox.top + bbox.height);
+    gradient.addColorStop(0, `${of}44`);
+    gradient.addColorStop(1, `${of}08`);
+    return gradient;
+  };
+}
 
 function options({ lines, unit, least = 1, steps }: ChartProps, width: number): uPlot.Options {
   const isSmall = width < SMALL_WIDTH;
@@ -42,9 +58,10 @@ function options({ lines, unit, least = 1, steps }: ChartProps, width: number): 
   return {
     width,
     height,
-    padding: [10, 6, 0, 0],
+    padding: [10, 18, 0, 0],
     legend: { show: false },
-    cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
+    cursor: { y: false, points: { size: 7, width: 2 }, drag: { x: false, y: false }, sync: { key: SYNC.key } },
+    hooks: { setCursor: [(chart) => (pointed.value = chart.cursor.idx ?? null)] },
     scales: {
       x: { time: true, range: () => {
         const now = Date.now() / 1000;
@@ -61,10 +78,10 @@ function options({ lines, unit, least = 1, steps }: ChartProps, width: number): 
       ...lines.map((line) => ({
         label: line.label,
         stroke: colour(line.colour),
-        width: 1.5,
+        width: 1.75,
         spanGaps: false,
         points: { show: false },
-        ...(line.fill ? { fill: `${colour(line.colour)}1f` } : {}),
+        ...(line.fill ? { fill: shade(colour(line.colour)) } : {}),
       })),
     ],
   };
@@ -100,19 +117,21 @@ export function Chart(props: ChartProps) {
     };
   }, []);
   tick.value;
-  const last = (name: SeriesName): string => {
-    const value = series[name].at(-1);
+  const at = pointed.value;
+  const shown = (name: SeriesName): string => {
+    const value = at === null ? series[name].at(-1) : series[name][at];
     return value == null ? "–" : unit(value);
   };
-  const words = lines.map((line) => `${line.label} ${last(line.name)}`).join(", ");
+  const time = at === null ? undefined : times[at];
+  const words = lines.map((line) => `${line.label} ${shown(line.name)}`).join(", ");
   return (
     <figure class="chart">
       <figcaption>
-        <strong>{props.title}</strong>
+        <strong>{time === undefined ? props.title : <time>{clockShort(time * 1000)}</time>}</strong>
         {lines.map((line) => (
           <span key={line.name} class="legend">
             <i class={`swatch-${line.colour}`} />
-            {line.label} <b>{last(line.name)}</b>
+            {line.label} <b>{shown(line.name)}</b>
           </span>
         ))}
       </figcaption>
