@@ -85,6 +85,18 @@ impl ConsoleSessions {
         Ok(token)
     }
 
+    /// A session for a one-time token that is shown at this time.
+    fn redeem_at(&self, once: &str, now: u64) -> Option<Session> {
+        let shown = digest(once.as_bytes());
+        let mut waiting = self.once.borrow_mut();
+        waiting.retain(|(_, until)| *until > now);
+        let at = waiting.iter().position(|(known, _)| bool::from(known.ct_eq(&shown)))?;
+        waiting.remove(at);
+        let expires_at = now + SESSION_MS;
+        let token = self.sign(expires_at, &hex(&random().ok()?[..8]))?;
+        Some(Session { token, expires_at })
+    }
+
     fn sign(&self, expires_at: u64, nonce: &str) -> Option<String> {
         let key = self.key()?;
         let claims = format!("{PREFIX}{expires_at:x}.{nonce}");
@@ -119,14 +131,7 @@ impl ConsoleSessions {
 
 impl Sessions for ConsoleSessions {
     fn redeem(&self, once: &str) -> Option<Session> {
-        let (shown, now) = (digest(once.as_bytes()), unix_ms());
-        let mut waiting = self.once.borrow_mut();
-        waiting.retain(|(_, until)| *until > now);
-        let at = waiting.iter().position(|(known, _)| bool::from(known.ct_eq(&shown)))?;
-        waiting.remove(at);
-        let expires_at = now + SESSION_MS;
-        let token = self.sign(expires_at, &hex(&random().ok()?[..8]))?;
-        Some(Session { token, expires_at })
+        self.redeem_at(once, unix_ms())
     }
 
     fn peer(&self, session: &[u8]) -> Option<Peer> {
@@ -237,6 +242,16 @@ mod tests {
         assert_eq!(peer.name, ConsoleSessions::owner_name());
         assert_eq!(sessions.peer(session.token.as_bytes()), Some(peer), "one peer for all");
         assert!(session.expires_at > unix_ms() + SESSION_MS - 10_000);
+    }
+
+    #[test]
+    fn a_token_of_the_console_is_worth_nothing_after_a_minute() {
+        let sessions = sessions(None);
+        let (in_time, late) = (sessions.new_once().unwrap(), sessions.new_once().unwrap());
+        let now = unix_ms();
+        assert!(sessions.redeem_at(&in_time, now + ONCE_MS - 10_000).is_some());
+        assert!(sessions.redeem_at(&late, now + ONCE_MS + 1).is_none(), "it is too old");
+        assert!(sessions.redeem_at(&late, now).is_none(), "it was kept");
     }
 
     #[test]
