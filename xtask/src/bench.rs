@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: builds and runs one suite of the `bench` workspace.
 
 use crate::command::{self, cargo, root, target_dir};
+use crate::console;
 use crate::guests;
 use crate::mcp;
 use crate::postgres::Server;
@@ -38,6 +39,8 @@ enum Suite {
     /// Capabilities and clients with the SDKs beside the same by hand, and calls of tools through `mainspring mcp` beside a bare server of the
     /// protocol. Needs what `cargo xtask sdk` has installed.
     Sdk,
+    /// What an open console costs the daemon, idle and at 10,000 messages a second; in a browser.
+    Console,
 }
 
 pub(crate) fn run_suite(suite: &str, options: &[String], server: Option<&Server>) -> Result<()> {
@@ -63,6 +66,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     if matches!(arguments.suite, Suite::Sdk) {
         return run_sdk();
+    }
+    if matches!(arguments.suite, Suite::Console) {
+        return console::measure(&arguments.options);
     }
     if matches!(arguments.suite, Suite::Bus | Suite::Durable) {
         let mut daemon = cargo();
