@@ -149,7 +149,7 @@ export class Mock {
         loop: { turns: this.serial, wakeups: this.serial, callbacks: this.serial, busy: isEmpty ? 0.001 : isSick ? 0.71 + Math.random() * 0.1 : 0.06 + Math.random() * 0.02, lagNs: { last: isSick ? 61_000_000 : 38_000, max: 900_000 }, slowestNs: 800_000, slowest: "clients" },
         clients: {},
         actors: isEmpty ? {} : { pricing: { kind: "guest", phase: "waiting", wakeups: this.handled.pricing ?? 0, polls: (this.handled.pricing ?? 0) + 3, emptyPolls: 2, zeroTimeoutPolls: 0, agains: isSick ? 91_000 : 12, preemptions: 0, memoryBytes: 1_900_000, handles: 3, refused: {} } },
-        ...(isEmpty ? {} : { journal: { folder: this.mood === "hostile" ? MEGABYTES : "/srv/shop/journal", bytes: 181_403_648, segments: 3, facts: this.serial * 2, flushes: Math.round(this.serial / 7), flushMeanUs: 810, flushMaxUs: 9100, unflushedBytes: 0, snapshots: 2, full: false, failed: null } }),
+        ...(isEmpty ? {} : { journal: { folder: this.mood === "hostile" ? MEGABYTES : "/srv/shop/journal", bytes: 181_403_648, segments: 3, facts: this.serial * 2, flushes: Math.round(this.serial / 7), flushMeanUs: 810, flushMaxUs: 9100, unflushedBytes: 0, held: 0, snapshots: 2, full: false, failed: null } }),
       },
     };
   }

@@ -70,6 +70,7 @@ export interface Journal {
   flushMeanUs: number;
   flushMaxUs: number;
   unflushedBytes: number;
+  held?: number;
   snapshots: number;
   full: boolean;
   failed: string | null;

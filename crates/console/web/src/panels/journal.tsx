@@ -27,6 +27,7 @@ export function JournalPanel() {
     ["Flushes", count(journal.flushes), `${rate(per?.flushes)}/s`],
     ["A flush takes", micros(journal.flushMeanUs), `at most ${micros(journal.flushMaxUs)}`],
     ["Not flushed yet", bytes(journal.unflushedBytes), "what a power cut would cost"],
+    ["Waiting for the disk", count(journal.held ?? 0), "answers and deliveries"],
   ];
   return (
     <>
