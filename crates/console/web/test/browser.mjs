@@ -8,6 +8,8 @@ import { fileURLToPath } from "node:url";
 const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 export const program = process.env.CHROMIUM ?? PLACES.find((path) => existsSync(path));
 
+/** How long something may take to show: machines that run tests are busy. */
+const PATIENCE_MS = 60_000;
 export const WIDE = { width: 1440, height: 900 };
 export const SMALL = { width: 390, height: 844 };
 
@@ -31,6 +33,7 @@ export async function openPage(browser, { viewport = WIDE, colorScheme = "light"
   const context = await browser.newContext({ viewport, colorScheme, deviceScaleFactor: viewport.width < 500 ? 2 : 1, permissions: ["clipboard-read", "clipboard-write"] });
   if (process.env.CONSOLE_ASSETS) await serveAssets(context);
   const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE_MS);
   const faults = [];
   let origin = null;
   page.on("console", (message) => {

@@ -27,11 +27,12 @@ const CAPABILITIES = [
 const INPUTS = {
   "Order.Place": schema({ customer: { type: "string", description: "Who orders" }, items: { type: "array", items: schema({ sku: { type: "string" }, quantity: { type: "integer", minimum: 1 } }) }, express: { type: "boolean" }, note: { type: "string" } }, ["customer", "items"]),
 };
+/** The last one is the newest in each tenth of a second, and on top of lists. */
 const FLOWS = [
-  ["user:1000", "Order.Place", "orders", 40, [["Stock.Reserve", "stock"], ["Price.Of", "pricing"], ["Payment.Charge", "payments"], ["Order.Placed", null]]],
-  ["token:web", "Order.Find", "orders", 90, []],
-  ["token:web", "Stock.Level", "stock", 60, []],
   [null, "Mail.Send", "mailer", 4, []],
+  ["token:web", "Stock.Level", "stock", 60, []],
+  ["token:web", "Order.Find", "orders", 90, []],
+  ["user:1000", "Order.Place", "orders", 40, [["Stock.Reserve", "stock"], ["Price.Of", "pricing"], ["Payment.Charge", "payments"], ["Order.Placed", null]]],
 ];
 
 /** What a daemon would tell, made up as time goes. */

@@ -8,7 +8,7 @@ import { launch, program as browserProgram } from "./browser.mjs";
 
 const web = dirname(dirname(fileURLToPath(import.meta.url)));
 const wanted = process.argv.slice(2);
-const PATIENCE_MS = 120_000;
+const PATIENCE_MS = 240_000;
 const count = { passed: 0, failed: 0, skipped: 0 };
 
 async function test(name, run) {
