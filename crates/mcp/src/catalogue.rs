@@ -6,7 +6,7 @@ use mainspring_client::{Error, Kind};
 use rmcp::model::{Tool, ToolAnnotations};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The longest name of a tool: models' interfaces take 64 characters, and their clients put the
@@ -97,7 +97,7 @@ impl Catalogue {
         struct OfType {
             handlers: Vec<Described>,
         }
-        let mut made = Catalogue::default();
+        let (mut handled, mut operated) = (Vec::new(), Vec::new());
         let all: All = client.query("Syscall.Describe", &json!({})).await?.data()?;
         for capability in all.capabilities {
             // One that went meanwhile is told by an event, and the catalogue is read again.
@@ -106,26 +106,28 @@ impl Catalogue {
                 continue;
             };
             let found: One = reply.data()?;
-            made.handlers.extend(found.types.into_iter().filter_map(|described| handler(described, names)));
+            handled.extend(found.types);
         }
         for name in OPERATOR_TYPES.iter().filter(|_| is_operator) {
             let Ok(reply) = client.query("Syscall.Describe", &json!({ "type": name })).await else {
                 continue;
             };
             let found: OfType = reply.data()?;
-            made.operator
-                .extend(found.handlers.into_iter().filter_map(|described| handler(described, names)));
+            operated.extend(found.handlers);
         }
-        Ok(made)
+        Ok(Catalogue { handlers: names.assign(handled), operator: names.assign(operated) })
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<&Handler> {
         self.handlers.get(name).or_else(|| self.operator.get(name))
     }
 
-    /// The request of a type.
-    pub(crate) fn of_type(&self, type_name: &str) -> Option<&Handler> {
-        self.handlers.values().chain(self.operator.values()).find(|handler| handler.type_name == type_name)
+    /// The request of a type, and of a kind if that is said: a type may be both a command and a query.
+    pub(crate) fn of_type(&self, type_name: &str, kind: Option<Kind>) -> Option<&Handler> {
+        let fits = |handler: &&Handler| {
+            handler.type_name == type_name && kind.is_none_or(|kind| kind == handler.kind)
+        };
+        self.handlers.values().chain(self.operator.values()).find(fits)
     }
 }
 
@@ -133,14 +135,41 @@ impl Catalogue {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names(pub(crate) BTreeMap<String, String>);
 
-fn handler(described: Described, names: &Names) -> Option<(String, Handler)> {
+impl Names {
+    /// Tools by name. Names that were given come first; where two would have the same, a hash tells
+    /// them apart.
+    fn assign(&self, mut found: Vec<Described>) -> BTreeMap<String, Handler> {
+        let kinds: BTreeMap<String, BTreeSet<String>> =
+            found.iter().fold(BTreeMap::new(), |mut kinds, one| {
+                kinds.entry(one.name.clone()).or_default().insert(one.kind.clone());
+                kinds
+            });
+        // The same in every run, and whoever has a name of its own before those that only want it.
+        found.sort_by(|one, other| {
+            let place =
+                |one: &Described| (!self.0.contains_key(&one.name), one.name.clone(), one.kind.clone());
+            place(one).cmp(&place(other))
+        });
+        found.dedup_by(|one, other| (&one.name, &one.kind) == (&other.name, &other.kind));
+        let mut made = BTreeMap::new();
+        for described in found {
+            let mut name = self.0.get(&described.name).cloned().unwrap_or_else(|| tool_name(&described.name));
+            // Of a type that is both, as `Sys.DeadLetters` is, the command changes something.
+            if described.kind == "command" && kinds.get(&described.name).is_some_and(|kinds| kinds.len() > 1)
+            {
+                name.push_str("_change");
+            }
+            if made.contains_key(&name) || crate::bridge::is_own_tool(&name) {
+                name = hashed(&name, &described.name);
+            }
+            made.extend(handler(described, &name).map(|handler| (name, handler)));
+        }
+        made
+    }
+}
+
+fn handler(described: Described, name: &str) -> Option<Handler> {
     let kind = Kind::from_wire(&described.kind).filter(|kind| matches!(kind, Kind::Command | Kind::Query))?;
-    let given = names.0.get(&described.name);
-    // The same type may be both a command and a query, as `Sys.DeadLetters` is.
-    let name = given.cloned().unwrap_or_else(|| match (described.name.as_str(), kind) {
-        ("Sys.DeadLetters", Kind::Command) => "Sys_DeadLetters_change".to_owned(),
-        (type_name, _) => tool_name(type_name),
-    });
     let (mut input, wraps_input) = schema::input(&described.input);
     if !described.examples.is_empty() && !wraps_input {
         input.entry("examples").or_insert_with(|| Value::Array(described.examples.clone()));
@@ -148,8 +177,8 @@ fn handler(described: Described, names: &Names) -> Option<(String, Handler)> {
     // Blocks of the protocol itself are passed on as such, and not a second time as data.
     let output = schema::output(&described.output).filter(|(schema, _)| !schema::is_of_blocks(schema));
     let wraps_output = output.as_ref().is_some_and(|(_, wraps)| *wraps);
-    let tool = tool(&name, &described, input, output.map(|(schema, _)| schema));
-    Some((name, Handler { tool, kind, type_name: described.name, wraps_input, wraps_output }))
+    let tool = tool(name, &described, input, output.map(|(schema, _)| schema));
+    Some(Handler { tool, kind, type_name: described.name, wraps_input, wraps_output })
 }
 
 fn tool(name: &str, described: &Described, input: Object, output: Option<Object>) -> Tool {
@@ -181,11 +210,16 @@ pub(crate) fn tool_name(type_name: &str) -> String {
     if name.len() <= NAME_CHARACTERS_MAX {
         return name;
     }
+    hashed(&name, type_name)
+}
+
+/// A name, shortened if need be, with the hash of its type.
+fn hashed(name: &str, type_name: &str) -> String {
     // FNV-1a: short, and the same on every machine.
     let hash = type_name
         .bytes()
         .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    let kept = name[..NAME_CHARACTERS_MAX - 9].trim_end_matches('_');
+    let kept = name[..name.len().min(NAME_CHARACTERS_MAX - 9)].trim_end_matches('_');
     format!("{kept}_{hash:08x}")
 }
 
@@ -202,5 +236,36 @@ mod tests {
         assert!(one.len() <= NAME_CHARACTERS_MAX && one != two, "{one} {two}");
         assert!(one.chars().all(|character| character.is_ascii_alphanumeric() || character == '_'));
         assert!(!one.contains("__"));
+    }
+
+    fn described(type_name: &str, kind: &str) -> Described {
+        serde_json::from_value(json!({ "type": type_name, "kind": kind })).unwrap()
+    }
+
+    #[test]
+    fn no_tool_takes_the_name_of_another() {
+        let given = [("Notes.Add", "Memory_Set"), ("Notes.Wait", "wait_for_event")];
+        let names = Names(given.map(|(name, tool)| (name.to_owned(), tool.to_owned())).into());
+        let found = [
+            ("Memory.Set", "command"),
+            ("Notes.Add", "command"),
+            ("Notes.Wait", "query"),
+            ("Notes.Both", "command"),
+            ("Notes.Both", "query"),
+            ("Notes.Both", "query"),
+            ("Notes.Told", "event"),
+        ];
+        let made = names.assign(found.map(|(name, kind)| described(name, kind)).into());
+        let named: Vec<(&str, &str, Kind)> = made
+            .iter()
+            .map(|(name, handler)| (name.as_str(), handler.type_name.as_str(), handler.kind))
+            .collect();
+        assert_eq!(named[0], ("Memory_Set", "Notes.Add", Kind::Command));
+        assert_eq!((named[1].1, named[1].0.len()), ("Memory.Set", "Memory_Set_".len() + 8));
+        assert_eq!(named[2], ("Notes_Both", "Notes.Both", Kind::Query));
+        assert_eq!(named[3], ("Notes_Both_change", "Notes.Both", Kind::Command));
+        assert_eq!((named[4].1, named.len()), ("Notes.Wait", 5));
+        assert_ne!(named[4].0, "wait_for_event");
+        assert!(made.iter().all(|(name, handler)| handler.tool.name == *name));
     }
 }

@@ -32,13 +32,23 @@ pub(crate) fn is_of_blocks(schema: &Object) -> bool {
     properties.is_some_and(|properties| properties.len() == 1 && properties.contains_key("content"))
 }
 
+/// How many references lead to a schema at most: one may lead to itself.
+const REFERENCES_MAX: usize = 8;
+
 /// The schema as one of an object, if all that it takes are objects, or anything at all.
 fn as_object(schema: &Value) -> Option<Object> {
-    let object = match schema {
+    let mut object = match schema {
         Value::Bool(true) | Value::Null => Object::new(),
         Value::Object(object) => object.clone(),
         _ => return None,
     };
+    for _ in 0..REFERENCES_MAX {
+        object = match only_part(&object) {
+            Some(part) => part,
+            None if object.contains_key("$ref") => referred(&object)?,
+            None => break,
+        };
+    }
     for union in ["anyOf", "oneOf"] {
         if let Some(branches) = object.get(union).and_then(Value::as_array) {
             return merge(&object, union, branches);
@@ -54,6 +64,34 @@ fn as_object(schema: &Value) -> Option<Object> {
         }
         None => None,
     }
+}
+
+/// What a schema means that says nothing of its own but that one other must hold. The daemon's
+/// catalogue writes a reference with its definitions so.
+fn only_part(object: &Object) -> Option<Object> {
+    let [Value::Object(part)] = object.get("allOf")?.as_array()?.as_slice() else { return None };
+    let says_more = object.keys().any(|name| !BESIDE_A_PART.contains(&name.as_str()));
+    let mut made = object.clone();
+    made.remove("allOf");
+    for (name, value) in part {
+        made.entry(name.clone()).or_insert_with(|| value.clone());
+    }
+    (!says_more).then_some(made)
+}
+
+const BESIDE_A_PART: [&str; 5] = ["allOf", "$defs", "description", "title", "examples"];
+
+/// What a schema that is a reference into its own document means; what it says beside that holds as
+/// well. SDKs write the types of handlers so.
+fn referred(object: &Object) -> Option<Object> {
+    let name = object.get("$ref")?.as_str()?.strip_prefix("#/$defs/")?;
+    let found = object.get("$defs")?.get(name)?.as_object()?.clone();
+    let mut made = object.clone();
+    made.remove("$ref");
+    for (name, value) in found {
+        made.entry(name).or_insert(value);
+    }
+    Some(made)
 }
 
 /// What a schema without a type may say and still be one of objects.
@@ -154,6 +192,27 @@ mod tests {
         assert_eq!(made["properties"]["value"]["items"]["$ref"], "#/$defs/Item");
         assert!(output(&json!({ "type": "string" })).unwrap().1);
         assert!(output(&json!({})).is_none() && output(&Value::Null).is_none());
+    }
+
+    #[test]
+    fn a_schema_that_is_a_reference_is_what_it_leads_to() {
+        let note = json!({ "type": "object", "properties": { "next": { "$ref": "#/$defs/Note" } }, "required": ["next"] });
+        let schema = json!({ "$ref": "#/$defs/Note", "description": "A note.", "$defs": { "Note": note } });
+        let (made, is_wrapped) = input(&schema);
+        assert!(!is_wrapped && !made.contains_key("$ref"), "{made:?}");
+        assert_eq!((&made["required"], &made["description"]), (&json!(["next"]), &json!("A note.")));
+        assert_eq!(made["$defs"]["Note"], note, "references inside of it still lead somewhere");
+        assert!(!output(&schema).unwrap().1);
+        let part = json!({ "allOf": [{ "$ref": "#/$defs/Note" }], "$defs": { "Note": note } });
+        let (made, is_wrapped) = input(&part);
+        assert!(
+            !is_wrapped && made["required"] == json!(["next"]) && !made.contains_key("allOf"),
+            "{made:?}"
+        );
+        let whole = json!({ "type": "object", "allOf": [{ "required": ["a"] }] });
+        assert_eq!(Value::Object(input(&whole).0), whole, "one that says more stays as it is");
+        let endless = json!({ "$ref": "#/$defs/A", "$defs": { "A": { "$ref": "#/$defs/A" } } });
+        assert!(input(&endless).1 && input(&json!({ "$ref": "#/$defs/Nothing" })).1);
     }
 
     #[test]

@@ -53,6 +53,26 @@ fn mcp_install_writes_the_bridge_into_a_clients_configuration_and_keeps_the_rest
 }
 
 #[test]
+fn mcp_install_knows_the_file_of_codex_and_print_writes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let install = |words: &[&str]| {
+        let words = [&["mcp", "install", "--socket", "app.sock"], words].concat();
+        let home = folder.path().join("home");
+        let mut command = command(&words, folder.path());
+        let output = command.env("HOME", home).env_remove("CODEX_HOME").output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        stdout(&output).to_owned()
+    };
+    let printed: Value = serde_json::from_str(&install(&["--print", "--all"])).unwrap();
+    assert_eq!(printed["mcpServers"]["mainspring"]["args"][3], "--all");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is written");
+    install(&["codex", "--tool", "remember=Memory.Set"]);
+    let text = std::fs::read_to_string(folder.path().join("home/.codex/config.toml")).unwrap();
+    assert!(text.starts_with("[mcp_servers.mainspring]\ncommand = \"/"), "{text}");
+    assert!(text.contains("\"--tool=remember=Memory.Set\""), "{text}");
+}
+
+#[test]
 fn mcp_by_http_needs_a_token_and_an_address_of_this_machine() {
     let folder = tempfile::tempdir().unwrap();
     let try_it = |address: &str, token: &str| {
@@ -74,5 +94,7 @@ fn a_program_that_is_not_there_is_named_with_what_to_do() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("cargo xtask mcp"), "{}", stderr(&output));
+    let words = stderr(&output);
+    assert!(words.contains("cargo install --locked --path crates/mcp"), "{words}");
+    assert!(words.contains("cargo xtask mcp --release") && words.contains("MAINSPRING_MCP"), "{words}");
 }

@@ -6,7 +6,7 @@ use mainspring_message::{Draft, Envelope, Kind};
 use rmcp::model::ProgressNotificationParam;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::SystemTime;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Stdin};
 use tokio::sync::mpsc;
@@ -15,6 +15,8 @@ use tokio::sync::mpsc;
 const LINE_BYTES_MAX: usize = 1 << 20;
 /// The longest line that is read.
 const INPUT_BYTES_MAX: usize = 64 << 20;
+/// Lines that wait to be written, beyond which no progress is told: the daemon is behind. Outcomes are as many as the daemon has asked for.
+const LINES_WAITING_MAX: usize = 1024;
 /// Room for one read.
 const READ_BYTES: usize = 64 << 10;
 
@@ -60,6 +62,7 @@ pub(super) struct Outgoing {
     lines: mpsc::UnboundedSender<Option<String>>,
     /// Told when everything is written.
     done: Arc<tokio::sync::Notify>,
+    waiting: Arc<AtomicUsize>,
     prefix: Arc<str>,
     count: Arc<AtomicU64>,
 }
@@ -69,6 +72,8 @@ impl Outgoing {
         let (lines, mut waiting) = mpsc::unbounded_channel::<Option<String>>();
         let done = Arc::new(tokio::sync::Notify::new());
         let finished = Arc::clone(&done);
+        let count_waiting = Arc::new(AtomicUsize::new(0));
+        let still_waiting = Arc::clone(&count_waiting);
         tokio::spawn(async move {
             let mut stdout = tokio::io::stdout();
             while let Some(Some(line)) = waiting.recv().await {
@@ -81,12 +86,13 @@ impl Outgoing {
                     eprintln!("standard output failed: {error}");
                     std::process::exit(1);
                 }
+                still_waiting.fetch_sub(1, Ordering::Relaxed);
             }
             finished.notify_one();
         });
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let prefix = format!("{:x}-{:x}-", std::process::id(), now.as_nanos());
-        Outgoing { lines, done, prefix: prefix.into(), count: Arc::default() }
+        Outgoing { lines, done, waiting: count_waiting, prefix: prefix.into(), count: Arc::default() }
     }
 
     fn say(&self, draft: &Draft) -> Result<(), usize> {
@@ -98,6 +104,7 @@ impl Outgoing {
             return Err(line.len());
         }
         line.push('\n');
+        self.waiting.fetch_add(1, Ordering::Relaxed);
         // The writer ends the process before it ends itself.
         let _ = self.lines.send(Some(line));
         Ok(())
@@ -118,6 +125,9 @@ impl Outgoing {
     }
 
     pub(super) fn progress(&self, request: &Envelope, told: &ProgressNotificationParam) {
+        if self.waiting.load(Ordering::Relaxed) > LINES_WAITING_MAX {
+            return;
+        }
         let data = json!({ "done": told.progress, "total": told.total, "message": told.message });
         let name = format!("{}.Progress", request.type_name());
         let _ = self.say(&Draft::caused_by(request, Kind::Event, name.as_str(), data.into()));

@@ -34,6 +34,8 @@ use tokio::sync::{mpsc, oneshot};
 
 /// How long a server may take to say what it offers. The first start of `npx` downloads things.
 const START_MAX: Duration = Duration::from_secs(120);
+/// Progress of a call that waits to be passed on; what comes beyond it is dropped.
+const PROGRESS_WAITING_MAX: usize = 64;
 /// How long a server may take to end when its input has.
 const END_MAX: Duration = Duration::from_secs(2);
 
@@ -46,10 +48,10 @@ struct Server {
 
 /// What the server may tell us: progress.
 #[derive(Clone, Default)]
-struct Front(Arc<Mutex<HashMap<String, mpsc::UnboundedSender<ProgressNotificationParam>>>>);
+struct Front(Arc<Mutex<HashMap<String, mpsc::Sender<ProgressNotificationParam>>>>);
 
 impl Front {
-    fn waiting(&self) -> MutexGuard<'_, HashMap<String, mpsc::UnboundedSender<ProgressNotificationParam>>> {
+    fn waiting(&self) -> MutexGuard<'_, HashMap<String, mpsc::Sender<ProgressNotificationParam>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -64,8 +66,8 @@ impl ClientHandler for Front {
 
     async fn on_progress(&self, told: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
         if let Some(sender) = self.waiting().get(&told.progress_token.0.to_string()) {
-            // A call that has ended takes no more of it.
-            let _ = sender.send(told);
+            // A call that has ended takes no more of it; one that is behind misses some.
+            let _ = sender.try_send(told);
         }
     }
 
@@ -234,7 +236,7 @@ impl Course {
         options.meta = Some(trace_context(request));
         let mut handle = self.peer.send_cancellable_request(call, options).await.map_err(failed)?;
         let token = handle.progress_token.0.to_string();
-        let (sender, mut progress) = mpsc::unbounded_channel();
+        let (sender, mut progress) = mpsc::channel(PROGRESS_WAITING_MAX);
         self.front.waiting().insert(token.clone(), sender);
         let outcome = loop {
             tokio::select! {

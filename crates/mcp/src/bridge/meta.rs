@@ -5,7 +5,7 @@ use super::call::failed;
 use super::events::WAIT_MAX;
 use super::session::Session;
 use crate::schema::Object;
-use mainspring_client::Request;
+use mainspring_client::{Kind, Request};
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, Tool, ToolAnnotations};
 use rmcp::service::{RequestContext, RoleServer};
@@ -19,6 +19,11 @@ const WAIT: &str = "wait_for_event";
 const SEARCH: &str = "search_capabilities";
 const DESCRIBE: &str = "describe_capability";
 const CALL: &str = "call_capability";
+
+/// Whether a tool of the bridge itself has this name.
+pub(crate) fn is_own_tool(name: &str) -> bool {
+    [WAIT, SEARCH, DESCRIBE, CALL].contains(&name)
+}
 
 fn tool(
     name: &'static str,
@@ -83,6 +88,7 @@ pub(super) fn searching_tools() -> Vec<Tool> {
                 "type": "object",
                 "properties": {
                     "type": { "type": "string", "description": "The type, as search_capabilities shows it." },
+                    "kind": { "enum": ["command", "query"], "description": "Which of the two, if the type is both." },
                     "data": { "description": "The data, as describe_capability shows it." },
                 },
                 "required": ["type"],
@@ -115,6 +121,7 @@ struct Describe {
 struct Call {
     #[serde(rename = "type")]
     type_name: String,
+    kind: Option<String>,
     #[serde(default)]
     data: Value,
 }
@@ -170,7 +177,9 @@ impl Session {
         // What the loop serves itself has operators' tools, or none.
         let catalogue = self.shared.catalogue();
         if let Some(types) = found["types"].as_array_mut() {
-            types.retain(|one| one["type"].as_str().is_some_and(|name| catalogue.of_type(name).is_some()));
+            types.retain(|one| {
+                one["type"].as_str().is_some_and(|name| catalogue.of_type(name, None).is_some())
+            });
         }
         Ok(CallToolResult::structured(json!({ "types": found["types"] })))
     }
@@ -197,7 +206,9 @@ impl Session {
     ) -> Result<CallToolResult, CallToolResult> {
         let call: Call = arguments(given)?;
         let catalogue = self.shared.catalogue();
-        let Some(handler) = catalogue.of_type(&call.type_name) else {
+        let Some(handler) =
+            catalogue.of_type(&call.type_name, call.kind.as_deref().and_then(Kind::from_wire))
+        else {
             let words = format!("there is no {}; find one with {SEARCH}", call.type_name);
             return Err(CallToolResult::error(vec![rmcp::model::ContentBlock::text(words)]));
         };

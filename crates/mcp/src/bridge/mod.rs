@@ -12,6 +12,7 @@ use crate::http::{self, HttpListener};
 use events::RecentEvents;
 use mainspring_client::tokio::Client;
 use mainspring_client::{Address, Options, Watched};
+pub(crate) use meta::is_own_tool;
 use rmcp::ServiceExt;
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -31,7 +31,8 @@ fn program() -> PathBuf {
 fn missing(error: &std::io::Error) -> Failure {
     Failure::Refused(match error.kind() {
         std::io::ErrorKind::NotFound => format!(
-            "there is no {PROGRAM} beside this program, nor in PATH: it comes with every release; from source, `cargo xtask mcp` builds it, or name it with {PROGRAM_VARIABLE}"
+            "there is no {PROGRAM} beside this program, nor in PATH. Archives and packages have it; from source, `cargo install --locked --path crates/mcp` \
+             installs it, or `cargo xtask mcp --release` puts it beside target/release/mainspring ({PROGRAM_VARIABLE} names another)"
         ),
         _ => format!("{PROGRAM} cannot be started: {error}"),
     })
