@@ -30,6 +30,12 @@ impl Ask {
         Ask { kind, type_name: type_name.into(), data, timeout: None }
     }
 
+    /// The type of the request.
+    #[must_use]
+    pub fn type_name(&self) -> &str {
+        &self.type_name
+    }
+
     /// With so much time; without, the daemon decides.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Ask {

@@ -4,10 +4,15 @@ use crate::ask::AskError;
 use std::any::Any;
 use std::fmt;
 
+/// Whoever asked does not want the answer any more, or its time is over.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the request was given up by whoever asked")]
+pub struct Stopped;
+
 /// What a request ends with when it is not done: a code and words for whoever asked, or a fault
 /// whose words are for the log alone.
 ///
-/// Any error becomes a fault by `?`. One of [`Context::ask`](crate::Context::ask) keeps its code.
+/// Any error becomes a fault by `?`. One of a request to others ([`AskError`]) keeps its code.
 #[derive(Debug)]
 pub struct Failure {
     pub(crate) code: u16,
@@ -34,6 +39,12 @@ impl Failure {
         self.code
     }
 
+    /// All of its words, those that only the log is told among them.
+    #[must_use]
+    pub fn words(&self) -> &str {
+        self.secret.as_deref().unwrap_or(&self.message)
+    }
+
     /// The words for whoever asked; of a fault there are none.
     #[must_use]
     pub fn message(&self) -> &str {
@@ -47,7 +58,7 @@ impl<E: std::error::Error + 'static> From<E> for Failure {
             let code = asked.code().unwrap_or(503);
             return Failure::new(code, format!("asking {} failed: {asked}", asked.type_name));
         }
-        if (&error as &dyn Any).is::<crate::context::Stopped>() {
+        if (&error as &dyn Any).is::<Stopped>() {
             return Failure::new(499, "the request was given up by whoever asked");
         }
         let mut words = error.to_string();

@@ -2,16 +2,16 @@
 
 mod anything;
 mod ask;
-mod capability;
-mod context;
 mod failure;
-mod manifest;
-mod run;
+#[cfg(feature = "process")]
+mod process;
+pub mod runner;
 
 pub use anything::{Anything, Empty};
 pub use ask::{Ask, AskError, Reply};
-pub use capability::{Capability, Hints};
-pub use context::{Context, Stopped};
-pub use failure::Failure;
+pub use failure::{Failure, Stopped};
 pub use mainspring_message::{Envelope, Json, Kind, Started};
+#[cfg(feature = "process")]
+pub use process::{Capability, Context};
+pub use runner::Hints;
 pub use schemars;

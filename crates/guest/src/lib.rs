@@ -41,7 +41,7 @@
 //! - [`stdin`] with its lines, [`stdout`], [`stderr`], and [`println!`], which also works where
 //!   `std`'s does nothing.
 //! - `capability`, with the feature of that name: messages in, messages out, for capabilities of a
-//!   Mainspring daemon.
+//!   Mainspring daemon; with the feature `typed`, handlers with types of their own.
 //! - [`args`], [`vars`], [`var`], [`random_seed`], [`system_time`], [`shutdown_requested`].
 //! - [`zi`] and [`Handle`]: the calls themselves, for capabilities that this crate does not know.
 //!
@@ -74,6 +74,6 @@ pub use system::clock::{random_seed, system_time};
 pub use system::process::{args, shutdown_requested, var, vars};
 
 /// The examples of the page about guests.
-#[cfg(all(doctest, feature = "capability"))]
+#[cfg(all(doctest, feature = "typed"))]
 #[doc = include_str!("../../../docs/how-to/writing-a-guest.md")]
 struct WritingAGuest;

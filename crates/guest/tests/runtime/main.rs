@@ -4,3 +4,4 @@ mod capability;
 mod executor;
 mod streams;
 mod support;
+mod typed;

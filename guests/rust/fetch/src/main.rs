@@ -3,11 +3,12 @@
 //! Argument: the host and port. Its manifest allows it to reach that and nothing else, whatever a
 //! model makes of it. Every fetch is a task of its own, so one that waits holds up no other.
 
-use mainspring_guest::capability::{self, Envelope, Outbox};
-use mainspring_guest::{TcpStream, args, block_on, spawn, timeout};
-use serde::Deserialize;
-use serde_json::json;
+use mainspring_guest::capability::schemars::{self, JsonSchema};
+use mainspring_guest::capability::{Capability, Context, Failure, Hints};
+use mainspring_guest::{TcpStream, args, eprintln, timeout};
+use serde::{Deserialize, Serialize};
 use std::io;
+use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -15,40 +16,50 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest answer.
 const ANSWER_BYTES_MAX: usize = 256 << 10;
+/// Fetches at the same time.
+const FETCHES_MAX: usize = 8;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct Fetch {
+    /// What to fetch: /readyz?verbose.
+    #[schemars(regex(pattern = r"^/[\x21-\x7e]*$"))]
     path: String,
 }
 
-fn main() -> io::Result<()> {
-    let Some(host) = args()?.into_iter().nth(1) else {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "usage: fetch HOST:PORT"));
-    };
-    let host: Rc<str> = host.into();
-    block_on(async {
-        let (mut inbox, outbox) = capability::open()?;
-        while let Some(message) = inbox.next().await? {
-            let (host, outbox) = (Rc::clone(&host), outbox.clone());
-            spawn(async move {
-                serve(&host, &message, &outbox).await;
-                // What was said is written even while others wait.
-                let _ = outbox.flush().await;
-            });
-        }
-        Ok(())
-    })
+#[derive(Serialize, JsonSchema)]
+struct Page {
+    /// What the host says of it: 200 if it is there.
+    status: u16,
+    text: String,
 }
 
-async fn serve(host: &str, message: &Envelope, outbox: &Outbox) {
-    let path = match message.data_as::<Fetch>() {
-        Ok(fetch) if is_path(&fetch.path) => fetch.path,
-        _ => return outbox.error(message, 422, "data.path: must begin with / and have no spaces"),
+fn main() -> ExitCode {
+    // Where there is no host, the program is asked for its manifest.
+    let argument = args().map_or_else(|_| std::env::args().nth(1), |words| words.into_iter().nth(1));
+    let Some(host) = argument else {
+        eprintln!("usage: fetch HOST:PORT");
+        return ExitCode::FAILURE;
     };
-    match timeout(PATIENCE, get(host, &path)).await {
-        Ok(Ok((status, text))) => outbox.reply(message, json!({ "status": status, "text": text }).into()),
-        Ok(Err(error)) => outbox.error(message, 502, &format!("{host}{path}: {error}")),
-        Err(_) => outbox.error(message, 504, &format!("{host}{path}: no answer within 10 s")),
+    let host: Rc<str> = host.into();
+    Capability::new("pages", "Fetches pages of one host, from inside a sandbox.")
+        .concurrency(FETCHES_MAX)
+        .query(
+            "Pages.Fetch",
+            "Fetches a page of the one host that it may reach.",
+            move |wanted: Fetch, _: Context| fetch(Rc::clone(&host), wanted.path),
+        )
+        .hints(Hints { open_world: Some(true), ..Hints::default() })
+        .run()
+}
+
+async fn fetch(host: Rc<str>, path: String) -> Result<Page, Failure> {
+    if !is_path(&path) {
+        return Err(Failure::new(422, "data.path: must begin with / and have no spaces"));
+    }
+    match timeout(PATIENCE, get(&host, &path)).await {
+        Ok(Ok((status, text))) => Ok(Page { status, text }),
+        Ok(Err(error)) => Err(Failure::new(502, format!("{host}{path}: {error}"))),
+        Err(_) => Err(Failure::new(504, format!("{host}{path}: no answer within 10 s"))),
     }
 }
 

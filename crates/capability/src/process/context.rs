@@ -1,9 +1,10 @@
 //! What a handler is told, and what it can do beside answering.
 
 use crate::ask::{Ask, AskError, Reply};
-use crate::failure::Failure;
-use crate::run::actor::{Actor, Call};
-use mainspring_message::{Envelope, Json};
+use crate::failure::{Failure, Stopped};
+use crate::process::actor::{Actor, Call};
+use crate::runner::time_left;
+use mainspring_message::Envelope;
 use serde::Serialize;
 use std::fmt::Display;
 use std::sync::Arc;
@@ -21,11 +22,6 @@ pub struct Context<'a> {
     pub(crate) call: Arc<Call>,
     pub(crate) since: Instant,
 }
-
-/// Whoever asked does not want the answer any more, or its time is over.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("the request was given up by whoever asked")]
-pub struct Stopped;
 
 impl Context<'_> {
     /// The message itself.
@@ -49,13 +45,7 @@ impl Context<'_> {
     /// The time until whoever asked gives up; `None` if that is not known.
     #[must_use]
     pub fn left(&self) -> Option<Duration> {
-        let timeout = Duration::from_millis(self.message.timeout_ms()?);
-        let sent = SystemTime::UNIX_EPOCH + Duration::from_millis(self.message.timestamp_ms());
-        let here = self.since.elapsed();
-        // Time in the mailbox counts as well. A clock that makes no sense is not believed.
-        let age = sent.elapsed().ok().and_then(|age| age.checked_sub(here));
-        let waited = age.filter(|age| *age < timeout).unwrap_or_default();
-        Some(timeout.saturating_sub(waited + here))
+        time_left(self.message, self.since.elapsed(), SystemTime::now())
     }
 
     /// Whether whoever asked has cancelled the request.
@@ -84,9 +74,6 @@ impl Context<'_> {
     /// # Errors
     /// It cannot be written, or standard output is gone.
     pub fn emit(&self, type_name: &str, data: &impl Serialize) -> Result<(), Failure> {
-        let data = Json::from_value(data).map_err(|error| {
-            Failure::fault(format_args!("{type_name} cannot be written as JSON: {error}"))
-        })?;
         self.actor.emit(self.message, type_name, data)
     }
 

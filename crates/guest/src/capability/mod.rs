@@ -6,6 +6,9 @@
 //!
 //! # A capability
 //!
+//! With the feature `typed`, `Capability` has handlers with types of their own, and makes its
+//! manifest from them. Without, messages are handed over as they are:
+//!
 //! ```no_run
 //! use mainspring_guest::capability::serve;
 //!
@@ -36,6 +39,14 @@
 //! }
 //! ```
 
+#[cfg(feature = "typed")]
+mod typed;
+
+#[cfg(feature = "typed")]
+pub use typed::{
+    Anything, Ask, AskError, Capability, Context, Empty, Failure, Hints, Reply, Started, Stopped, schemars,
+};
+
 use crate::io::stdio::{LINE_BYTES_MAX, READ_BYTES, Stdin, Stdout, stdin, stdout};
 use crate::runtime::executor;
 use crate::{block_on, random_seed, system_time};
@@ -45,7 +56,7 @@ use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
+use std::task::{Poll, ready};
 use std::time::SystemTime;
 
 /// What is gathered before it is written in any case.
@@ -162,11 +173,23 @@ impl Outbox {
     /// before it waits.
     pub fn send(&self, draft: &Draft) {
         let mut outgoing = self.0.borrow_mut();
-        let timestamp_ms = outgoing.now_ms();
-        outgoing.said += 1;
-        let id = format!("{}{}", outgoing.prefix, outgoing.said);
+        let (id, timestamp_ms) = outgoing.stamp();
         draft.parts(&id, timestamp_ms).append_to(&mut outgoing.text);
         outgoing.text.push('\n');
+    }
+
+    /// An id that nobody has yet, and the time.
+    #[cfg(feature = "typed")]
+    fn stamp(&self) -> (String, u64) {
+        self.0.borrow_mut().stamp()
+    }
+
+    /// Says a line that is made already.
+    #[cfg(feature = "typed")]
+    fn say(&self, line: &str) {
+        let text = &mut self.0.borrow_mut().text;
+        text.push_str(line);
+        text.push('\n');
     }
 
     /// Answers a command or query.
@@ -202,6 +225,12 @@ impl Outbox {
 }
 
 impl Outgoing {
+    fn stamp(&mut self) -> (String, u64) {
+        let now_ms = self.now_ms();
+        self.said += 1;
+        (format!("{}{}", self.prefix, self.said), now_ms)
+    }
+
     /// The time of day, asked for once between two waits.
     fn now_ms(&mut self) -> u64 {
         let turn = executor::polls();
@@ -217,7 +246,7 @@ impl Outgoing {
     }
 
     /// Several tasks may flush at a time: they write one text, in its order.
-    fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_flush(&mut self, context: &mut std::task::Context<'_>) -> Poll<io::Result<()>> {
         while self.written < self.text.len() {
             let rest = &self.text.as_bytes()[self.written..];
             match ready!(self.stdout.handle().poll_write(context, rest))? {

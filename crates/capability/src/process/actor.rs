@@ -2,10 +2,11 @@
 
 use super::output::Output;
 use super::queue::Queue;
-use crate::ask::{Ask, AskError, Reply};
-use crate::context::Stopped;
-use crate::failure::Failure;
-use mainspring_message::{Draft, Envelope, Json, Kind, Parts, Started, check_type_name};
+use crate::ask::Ask;
+use crate::failure::{Failure, Stopped};
+use crate::runner::{Answer, answer, ask_line, cancelled_request, cut_off, event_line, outcome, unanswered};
+use mainspring_message::{Envelope, Json, Kind, Started};
+use serde::Serialize;
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::io;
@@ -14,11 +15,8 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// The longest line that a daemon takes, as shipped (`limits.line_bytes_max`).
-const LINE_BYTES_MAX: usize = 1 << 20;
 /// How much of a line is quoted on standard error.
 const QUOTE_BYTES_MAX: usize = 80;
-const CANCELLED: &str = "Sys.RequestCancelled";
 
 /// A request in the hands of a handler.
 #[derive(Debug, Default)]
@@ -55,7 +53,6 @@ impl Call {
     }
 }
 
-type Answer = Result<Envelope, AskError>;
 /// Requests of its own by id, with their types.
 type Asks = HashMap<String, (String, Sender<Answer>)>;
 
@@ -114,15 +111,15 @@ impl Actor {
                 lock(&self.calls).insert(message.id().to_owned(), Arc::default());
                 self.queue.put(message);
             }
-            Kind::Event if message.type_name() == CANCELLED => self.cancel(&message),
-            Kind::Event => self.queue.put(message),
+            Kind::Event => match cancelled_request(&message) {
+                Some(id) => self.cancel(&id),
+                None => self.queue.put(message),
+            },
             Kind::Reply | Kind::Error => self.settle(message),
         }
     }
 
-    fn cancel(&self, event: &Envelope) {
-        let data: serde_json::Value = serde_json::from_str(event.data()).unwrap_or_default();
-        let Some(id) = event.causation().or(data["id"].as_str()) else { return };
+    fn cancel(&self, id: &str) {
         if let Some(call) = lock(&self.calls).get(id) {
             call.cancel();
         }
@@ -132,19 +129,14 @@ impl Actor {
         let cause = message.causation().unwrap_or_default();
         let found = lock(&self.asks).as_mut().and_then(|asks| asks.remove(cause));
         let Some((type_name, sender)) = found else { return };
-        let answer = match message.kind() {
-            Kind::Reply => Ok(message),
-            _ => Err(AskError::of(&message, &type_name)),
-        };
         // A handler that does not wait any more has ended.
-        let _ = sender.send(answer);
+        let _ = sender.send(answer(&type_name, message));
     }
 
     /// Standard input has ended: no answer will come any more.
     pub(crate) fn end(&self) {
         for (type_name, sender) in lock(&self.asks).take().into_iter().flat_map(HashMap::into_values) {
-            let words = format!("the input ended before {type_name} was answered");
-            let _ = sender.send(Err(AskError::unanswered(&type_name, words, None)));
+            let _ = sender.send(Err(cut_off(&type_name)));
         }
         self.queue.end();
     }
@@ -164,72 +156,33 @@ impl Actor {
         format!("{}-{}", self.prefix, self.count.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The line of a draft, if the daemon would take it.
-    fn line(&self, draft: &Draft, id: &str) -> Result<String, Failure> {
-        let parts: Parts<'_> = draft.parts(id, now_ms());
-        let mut line = String::with_capacity(draft.data.as_str().len() + 256);
-        parts.append_to(&mut line);
-        let fault = |words: String| Failure::fault(format_args!("{} {words}", draft.type_name.as_str()));
-        if draft.data.is_too_deep() {
-            return Err(fault("nests more than 128 levels deep with the message around it".to_owned()));
+    /// Ends a request with what its handler returned.
+    pub(crate) fn answer(&self, request: &Envelope, call: &Call, returned: Result<Json, Failure>) {
+        let told = outcome(request, returned, call.is_cancelled(), &self.fresh_id(), now_ms());
+        if let Some(words) = told.log {
+            eprintln!("{words}");
         }
-        if line.len() > LINE_BYTES_MAX {
-            return Err(fault(format!(
-                "is {} bytes long, and a line has at most {LINE_BYTES_MAX}",
-                line.len()
-            )));
-        }
-        Ok(line)
-    }
-
-    pub(crate) fn reply(&self, request: &Envelope, data: Json) {
-        match self.line(&Draft::reply(request, data), &self.fresh_id()) {
-            Ok(line) => self.say(&line),
-            Err(failure) => self.fail(request, &Call::default(), failure),
+        match told.line {
+            Some(line) => self.say(&line),
+            None => eprintln!("an error of {} cannot be told: it is too long", request.type_name()),
         }
     }
 
-    pub(crate) fn fail(&self, request: &Envelope, call: &Call, failure: Failure) {
-        let type_name = request.type_name();
-        match failure.secret {
-            None => self.write_error(request, failure.code, &failure.message),
-            Some(_) if call.is_cancelled() => self.write_error(request, 499, "cancelled"),
-            Some(secret) => {
-                // What an unexpected error says is for the log: it may be about others' requests.
-                eprintln!("the handler of {type_name} failed: {secret}");
-                let words = format!("the handler of {type_name} failed; the capability's log says more");
-                self.write_error(request, failure.code, &words);
-            }
-        }
-    }
-
-    pub(crate) fn write_error(&self, request: &Envelope, code: u16, message: &str) {
-        let id = self.fresh_id();
-        let draft = |words: &str| self.line(&Draft::error(request, code, words), &id);
-        let short = || draft(message.get(..4096).unwrap_or("the error's own words are too long to be told"));
-        match draft(message).or_else(|_| short()) {
-            Ok(line) => self.say(&line),
-            Err(failure) => eprintln!("an error cannot be told: {}", failure.message),
-        }
-    }
-
-    pub(crate) fn emit(&self, cause: &Envelope, type_name: &str, data: Json) -> Result<(), Failure> {
-        check_type_name(type_name)
-            .map_err(|reason| Failure::fault(format_args!("{type_name:?}: {reason}")))?;
-        let line = self.line(&Draft::caused_by(cause, Kind::Event, type_name, data), &self.fresh_id())?;
+    pub(crate) fn emit(
+        &self,
+        cause: &Envelope,
+        type_name: &str,
+        data: &impl Serialize,
+    ) -> Result<(), Failure> {
+        let line = event_line(cause, type_name, data, &self.fresh_id(), now_ms())?;
         let mut output = lock(&self.output);
         output.say(&line).and_then(|()| output.flush()).map_err(Failure::from)
     }
 
-    pub(crate) fn ask(&self, cause: &Envelope, ask: &Ask) -> Result<Reply, AskError> {
-        let refused = |words: String| AskError::unanswered(&ask.type_name, words, Some(Started::No));
-        check_type_name(&ask.type_name).map_err(|reason| refused(reason.to_owned()))?;
-        let data = ask.data.clone().map_err(&refused)?;
-        let mut draft = Draft::caused_by(cause, ask.kind, ask.type_name.as_str(), data);
-        draft.timeout_ms = ask.timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1));
-        draft.check().map_err(|(field, reason)| refused(format!("{field}: {reason}")))?;
+    pub(crate) fn ask(&self, cause: &Envelope, ask: &Ask) -> Answer {
+        let refused = |words: String| unanswered(&ask.type_name, words, Some(Started::No));
         let id = self.fresh_id();
-        let line = self.line(&draft, &id).map_err(|failure| refused(failure.secret.unwrap_or_default()))?;
+        let line = ask_line(cause, ask, &id, now_ms())?;
         let (sender, receiver) = channel();
         match lock(&self.asks).as_mut() {
             Some(asks) => asks.insert(id.clone(), (ask.type_name.clone(), sender)),
@@ -243,8 +196,7 @@ impl Actor {
             lock(&self.asks).as_mut().and_then(|asks| asks.remove(&id));
             return Err(refused(format!("standard output failed: {error}")));
         }
-        let ended = || AskError::unanswered(&ask.type_name, "nobody will answer".to_owned(), None);
-        receiver.recv().unwrap_or_else(|_| Err(ended())).map(Reply)
+        receiver.recv().unwrap_or_else(|_| Err(cut_off(&ask.type_name)))
     }
 
     fn say(&self, line: &str) {

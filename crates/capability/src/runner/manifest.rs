@@ -1,51 +1,51 @@
 //! The manifest of a capability: what `capability.json` holds.
 
-use crate::capability::{Capability, Handler, Hints};
+use crate::runner::outline::{Handled, Hints, Outline};
 use mainspring_message::Kind;
 use schemars::generate::SchemaSettings;
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-pub(crate) fn of(capability: &Capability) -> Value {
+pub(crate) fn of(outline: &Outline) -> Value {
     let mut made = json!({
-        "id": capability.id,
-        "description": capability.description,
-        "inbound": inbound(capability),
+        "id": outline.id,
+        "description": outline.description,
+        "inbound": inbound(outline),
         "cancel": true,
     });
-    if !capability.says_anything {
-        made["outbound"] = outbound(capability);
+    if !outline.says_anything {
+        made["outbound"] = outbound(outline);
     }
-    let subscribes: Vec<&str> = events(capability).map(|handler| handler.type_name.as_str()).collect();
+    let subscribes: Vec<&str> = events(outline).map(|handler| handler.type_name.as_str()).collect();
     if !subscribes.is_empty() {
         made["subscribes"] = json!(subscribes);
     }
-    let types: Map<String, Value> = requests(capability)
+    let types: Map<String, Value> = requests(outline)
         .filter_map(|handler| Some((handler.type_name.clone(), hints(handler.hints)?)))
         .collect();
     if !types.is_empty() {
         made["types"] = Value::Object(types);
     }
-    if capability.concurrency > 1 {
-        made["limits"] = json!({ "concurrency": capability.concurrency });
+    if outline.concurrency > 1 {
+        made["limits"] = json!({ "concurrency": outline.concurrency });
     }
     made
 }
 
-fn requests(capability: &Capability) -> impl Iterator<Item = &Handler> {
-    capability.handlers.iter().filter(|handler| handler.kind != Kind::Event)
+fn requests(outline: &Outline) -> impl Iterator<Item = &Handled> {
+    outline.handled.iter().filter(|handler| handler.kind != Kind::Event)
 }
 
-fn events(capability: &Capability) -> impl Iterator<Item = &Handler> {
-    capability.handlers.iter().filter(|handler| handler.kind == Kind::Event)
+fn events(outline: &Outline) -> impl Iterator<Item = &Handled> {
+    outline.handled.iter().filter(|handler| handler.kind == Kind::Event)
 }
 
-fn inbound(capability: &Capability) -> Value {
+fn inbound(outline: &Outline) -> Value {
     let mut generator = SchemaSettings::draft2020_12().for_deserialize().into_generator();
-    let handled: Vec<&Handler> = match requests(capability).next() {
-        Some(_) => requests(capability).collect(),
+    let handled: Vec<&Handled> = match requests(outline).next() {
+        Some(_) => requests(outline).collect(),
         // A manifest must take something; its subscriptions are all that there is.
-        None => events(capability).collect(),
+        None => events(outline).collect(),
     };
     let branches = handled
         .into_iter()
@@ -57,18 +57,18 @@ fn inbound(capability: &Capability) -> Value {
     document(branches, generator)
 }
 
-fn outbound(capability: &Capability) -> Value {
+fn outbound(outline: &Outline) -> Value {
     let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let mut branches = Vec::new();
-    for handler in requests(capability) {
+    for handler in requests(outline) {
         let data = (handler.output)(&mut generator);
         branches.push(branch(Kind::Reply, &handler.type_name, data, ""));
         let progress = format!("{}.Progress", handler.type_name);
-        if !capability.said.iter().any(|said| said.type_name == progress) {
+        if !outline.said.iter().any(|said| said.type_name == progress) {
             branches.push(branch(Kind::Event, &progress, Schema::default(), ""));
         }
     }
-    for said in &capability.said {
+    for said in &outline.said {
         let data = (said.data)(&mut generator);
         branches.push(branch(said.kind, &said.type_name, data, &said.description));
     }
@@ -111,11 +111,12 @@ fn hints(hints: Hints) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Anything, Empty, Failure};
+    use crate::{Anything, Empty};
     use schemars::JsonSchema;
     use serde::{Deserialize, Serialize};
 
     #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is of interest")]
     struct Note {
         text: String,
         #[serde(default)]
@@ -127,16 +128,14 @@ mod tests {
 
     #[test]
     fn a_manifest_has_a_branch_for_each_message_and_definitions_at_the_top() {
-        let capability = Capability::new("notes", "Keeps notes.")
-            .command("Notes.Add", "Keeps a note.", |note: Note, _| {
-                Ok(note.tags.into_iter().chain([Tag(note.text)]).collect::<Vec<Tag>>())
-            })
-            .hints(Hints { destructive: Some(false), ..Hints::default() })
-            .query("Notes.Count", "Counts them.", |_: Empty, _| Ok(1_u32))
-            .on("App.Reset", |_: Anything, _| Ok::<(), Failure>(()))
-            .emits::<Tag>("Notes.Tagged", "A tag was seen.")
-            .asks(Kind::Query, "Memory.Get");
-        let made = of(&capability);
+        let mut outline = Outline::new("notes", "Keeps notes.");
+        outline.handles::<Note, Vec<Tag>>(Kind::Command, "Notes.Add", "Keeps a note.".into());
+        outline.hints(Hints { destructive: Some(false), ..Hints::default() });
+        outline.handles::<Empty, u32>(Kind::Query, "Notes.Count", "Counts them.".into());
+        outline.handles::<Anything, ()>(Kind::Event, "App.Reset", String::new());
+        outline.emits::<Tag>("Notes.Tagged".into(), "A tag was seen.".into());
+        outline.asks(Kind::Query, "Memory.Get".into());
+        let made = of(&outline);
         let handled = &made["inbound"]["anyOf"];
         assert_eq!(handled[0]["properties"]["type"]["const"], "Notes.Add");
         assert_eq!(handled[0]["description"], "Keeps a note.");
@@ -169,7 +168,8 @@ mod tests {
     #[test]
     #[should_panic(expected = "has a handler already")]
     fn two_handlers_of_one_type_are_a_mistake_that_is_told_at_once() {
-        let handler = |_: Empty, _: &crate::Context<'_>| Ok(Empty);
-        let _ = Capability::new("a", "A.").query("A.B", "Once.", handler).query("A.B", "Twice.", handler);
+        let mut outline = Outline::new("a", "A.");
+        outline.handles::<Empty, Empty>(Kind::Query, "A.B", "Once.".into());
+        outline.handles::<Empty, Empty>(Kind::Query, "A.B", "Twice.".into());
     }
 }

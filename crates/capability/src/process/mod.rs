@@ -5,19 +5,22 @@
 //! time, else on threads of their own. So a request never overtakes the events before it, and a
 //! handler that asks never waits for itself.
 
-pub(crate) mod actor;
+mod actor;
+mod capability;
+mod context;
 mod output;
 mod queue;
 mod signals;
 mod streams;
 
-use crate::capability::{Capability, Handler};
-use crate::context::Context;
+pub use capability::Capability;
+pub use context::Context;
+
 use crate::failure::Failure;
 use actor::{Actor, Call};
+use capability::{Handle, Handlers};
 use mainspring_message::{Envelope, Json, Kind};
 use output::Output;
-use std::collections::HashMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -32,13 +35,8 @@ pub(crate) fn run(capability: Capability) -> io::Result<()> {
     let signals = signals::Signals::take()?;
     let (mut input, output) = streams::take()?;
     let actor = Arc::new(Actor::new(Output::new(Box::new(output)))?);
-    let handlers: HashMap<(Kind, String), Handler> = capability
-        .handlers
-        .into_iter()
-        .map(|handler| ((handler.kind, handler.type_name.clone()), handler))
-        .collect();
-    let course = Arc::new(Course { actor: Arc::clone(&actor), handlers });
-    let concurrency = capability.concurrency;
+    let concurrency = capability.outline.concurrency();
+    let course = Arc::new(Course { actor: Arc::clone(&actor), handlers: capability.handlers });
     std::thread::scope(|scope| {
         let dispatcher = scope.spawn(|| dispatch(&course, concurrency));
         let read = streams::read(&mut input, &signals, &actor);
@@ -52,7 +50,7 @@ pub(crate) fn run(capability: Capability) -> io::Result<()> {
 /// What the threads share.
 struct Course {
     actor: Arc<Actor>,
-    handlers: HashMap<(Kind, String), Handler>,
+    handlers: Handlers,
 }
 
 /// Takes messages in their order until there are no more.
@@ -121,30 +119,29 @@ impl Course {
     /// Runs the handler of a message and writes the outcome of a request.
     fn handle(&self, message: &Envelope) {
         let key = (message.kind(), message.type_name().to_owned());
-        let Some(handler) = self.handlers.get(&key) else {
+        let Some(handle) = self.handlers.get(&key) else {
             return self.refuse(message);
         };
         let call = self.actor.begin(message);
-        let outcome = self.invoke(handler, message, &call);
+        let outcome = self.invoke(handle, message, &call);
         self.actor.finish(message);
         match (message.kind(), outcome) {
             (Kind::Event, Ok(_)) => {}
             (Kind::Event, Err(failure)) => {
-                let words = failure.secret.unwrap_or(failure.message);
+                let words = failure.words();
                 eprintln!("the handler of the event {} failed: {words}", message.type_name());
             }
-            (_, Ok(data)) => self.actor.reply(message, data),
-            (_, Err(failure)) => self.actor.fail(message, &call, failure),
+            (_, outcome) => self.actor.answer(message, &call, outcome),
         }
         if self.actor.queue.is_empty() {
             self.actor.flush_or_end();
         }
     }
 
-    fn invoke(&self, handler: &Handler, message: &Envelope, call: &Arc<Call>) -> Result<Json, Failure> {
+    fn invoke(&self, handle: &Handle, message: &Envelope, call: &Arc<Call>) -> Result<Json, Failure> {
         let context = Context { actor: &self.actor, message, call: Arc::clone(call), since: Instant::now() };
         // A handler's own state may be broken by its panic; ours is not touched by it.
-        catch_unwind(AssertUnwindSafe(|| (handler.handle)(message, &context)))
+        catch_unwind(AssertUnwindSafe(|| handle(message, &context)))
             .unwrap_or_else(|_| Err(Failure::fault("it panicked")))
     }
 
@@ -152,7 +149,7 @@ impl Course {
         let (kind, type_name) = (message.kind(), message.type_name());
         if kind != Kind::Event {
             let words = format!("there is no handler for the {} {type_name}", kind.as_str());
-            self.actor.write_error(message, 404, &words);
+            self.actor.answer(message, &Call::default(), Err(Failure::new(404, words)));
             self.actor.flush_or_end();
         }
     }
