@@ -33,7 +33,7 @@ def main() -> int:
     chosen = [case for case in cases.ALL if arguments.only is None or arguments.only in case.name]
     if arguments.list:
         for case in chosen:
-            print(case.name, f"(needs {', '.join(case.needs)})" if case.needs else "")
+            print(case.name)
         return 0
     if arguments.capability is None or arguments.client is None:
         parser.error("--capability and --client are needed")

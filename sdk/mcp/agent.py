@@ -1,14 +1,17 @@
 """A model that follows a script, with the capabilities of examples/agent through `mainspring mcp`.
 
-python agent.py MAINSPRING FOLDER: the daemon of the example runs in FOLDER.
+python agent.py MAINSPRING FOLDER GUEST: the daemon of the example runs in FOLDER; GUEST is its sandboxed guest.
 """
 
 import asyncio
+import json
+import pathlib
+import subprocess
 import sys
 
 import mcp
 
-MAINSPRING, FOLDER = sys.argv[1:3]
+MAINSPRING, FOLDER, GUEST = sys.argv[1:4]
 BRIDGE = mcp.StdioServerParameters(command=MAINSPRING, args=["mcp", "--socket", f"{FOLDER}/agent.sock", "--allow", "Notes.*,Calendar.*,Pages.*,Words.*"])
 passed = failed = 0
 
@@ -27,7 +30,18 @@ async def choose(client: mcp.Client, *words: str) -> str:
     return fitting[0] if fitting else ""
 
 
+def manifest_of_the_guest() -> None:
+    """The guest says by itself what it handles, as programs with an SDK do."""
+    printed = subprocess.run([MAINSPRING, "run", GUEST, "--", "--manifest"], capture_output=True, text=True, timeout=120, check=False)
+    found = json.loads(printed.stdout or "null")
+    wanted = json.loads(pathlib.Path(FOLDER, "capabilities/pages/capability.json").read_text())
+    for name in ("types", "program"):
+        wanted.pop(name, None)
+    check("the guest prints its manifest", found is not None and {**found, "types": None} == {**wanted, "types": None}, printed)
+
+
 async def main() -> None:
+    manifest_of_the_guest()
     async with mcp.Client(BRIDGE) as client:
         names = {tool.name for tool in (await client.list_tools()).tools}
         wanted = {"Notes_Add", "Notes_Find", "Notes_Drop", "Calendar_Book", "Calendar_Day", "Pages_Fetch", "Words_CountWords", "wait_for_event"}
@@ -52,7 +66,7 @@ async def main() -> None:
         check("a time that is taken is refused in words", taken.is_error and "Meeting is at" in taken.content[0].text, taken)
 
         page = await client.call_tool("Pages_Fetch", {"path": "/readyz"})
-        check("the sandboxed guest reaches its one host", page.structured_content["status"] == 200, page)
+        check("the sandboxed guest reaches its one host", (page.structured_content or {}).get("status") == 200, page)
         counted = await client.call_tool("Words_CountWords", {"text": "one two three"})
         check("the MCP server behind the daemon answers", counted.structured_content == {"words": 3, "characters": 13}, counted)
 

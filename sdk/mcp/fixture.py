@@ -1,6 +1,9 @@
 """What the official conformance suite wants to find behind the tools: a capability by the bare contract."""
 
 import json
+import os
+import pathlib
+import signal
 import sys
 import time
 import uuid
@@ -28,10 +31,6 @@ REPLIES = {
             resource("test://mixed-content-resource", "application/json", '{"test":"data","value":123}'),
         ]
     },
-    "Test.ToolWithProgress": "done",
-    "Test.Slow": "done",
-    "Test.LoggingTool": "done",
-    "Test.StreamingElicitation": "done",
 }
 
 
@@ -40,25 +39,57 @@ def say(kind: str, type_name: str, data, cause: str) -> None:
     print(json.dumps({"kind": kind, "type": type_name, "data": data, "metadata": metadata}), flush=True)
 
 
+def change_tools() -> None:
+    """Adds a capability beside this one, or takes it away. The daemon is the parent of this process."""
+    path = pathlib.Path("../changing/capability.json")
+    if path.exists():
+        path.unlink()
+    else:
+        path.parent.mkdir(exist_ok=True)
+        inbound = {"properties": {"kind": {"const": "query"}, "type": {"const": "Changing.Ping"}, "data": {"type": "object"}}}
+        program = {"process": ["cat"]}
+        path.write_text(json.dumps({"id": "changing", "description": "Comes and goes.", "inbound": inbound, "program": program}))
+    os.kill(os.getppid(), signal.SIGHUP)
+
+
+waiting: set[str] = set()
+cancelled = counted = 0
 for line in sys.stdin:
     message = json.loads(line)
     name, request = message["type"], message["metadata"]["id"]
+    if name == "Sys.RequestCancelled" and (ended := message["metadata"].get("causation")) in waiting:
+        waiting.discard(ended)
+        cancelled += 1
+        say("error", "Test.Wait", {"code": 499, "message": "cancelled"}, ended)
     if message["kind"] not in ("command", "query"):
         continue
-    if name == "Test.ErrorHandling":
-        say("error", name, {"code": 500, "message": "This tool intentionally returns an error for testing"}, request)
-        continue
-    if name == "Test.ToolWithProgress":
-        for done in (0, 50, 100):
-            say("event", name + ".Progress", {"done": done, "total": 100}, request)
-            time.sleep(0.05)
-    if name == "Test.Slow":
-        time.sleep(message["data"].get("ms", 100) / 1000)
-    if name == "Test.Echo":
-        say("reply", name, message["data"], request)
-        continue
-    if name == "Test.Tell":
-        say("event", "Test.Told", message["data"], request)
-        say("reply", name, {}, request)
-        continue
-    say("reply", name, REPLIES[name], request)
+    match name:
+        case "Test.ErrorHandling":
+            words = "This tool intentionally returns an error for testing"
+            say("error", name, {"code": 500, "message": words}, request)
+            continue
+        case "Test.Wait":
+            waiting.add(request)
+            say("event", name + ".Progress", {"message": "it waits"}, request)
+            continue
+        case "Test.ToolWithProgress":
+            for done in (0, 50, 100):
+                say("event", name + ".Progress", {"done": done, "total": 100}, request)
+                time.sleep(0.05)
+        case "Test.Slow":
+            time.sleep(message["data"].get("ms", 100) / 1000)
+        case "Test.Tell":
+            say("event", "Test.Told", message["data"], request)
+        case "Test.Count":
+            counted += 1
+        case "Test.TriggerToolChange":
+            change_tools()
+    replies = {
+        "Test.Echo": message["data"],
+        "Test.Tell": {},
+        "Test.Count": {"counted": counted},
+        "Test.Status": {"cancelled": cancelled, "waiting": len(waiting)},
+        "Test.Context": message["metadata"],
+        "Test.Both": {"kind": message["kind"]},
+    }
+    say("reply", name, replies.get(name, REPLIES.get(name, "done")), request)

@@ -3,11 +3,12 @@
 use crate::command::{cargo, root, run, show};
 use crate::guests;
 use crate::mcp;
+use crate::sdk;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Each example, with what it needs.
 const EXAMPLES: &[Example] = &[
@@ -19,8 +20,8 @@ struct Example {
     name: &'static str,
     /// Guests, and the capabilities beside whose manifests they go.
     guests: &'static [(&'static str, &'static str)],
-    /// What else it needs; prints how to use it, given the program.
-    prepare: Option<fn(&Path, &Path) -> Result<()>>,
+    /// What else it needs, given its folder and the program; prints how to use it, and returns what `PATH` is to begin with.
+    prepare: Option<fn(&Path, &Path) -> Result<PathBuf>>,
 }
 
 #[derive(clap::Args)]
@@ -45,19 +46,22 @@ pub(crate) fn run_example(arguments: &Arguments) -> Result<()> {
     run(cargo().args(["build", "--release", "--package", "mainspring"]))?;
     // The daemon takes this process's place, so that signals reach it.
     let program = root().join(crate::command::target_dir()).join("release/mainspring");
-    if let Some(prepare) = example.prepare {
-        prepare(&folder, &program)?;
-    }
     let mut daemon = std::process::Command::new(&program);
+    if let Some(prepare) = example.prepare {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folders = std::iter::once(prepare(&folder, &program)?).chain(std::env::split_paths(&path));
+        daemon.env("PATH", std::env::join_paths(folders)?);
+    }
     daemon.arg("up").current_dir(&folder);
     let shown = show(&daemon);
     println!("in {}: {shown}", folder.display());
     Err(daemon.exec()).with_context(|| format!("cannot start `{shown}`"))
 }
 
-/// Links the SDK where Node looks for it, and tells how a model is connected.
-fn prepare_agent(folder: &Path, program: &Path) -> Result<()> {
+/// Links the SDK where Node looks for it, installs a Node that runs TypeScript, and tells how a model is connected.
+fn prepare_agent(folder: &Path, program: &Path) -> Result<PathBuf> {
     mcp::build(true)?;
+    let node = sdk::node22()?;
     let modules = folder.join("capabilities/calendar/node_modules/@mainspring");
     fs::create_dir_all(&modules).with_context(|| format!("cannot create {}", modules.display()))?;
     let link = modules.join("sdk");
@@ -68,8 +72,7 @@ fn prepare_agent(folder: &Path, program: &Path) -> Result<()> {
     let (program, folder) = (program.display(), folder.display());
     println!(
         "Connect a model, in another terminal:\n  cd {folder} && {program} mcp install claude    # or cursor, vscode, codex, --print\n\
-         then start the client in that folder and ask it to \"note what I have to buy, and book an hour tomorrow at ten\".\n\
-         The calendar is TypeScript and needs Node 22.18 or later."
+         then start the client in that folder and ask it to \"note what I have to buy, and book an hour tomorrow at ten\"."
     );
-    Ok(())
+    Ok(node.parent().map(Path::to_owned).unwrap_or_default())
 }

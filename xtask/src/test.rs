@@ -93,9 +93,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     count.tests("mcp: tests", &mut mcp::mcp_cargo("test"))?;
     count.check("sdk: the daemon", &mut sdk::build());
     count.step("sdk: the bridge", || mcp::build(false).map(drop));
-    for language in sdk::languages()? {
-        count.suite(&format!("sdk: {language}"), &mut sdk::test(&language)?)?;
+    let start_of_sdks = Instant::now();
+    for run in sdk::test_all(&sdk::languages()?)? {
+        let name = format!("sdk: {}", run.language);
+        count.add_suite(&name, tally_of(run.text.lines()), run.status);
+        count.stages.push((format!("{name} (beside the others)"), run.took));
     }
+    count.stages.push(("sdk: all of them".into(), start_of_sdks.elapsed()));
     count.suite("console", &mut console::test())?;
     if !arguments.quick {
         let options = ["--seeds", SIMULATED_SEEDS, "--steps", SIMULATED_STEPS].map(String::from).to_vec();
@@ -173,15 +177,17 @@ impl Count {
 
     /// A run of a suite of its own, which ends with a line like `12 passed, 0 failed, 1 skipped`.
     fn suite(&mut self, name: &str, command: &mut Command) -> Result<()> {
-        let mut tally = String::new();
-        let status = self.read(name, command, |_, line| {
-            if line.ends_with(" skipped") && line.contains(" passed, ") {
-                tally = line.to_owned();
-            }
-        })?;
-        let failed = number_before(&tally, " failed");
-        self.passed += number_before(&tally, " passed");
-        self.skipped += number_before(&tally, " skipped");
+        let mut lines = Vec::new();
+        let status = self.read(name, command, |_, line| lines.push(line.to_owned()))?;
+        self.add_suite(name, tally_of(lines.iter().map(String::as_str)), status);
+        Ok(())
+    }
+
+    /// Adds what a suite counted.
+    fn add_suite(&mut self, name: &str, tally: &str, status: ExitStatus) {
+        let failed = number_before(tally, " failed");
+        self.passed += number_before(tally, " passed");
+        self.skipped += number_before(tally, " skipped");
         self.failed += failed;
         if failed == 0 && (!status.success() || tally.is_empty()) {
             self.failed += 1;
@@ -189,7 +195,6 @@ impl Count {
         if failed > 0 || !status.success() || tally.is_empty() {
             self.failures.push(format!("{name}: {status}"));
         }
-        Ok(())
     }
 
     /// Runs a command, shows what it says, and has each line read.
@@ -226,6 +231,11 @@ impl Count {
             self.failures.push(name.into());
         }
     }
+}
+
+/// The last line in which a suite counts; empty if there is none.
+fn tally_of<'a>(lines: impl Iterator<Item = &'a str>) -> &'a str {
+    lines.filter(|line| line.ends_with(" skipped") && line.contains(" passed, ")).last().unwrap_or_default()
 }
 
 /// The number that stands before a word, as in "12 passed".

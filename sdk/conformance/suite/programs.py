@@ -174,11 +174,11 @@ def check_message(message: dict) -> None:
 class Daemon:
     """The real daemon in a folder of its own, with a Unix socket, a TCP socket, and the conformance capability."""
 
-    def __init__(self, program: str, capability: list[str], folder: str, cancel: bool, own_manifest: dict | None = None):
+    def __init__(self, program: str, capability: list[str], folder: str, own_manifest: dict | None = None):
         self.program, self.folder = program, folder
         self.socket = os.path.join(folder, "app.sock")
         self.port = 0
-        found = own_manifest or manifest(capability, cancel)
+        found = own_manifest or manifest(capability)
         with open(os.path.join(folder, "capability.json"), "w", encoding="utf-8") as file:
             json.dump(found, file)
         self.start()
@@ -209,10 +209,6 @@ class Daemon:
 
     def raw(self) -> "Raw":
         return Raw(self.socket)
-
-    def offers(self, type_name: str) -> bool:
-        with self.raw() as raw:
-            return raw.ask("query", "Syscall.Describe", {"type": type_name})["kind"] == "reply"
 
     def signal(self, number: int) -> None:
         self.process.send_signal(number)

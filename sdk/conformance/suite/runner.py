@@ -9,7 +9,7 @@ import threading
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Callable
 
 from .programs import TOKEN, Bare, Client, Daemon, Failed, Program, Proxy, expect
@@ -21,8 +21,6 @@ class Case:
 
     name: str
     run: Callable
-    needs: list[str] = field(default_factory=list)
-    """What the daemon must offer: see `Features`."""
     per_transport: bool = False
 
 
@@ -36,52 +34,26 @@ class Programs:
     client: list[str]
 
 
-class Features:
-    """What the daemon can do beyond the basics, found out once."""
-
-    def __init__(self, programs: Programs):
-        self.found: dict[str, bool] = {}
-        folder = tempfile.mkdtemp(prefix="ms-")
+def require_capability(programs: Programs) -> None:
+    """Makes sure that the capability runs at all: without it every case would fail for the same reason."""
+    folder = tempfile.mkdtemp(prefix="ms-")
+    try:
+        daemon = Daemon(programs.daemon, programs.capability, folder)
         try:
-            daemon = Daemon(programs.daemon, programs.capability, folder, cancel=False)
-            try:
-                self.runs(daemon)
-                self.found["Syscall.Cancel"] = daemon.offers("Syscall.Cancel")
-                self.found["progress"] = self.tells_progress(daemon)
-            finally:
-                daemon.stop()
+            with daemon.raw() as raw:
+                answer = raw.ask("query", "Conf.Echo", "here", timeout=20_000)
+            expect(answer["data"] == "here", f"the capability does not run: {answer['data']}\n{daemon.words()}")
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
-
-    @staticmethod
-    def runs(daemon: Daemon) -> None:
-        """Makes sure that the capability runs at all: without it every case would fail for the same reason."""
-        with daemon.raw() as raw:
-            answer = raw.ask("query", "Conf.Echo", "here", timeout=20_000)
-        expect(answer["data"] == "here", f"the capability does not run: {answer['data']}\n{daemon.words()}")
-
-    @staticmethod
-    def tells_progress(daemon: Daemon) -> bool:
-        """Whether a requester that did not subscribe gets the progress of its request. That the capability tells it is a case of its own."""
-        with daemon.raw() as raw:
-            name = raw.send("command", "Conf.Work", {"steps": 1}, progress=True)
-            is_over = False
-            while (message := raw.receive(0.5 if is_over else 10)) is not None:
-                if message["type"] == "Conf.Work.Progress":
-                    return True
-                # The outcome may overtake the events before it.
-                is_over = is_over or message["metadata"].get("causation") == name
-            return False
-
-    def missing(self, case: Case) -> list[str]:
-        return [need for need in case.needs if not self.found.get(need, False)]
+            daemon.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class Scene:
     """What a case works with. Everything that it starts ends with it."""
 
-    def __init__(self, programs: Programs, transport: str, features: Features, folder: str):
-        self.programs, self.transport, self.features, self.folder = programs, transport, features, folder
+    def __init__(self, programs: Programs, transport: str, folder: str):
+        self.programs, self.transport, self.folder = programs, transport, folder
         self.things: list = []
         self.the_daemon: Daemon | None = None
 
@@ -92,8 +64,7 @@ class Scene:
     @property
     def daemon(self) -> Daemon:
         if self.the_daemon is None:
-            cancel = self.features.found["Syscall.Cancel"]
-            self.the_daemon = self.keep(Daemon(self.programs.daemon, self.programs.capability, self.folder, cancel))
+            self.the_daemon = self.keep(Daemon(self.programs.daemon, self.programs.capability, self.folder))
         return self.the_daemon
 
     def bare(self) -> Bare:
@@ -134,36 +105,31 @@ class Scene:
 class Runner:
     def __init__(self, programs: Programs, transports: list[str], keep: bool, jobs: int):
         self.programs, self.transports, self.keep, self.jobs = programs, transports, keep, jobs
-        self.passed = self.failed = self.skipped = 0
+        self.passed = self.failed = 0
         self.printing = threading.Lock()
 
     def run(self, cases: list[Case]) -> int:
         try:
-            features = Features(self.programs)
+            require_capability(self.programs)
         except Failed as failure:
             print(f"FAIL {self.programs.name}: {failure}\n0 passed, 1 failed, 0 skipped", flush=True)
             return 1
         start = time.monotonic()
         chosen = []
         for case in cases:
-            missing = features.missing(case)
-            if missing:
-                self.skipped += 1
-                print(f"skip {self.programs.name}: {case.name} (waits for {', '.join(missing)})", flush=True)
-                continue
             chosen += [(case, transport) for transport in (self.transports if case.per_transport else self.transports[:1])]
         # Most of the time a case waits for a process or for time to pass.
         with ThreadPoolExecutor(self.jobs) as pool:
-            list(pool.map(lambda pair: self.one(*pair, features), chosen))
+            list(pool.map(lambda pair: self.one(*pair), chosen))
         print(f"{self.programs.name}: conformance in {time.monotonic() - start:.0f} s")
-        print(f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped", flush=True)
+        print(f"{self.passed} passed, {self.failed} failed, 0 skipped", flush=True)
         return 1 if self.failed else 0
 
-    def one(self, case: Case, transport: str, features: Features) -> None:
+    def one(self, case: Case, transport: str) -> None:
         name = f"{self.programs.name}: {case.name}" + (f" [{transport}]" if case.per_transport else "")
         # A short path: that of a socket has at most 107 bytes.
         folder = tempfile.mkdtemp(prefix="ms-")
-        scene = Scene(self.programs, transport, features, folder)
+        scene = Scene(self.programs, transport, folder)
         start, problem = time.monotonic(), None
         try:
             case.run(scene)

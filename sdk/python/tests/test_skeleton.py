@@ -32,9 +32,7 @@ def python(folder: pathlib.Path, *arguments: str) -> None:
 
 
 def test_the_manifest_of_the_skeleton_is_what_its_program_writes(folder: pathlib.Path) -> None:
-    python(
-        folder, "-m", "mainspring", "manifest", "main:cap", "--python", "python3", "--check", "capability.json"
-    )
+    python(folder, "-m", "mainspring", "manifest", "main:cap", "--python", "python3", "--check", "capability.json")
 
 
 def test_the_test_of_the_skeleton_passes(folder: pathlib.Path) -> None:

@@ -131,4 +131,5 @@ for (const each of cases) {
 const file = option("--json", undefined);
 if (file !== undefined) writeFileSync(file, `${JSON.stringify(results, null, 2)}\n`);
 if (!isWithin) console.log(`beyond the bound of ${BOUND} x`);
-process.exitCode = isWithin ? 0 : 1;
+// A short run shows figures that mean little.
+process.exitCode = isWithin || process.env.BENCH_UNJUDGED ? 0 : 1;

@@ -10,8 +10,8 @@ const target = resolve(process.env.SDK_TARGET);
 /** Where the tools are installed, and where the tests run: they find the packed SDK in its node_modules. */
 const dev = join(target, "dev");
 const work = join(dev, "run");
-/** Other runtimes that are tried where they can be installed, by their package on npm. */
-const RUNTIMES = { node22: ["node", "22.23.3"], deno: ["deno", "2.9.6"], bun: ["bun", "1.4.4"] };
+/** Other runtimes, by their package on npm; Node 22 is installed by a script that others use too. */
+const RUNTIMES = { deno: ["deno", "2.9.6"], bun: ["bun", "1.4.4"] };
 const DENO = ["--allow-all", "--no-lock", "--node-modules-dir=manual", "--quiet"];
 
 const count = { passed: 0, failed: 0, skipped: 0 };
@@ -168,39 +168,51 @@ function checkTypes() {
   check("types-without-dom.ts", ...bundler, "--lib", "es2022,dom");
 }
 
-/** The programs of the runtimes that are there, or can be installed. */
-function runtimes() {
+/** The program of a runtime, which is installed once. */
+async function runtime(name, [pack, version]) {
+  const folder = join(target, "runtimes", name);
+  const program = join(folder, "node_modules/.bin", pack);
+  const stamp = join(folder, "version");
+  const isThere = () =>
+    existsSync(stamp) && readFileSync(stamp, "utf8") === version && spawnSync(program, ["--version"]).status === 0;
+  if (!isThere()) {
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, "package.json"), '{"private":true}\n');
+    const words = ["install", "--prefix", folder, "--no-audit", "--no-fund", "--loglevel=error", `${pack}@${version}`];
+    const { text } = await show("npm", words, {}, folder);
+    writeFileSync(stamp, version);
+    if (!isThere()) throw new Error(`${pack} ${version} cannot be installed: ${text}`);
+  }
+  return name === "deno" ? [program, "run", ...DENO] : [program];
+}
+
+async function node22() {
+  const { status, text } = await show(join(sdk, "../node22.sh"), [dirname(target)], {}, target);
+  if (status !== 0) throw new Error(`Node 22 cannot be installed: ${text}`);
+  return [text.trim().split("\n").at(-1)];
+}
+
+/** The programs of the runtimes; one that cannot be installed is a failure. */
+async function runtimes() {
+  const wanted = { node22: node22() };
+  for (const [name, pack] of Object.entries(RUNTIMES)) wanted[name] = runtime(name, pack);
   const found = { node: [process.execPath] };
-  for (const [name, [pack, version]] of Object.entries(RUNTIMES)) {
-    const folder = join(target, "runtimes", name);
-    const program = join(folder, "node_modules/.bin", pack);
-    const stamp = join(folder, "version");
-    const isThere = () =>
-      existsSync(stamp) && readFileSync(stamp, "utf8") === version && spawnSync(program, ["--version"]).status === 0;
-    if (!isThere()) {
-      mkdirSync(folder, { recursive: true });
-      writeFileSync(join(folder, "package.json"), '{"private":true}\n');
-      console.log(`==> installing ${pack}@${version}`);
-      spawnSync("npm", ["install", "--no-audit", "--no-fund", "--loglevel=error", `${pack}@${version}`], {
-        cwd: folder,
-        stdio: "inherit",
-      });
-      writeFileSync(stamp, version);
-    }
-    if (isThere()) found[name] = name === "deno" ? [program, "run", ...DENO] : [program];
-    else {
-      note(name, { skipped: 1 });
-      console.log(`missing: ${pack} ${version} (npm could not install it); it is not tested`);
+  for (const [name, program] of Object.entries(wanted)) {
+    try {
+      found[name] = await program;
+    } catch (error) {
+      note(name, { failed: 1 });
+      console.log(`FAIL typescript: ${error.message}`);
     }
   }
   return found;
 }
 
 /** Runs a command, shows what it says, and gives its last lines. */
-function show(command, words, env = {}) {
+function show(command, words, env = {}, cwd = work) {
   return new Promise((done) => {
     const child = spawn(command, words, {
-      cwd: work,
+      cwd,
       env: { ...process.env, NO_COLOR: "1", ...env },
       stdio: ["ignore", "pipe", "pipe"],
     });
@@ -268,31 +280,33 @@ async function conformance(name, command) {
 }
 
 async function main() {
-  try {
-    install();
-  } catch (error) {
-    console.log(
-      `missing: the packages of sdk/typescript/dev (${error.message.split("\n")[0]}); the TypeScript SDK is not tested`,
-    );
-    console.log("0 passed, 0 failed, 1 skipped");
-    return 0;
+  if (!step("tools", install)) {
+    console.log("0 passed, 1 failed, 0 skipped");
+    return 1;
   }
   if (process.argv[2] === "build") {
     format("--write");
     compile(join(sdk, "dist"));
     return 0;
   }
+  if (process.argv[2] === "prepare") return step("the package", pack) & step("test data", prepare) ? 0 : 1;
+  // While the compiler works, they are fetched.
+  const programs = runtimes();
   step("formatting", () => format("--check"));
   const isPacked =
     step("dist/ is what the sources say", compareDist) & step("the package", pack) & step("test data", prepare);
   if (isPacked) {
     step("types", checkTypes);
     const only = process.argv[2];
-    for (const [name, command] of Object.entries(runtimes())) {
-      if (only !== undefined && only !== name) continue;
-      await unitTests(name, command);
-      await conformance(name, command);
-    }
+    // Two at a time: much of the time they wait.
+    const waiting = Object.entries(await programs).filter(([name]) => only === undefined || only === name);
+    const worker = async () => {
+      for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+        await unitTests(...next);
+        await conformance(...next);
+      }
+    };
+    await Promise.all([worker(), worker()]);
   }
   for (const failure of failures) console.log(`failed: typescript: ${failure}`);
   console.log(`${count.passed} passed, ${count.failed} failed, ${count.skipped} skipped`);

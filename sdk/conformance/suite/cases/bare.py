@@ -275,7 +275,7 @@ def the_manifest_that_it_prints_is_one_and_the_daemon_runs_with_it(scene):
     manifest["program"] = {"process": scene.programs.capability}
     checked = scene.check(manifest)
     equal(checked.returncode, 0, f"`mainspring check` says {checked.stdout} {checked.stderr}")
-    daemon = scene.keep(Daemon(scene.programs.daemon, scene.programs.capability, scene.folder, False, own_manifest=manifest))
+    daemon = scene.keep(Daemon(scene.programs.daemon, scene.programs.capability, scene.folder, own_manifest=manifest))
     with daemon.raw() as raw:
         told = raw.ask("query", "Syscall.Describe", {"capability": "conformance"})["data"]
         described = told["capabilities"][0] if "capabilities" in told else told

@@ -5,11 +5,11 @@ from ..runner import Case
 ALL: list[Case] = []
 
 
-def case(needs: list[str] | None = None, per_transport: bool = False):
+def case(per_transport: bool = False):
     """Makes a function a case, named as the function is."""
 
     def register(function):
-        ALL.append(Case(function.__name__.replace("_", " "), function, needs or [], per_transport))
+        ALL.append(Case(function.__name__.replace("_", " "), function, per_transport))
         return function
 
     return register
