@@ -27,6 +27,8 @@ fn build_and_test(folder: &Path, told: &str) -> Result<(), String> {
             .args(["-c", &line])
             .current_dir(folder)
             .env_remove("CARGO_TARGET_DIR")
+            // How fast it runs is not the question here, and optimising takes most of the time.
+            .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
             // The runner of tests may be one itself.
             .env_remove("NODE_TEST_CONTEXT")
             .stdin(Stdio::null())
@@ -128,11 +130,10 @@ fn a_skeleton_in_typescript_works() {
 }
 
 /// The skeleton of an SDK: its package is there, its tests pass and can fail, and the daemon runs it.
-fn works_with_the_sdk(language: &str, main: &str) {
+fn works_with_the_sdk(what: &str, language: &str, main: &str) {
     let mut listed = String::new();
     let daemon = Real::start_with("manifests = ['capabilities/*/capability.json']", |folder| {
-        let output =
-            command(&["new", "capability", "hello-there", "--lang", language], folder).output().unwrap();
+        let output = command(&["new", what, "hello-there", "--lang", language], folder).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         listed = stdout(&output).to_owned();
         build_and_test(folder, &listed).unwrap();
@@ -146,15 +147,40 @@ fn works_with_the_sdk(language: &str, main: &str) {
         described.contains("Greets somebody.") && described.contains("data of the reply:"),
         "{described}"
     );
-    let path = daemon.folder().join("capabilities/hello-there").join(main);
+    let folder = daemon.folder().join("capabilities/hello-there");
+    if language == "rust" {
+        assert_eq!(printed_manifest(&folder, what == "guest"), written_manifest(&folder));
+    }
+    let path = folder.join(main);
     fs::write(&path, fs::read_to_string(&path).unwrap().replace("Hello, ", "Bye, ")).unwrap();
     let failed = build_and_test(daemon.folder(), &listed).expect_err("a test that can fail");
     assert!(failed.contains("Bye, Ada!"), "{language}: {failed}");
 }
 
+/// The manifest that a program in Rust prints of itself, without the program.
+fn printed_manifest(folder: &Path, is_guest: bool) -> Value {
+    let output = if is_guest {
+        let module = "target/wasm32-unknown-unknown/release/hello-there.wasm";
+        command(&["run", module, "--", "--manifest"], folder).output().unwrap()
+    } else {
+        Command::new(folder.join("target/release/hello-there")).arg("--manifest").output().unwrap()
+    };
+    without_program(stdout(&output))
+}
+
+fn written_manifest(folder: &Path) -> Value {
+    without_program(&fs::read_to_string(folder.join("capability.json")).unwrap())
+}
+
+fn without_program(text: &str) -> Value {
+    let mut manifest: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    manifest.as_object_mut().unwrap().remove("program");
+    manifest
+}
+
 #[test]
 fn a_skeleton_in_python_with_the_sdk_works() {
-    works_with_the_sdk("python", "main.py");
+    works_with_the_sdk("capability", "python", "main.py");
 }
 
 #[test]
@@ -163,7 +189,7 @@ fn a_skeleton_in_javascript_with_the_sdk_works() {
         eprintln!("skipped: there is no node here");
         return;
     }
-    works_with_the_sdk("javascript", "main.mjs");
+    works_with_the_sdk("capability", "javascript", "main.mjs");
 }
 
 #[test]
@@ -176,7 +202,22 @@ fn a_skeleton_in_typescript_with_the_sdk_works() {
         eprintln!("skipped: there is no node here that runs TypeScript");
         return;
     }
-    works_with_the_sdk("typescript", "main.ts");
+    works_with_the_sdk("capability", "typescript", "main.ts");
+}
+
+#[test]
+fn a_skeleton_in_rust_with_the_sdk_works() {
+    works_with_the_sdk("capability", "rust", "src/main.rs");
+}
+
+#[test]
+fn a_guest_in_rust_with_the_sdk_works() {
+    let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output().unwrap();
+    if !Path::new(stdout(&sysroot).trim()).join("lib/rustlib/wasm32-unknown-unknown").exists() {
+        eprintln!("skipped: there is no standard library for wasm32-unknown-unknown here");
+        return;
+    }
+    works_with_the_sdk("guest", "rust", "src/main.rs");
 }
 
 #[test]

@@ -35,7 +35,7 @@ Examples:
   mainspring new capability files --mcp npx -y @modelcontextprotocol/server-filesystem /srv
 
 It writes capabilities/NAME/ with a manifest that has a schema for everything that goes in and out, a program that answers a query and a command, tells an \
-event and refuses what it does not know, and a test of it; and mainspring.toml if there is none. In Python, JavaScript and TypeScript it uses the SDK, whose package it writes beside the \
+event and refuses what it does not know, and a test of it; and mainspring.toml if there is none. In Python, JavaScript, TypeScript and Rust it uses the SDK, whose package it writes beside the \
 program; --plain writes the bare contract instead. TypeScript runs as it is on Node 22.18 and later. A guest is the same in a WebAssembly sandbox. With --mcp a server of the Model Context Protocol is \
 asked what it offers, and its tools become commands and queries. Nothing that is there \
 is changed: if mainspring.toml does not list the new manifest, it says which line would.
@@ -81,6 +81,9 @@ struct Guest {
     lang: GuestLanguage,
     #[command(flatten)]
     place: Place,
+    /// Write the bare contract, lines in and lines out, where there is an SDK.
+    #[arg(long)]
+    plain: bool,
 }
 
 /// What it is called, and where it goes.
@@ -128,7 +131,10 @@ pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
             }
             None => mcp::write(&it.place, &it.mcp),
         },
-        What::Guest(it) => write_capability(&it.place, Template::of_guest(it.lang)),
+        What::Guest(it) => {
+            let with_sdk = Template::guest_with_sdk(it.lang).filter(|_| !it.plain);
+            write_capability(&it.place, with_sdk.unwrap_or_else(|| Template::of_guest(it.lang)))
+        }
     };
     match written {
         Ok(told) => output::print(&told),

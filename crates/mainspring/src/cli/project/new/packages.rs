@@ -21,6 +21,10 @@ pub(in crate::cli::project::new) enum Package {
     Python,
     /// `@mainspring/sdk`: a folder beside the program, and the link to it that npm would make.
     Node,
+    /// `mainspring-capability` and what it is made of: a folder with a crate each, which the program's manifest names by its path.
+    Rust,
+    /// `mainspring-guest`, likewise.
+    Guest,
 }
 
 impl Package {
@@ -29,6 +33,8 @@ impl Package {
         let files = match self {
             Package::Python => PYTHON_PACKAGE,
             Package::Node => NODE_PACKAGE,
+            Package::Rust => RUST_PACKAGE,
+            Package::Guest => GUEST_PACKAGE,
         };
         for file in files {
             let path = folder.join(file.name);

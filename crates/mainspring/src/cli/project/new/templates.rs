@@ -2,8 +2,8 @@
 //! table of its program.
 
 use crate::cli::project::new::packages::{
-    CarriedFile, JAVASCRIPT_SKELETON, NODE_PACKAGE, PYTHON_PACKAGE, PYTHON_SKELETON, Package,
-    TYPESCRIPT_SKELETON,
+    CarriedFile, GUEST_PACKAGE, GUEST_SKELETON, JAVASCRIPT_SKELETON, NODE_PACKAGE, PYTHON_PACKAGE,
+    PYTHON_SKELETON, Package, RUST_PACKAGE, RUST_SKELETON, TYPESCRIPT_SKELETON,
 };
 use crate::cli::project::new::{GuestLanguage, Language};
 
@@ -68,9 +68,32 @@ impl Template {
                 },
                 NODE_PACKAGE,
             ),
-            Language::Go | Language::Rust | Language::C | Language::Shell => return None,
+            Language::Rust => (
+                &Template {
+                    files: RUST_SKELETON,
+                    program: "",
+                    build: Some("cargo build --release"),
+                    test: "cargo test --release",
+                    package: Some(Package::Rust),
+                },
+                RUST_PACKAGE,
+            ),
+            Language::Go | Language::C | Language::Shell => return None,
         };
         (!template.files.is_empty() && !package.is_empty()).then_some(template)
+    }
+
+    /// The skeleton of a guest that uses the SDK of a language, likewise.
+    pub(in crate::cli::project::new) fn guest_with_sdk(language: GuestLanguage) -> Option<&'static Template> {
+        let template = &Template {
+            files: GUEST_SKELETON,
+            program: "",
+            build: Some("cargo build --release --target wasm32-unknown-unknown"),
+            test: "cargo test",
+            package: Some(Package::Guest),
+        };
+        let is_carried = !GUEST_SKELETON.is_empty() && !GUEST_PACKAGE.is_empty();
+        (language == GuestLanguage::Rust && is_carried).then_some(template)
     }
 }
 
