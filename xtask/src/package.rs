@@ -129,4 +129,11 @@ mod tests {
             assert!(line.is_some_and(|line| line.contains(&format!("\"{version}\""))), "{file}: {line:?}");
         }
     }
+
+    #[test]
+    fn the_changelog_tells_of_this_version() {
+        let text = std::fs::read_to_string(root().join("CHANGELOG.md")).unwrap();
+        let heading = format!("\n## {} (", env!("CARGO_PKG_VERSION"));
+        assert!(text.contains(&heading), "there is no heading {heading:?}");
+    }
 }
