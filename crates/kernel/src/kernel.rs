@@ -25,6 +25,7 @@ use crate::lifecycle::Lifecycle;
 use crate::logs::Logs;
 use crate::out::Out;
 use crate::requests::Requests;
+use crate::tape::Tape;
 use crate::taps::Taps;
 use crate::time::Job;
 use crate::time::schedules::Schedules;
@@ -66,6 +67,8 @@ pub struct Kernel {
     pub(crate) cursors: Cursors,
     /// What the peers that the settings name may do.
     pub(crate) peer_rights: BTreeMap<Box<str>, Vec<Rights>>,
+    /// Where what happens is recorded, if anybody wants that.
+    pub(crate) tape: Option<Box<Tape>>,
 }
 
 /// What a turn left behind.
@@ -102,12 +105,14 @@ impl Kernel {
             durability: Durability::default(),
             cursors: Cursors::default(),
             peer_rights: BTreeMap::new(),
+            tape: None,
             config,
         }
     }
 
     /// Moves the effects to the end of `into`, oldest first. An empty buffer is swapped, not copied.
     pub fn drain_effects(&mut self, into: &mut Vec<Effect>) {
+        self.note_effects();
         self.out.drain_effects(into);
     }
 
@@ -142,6 +147,7 @@ impl Kernel {
     /// can be a lot of work is cut into slices of counted work and goes on in the next turn.
     pub fn turn(&mut self, now: Now) -> Turn {
         self.out.now = now;
+        self.note(now, |pen| pen.turn());
         if self.lifecycle.has_ended() {
             return Turn::Ended;
         }

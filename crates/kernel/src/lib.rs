@@ -78,6 +78,7 @@ mod logs;
 mod out;
 mod requests;
 pub mod schema;
+mod tape;
 mod taps;
 mod time;
 
@@ -97,4 +98,5 @@ pub use facts::{Durable, DurableBounds, FACT_KINDS, FactError, fingerprint};
 pub use flow::reload::{Change, ReloadRefused};
 pub use kernel::{Kernel, Turn};
 pub use lifecycle::audit::Audit;
+pub use tape::{Recorded, Replay, ReplayError, TapeError, TapeReader, TapeSink, gap as tape_gap};
 pub use time::wheel;

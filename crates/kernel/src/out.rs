@@ -79,6 +79,11 @@ impl Out {
         self.effects.push(effect);
     }
 
+    /// The effects that the daemon has not taken yet, oldest first.
+    pub(crate) fn effects(&self) -> &[Effect] {
+        &self.effects
+    }
+
     /// Moves the effects to the end of `into`. An empty buffer is swapped, not copied.
     pub(crate) fn drain_effects(&mut self, into: &mut Vec<Effect>) {
         if into.is_empty() {

@@ -23,6 +23,7 @@ mod reloading;
 mod run;
 mod scenario;
 mod sending;
+mod tape;
 mod tokens;
 mod world;
 

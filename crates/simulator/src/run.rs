@@ -3,6 +3,7 @@
 use crate::action::Action;
 use crate::random::Random;
 use crate::scenario::Scenario;
+use crate::tape::MemoryTape;
 use crate::world::{Counts, Violation, World};
 
 /// A simulation that kept every promise.
@@ -65,7 +66,7 @@ pub fn run(
         if !world.has_ended() {
             world.end()?;
         }
-        Ok(())
+        world.tape.as_ref().map_or(Ok(()), MemoryTape::check)
     };
     match play() {
         Ok(()) => Ok(Report { counts: world.counts(), digest: world.digest() }),

@@ -12,6 +12,7 @@ use crate::check::{Lane, Lanes};
 use crate::client::Client;
 use crate::ledger::Ledger;
 use crate::scenario::Scenario;
+use crate::tape::MemoryTape;
 use crate::tokens::Tokens;
 
 /// A broken promise of the kernel, in words.
@@ -32,6 +33,8 @@ pub(crate) use must;
 
 /// The most turns in which a kernel without new inputs must come to rest.
 const SETTLE_TURNS_MAX: u32 = 200_000;
+/// One in so many worlds is recorded, and replayed at its end.
+const RECORDED_EVERY: u64 = 8;
 /// The most rounds of answering everything after which nothing may be owed any more.
 const CALM_ROUNDS_MAX: u32 = 3_000;
 
@@ -49,6 +52,8 @@ pub(crate) enum Question {
 /// The world around one kernel.
 pub struct World {
     pub(crate) kernel: Kernel,
+    /// What happened to the kernel, in some worlds.
+    pub(crate) tape: Option<MemoryTape>,
     pub(crate) scenario: Scenario,
     pub(crate) now: Now,
     pub(crate) clients: Vec<Client>,
@@ -108,11 +113,13 @@ impl World {
     /// A world whose kernel has not booted.
     #[must_use]
     pub fn new(scenario: Scenario, with_trace: bool) -> World {
-        let kernel = Kernel::new(scenario.config.clone(), scenario.nonce);
+        let is_recorded = scenario.nonce.is_multiple_of(RECORDED_EVERY);
+        let (kernel, tape) = MemoryTape::kernel(scenario.config.clone(), scenario.nonce, is_recorded);
         let actors = scenario.plan.capabilities.iter().map(|_| Actor::new()).collect();
         let ledgers = scenario.plan.capabilities.iter().map(Ledger::new).collect();
         World {
             kernel,
+            tape,
             scenario,
             now: Now { mono_ns: 1_000_000_000, unix_ms: 1_767_910_000_000 },
             clients: Vec::new(),

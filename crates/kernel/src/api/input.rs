@@ -107,6 +107,8 @@ pub enum Input {
     StorageFailed(String),
     /// See [`Kernel::effect_lost`].
     EffectLost(Box<Effect>),
+    /// See [`Kernel::note_outside_bytes`].
+    OutsideBytes(usize),
     /// See [`Kernel::shutdown`].
     Shutdown(String),
     /// See [`Kernel::hasten`].
@@ -157,6 +159,7 @@ impl Kernel {
             Input::StorageCongested(is_congested) => self.storage_congested(is_congested, now),
             Input::StorageFailed(reason) => self.storage_failed(&reason, now),
             Input::EffectLost(effect) => self.effect_lost(&effect, now),
+            Input::OutsideBytes(bytes) => self.note_outside_bytes(bytes),
             Input::Shutdown(reason) => self.shutdown(&reason, now),
             Input::Hasten => self.hasten(now),
             Input::Turn => {

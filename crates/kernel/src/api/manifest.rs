@@ -1,7 +1,7 @@
 //! What a capability says about itself.
 
 use crate::keys::{Bytes, Millis};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -96,7 +96,7 @@ impl Manifest {
 
 /// What is said about one type besides its schema. Whatever is left out is taken from the branch of the inbound schema, or
 /// is as careful as can be.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TypeNotes {
     /// A name for people.

@@ -44,6 +44,7 @@ impl Kernel {
     /// Answers [`Effect::OpenConsole`]: with the data of the reply, or why there is none.
     pub fn console_opened(&mut self, ticket: u64, result: Result<Json, ConsoleRefused>, now: Now) {
         self.out.now = now;
+        self.note(now, |pen| pen.console_opened(ticket, &result));
         let Some(key) = self.chores.take_outside(ticket) else { return };
         let Some(request) = self.requests.message(key).cloned() else { return };
         let (failure, text) = match result {

@@ -42,8 +42,7 @@ impl Kernel {
             return Err(Refusal::new(Failure::Conflict, text));
         }
         if self.actors.working(capability).is_some() {
-            let now = self.out.now;
-            self.reload(vec![Change::Restart(data.capability.clone())], now)
+            self.change(vec![Change::Restart(data.capability.clone())])
                 .map_err(|refused| Refusal::new(Failure::Internal, refused.reason))?;
             self.actors.forgive(capability);
         } else {
@@ -66,6 +65,7 @@ impl Kernel {
     /// Answers [`Effect::ReadSettings`]: with what has changed (`added`, `changed`, `removed`, `notes`), or why nothing has.
     pub fn settings_read(&mut self, ticket: u64, result: Result<Json, SettingsRefused>, now: Now) {
         self.out.now = now;
+        self.note(now, |pen| pen.settings_read(ticket, &result));
         let Some(key) = self.chores.take_outside(ticket) else { return };
         let Some(request) = self.requests.message(key).cloned() else { return };
         let (failure, text) = match result {

@@ -105,6 +105,7 @@ impl Kernel {
     /// Answers [`Effect::CollectStats`] with a JSON object.
     pub fn stats_collected(&mut self, ticket: u64, numbers: Json, now: Now) {
         self.out.now = now;
+        self.note(now, |pen| pen.stats_collected(ticket, &numbers));
         let Some(key) = self.chores.take_outside(ticket) else { return };
         let Some(request) = self.requests.message(key).cloned() else { return };
         let Some((peer, recipient)) = self.requests.caller(key) else { return };

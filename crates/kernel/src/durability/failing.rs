@@ -11,6 +11,7 @@ impl Kernel {
     /// The disk of the journal has no room for more, or has room again.
     pub fn storage_full(&mut self, is_full: bool, now: Now) {
         self.out.now = now;
+        self.note(now, |pen| pen.storage_full(is_full));
         match (self.out.facts.storage, is_full) {
             (Storage::Ready, true) => self.out.facts.storage = Storage::Full,
             (Storage::Full, false) => self.out.facts.storage = Storage::Ready,
@@ -24,6 +25,7 @@ impl Kernel {
     /// Unfinished durable commands end with an error: whether they survive is not known.
     pub fn storage_failed(&mut self, reason: &str, now: Now) {
         self.out.now = now;
+        self.note(now, |pen| pen.storage_failed(reason));
         if !self.out.facts.is_on() {
             return;
         }
@@ -67,9 +69,10 @@ impl Kernel {
     /// error instead.
     pub fn effect_lost(&mut self, effect: &Effect, now: Now) {
         self.out.now = now;
+        self.note(now, |pen| pen.effect_lost(effect));
         match effect {
             Effect::Write { connection, message } => {
-                self.written(*connection, message.line().len() + 1, now);
+                self.was_written(*connection, message.line().len() + 1);
                 if message.kind().is_outcome() {
                     let told = self.lost(message);
                     let _ = self.write(*connection, told);
@@ -102,6 +105,7 @@ impl Kernel {
     /// So much waits for the disk that whoever sends durable commands should be paused, or no longer.
     pub fn storage_congested(&mut self, is_congested: bool, now: Now) {
         self.out.now = now;
+        self.note(now, |pen| pen.storage_congested(is_congested));
         self.durability.is_congested = is_congested;
         if !is_congested {
             for connection in std::mem::take(&mut self.durability.paused) {

@@ -66,6 +66,7 @@ impl Kernel {
     /// From here on the kernel records facts. Without this call it never does.
     pub fn restore(&mut self, durable: Durable, now: Now) {
         self.out.now = now;
+        self.note(now, |pen| pen.restore(&durable));
         self.out.facts.storage = Storage::Ready;
         self.durability.last_request = durable.last_request;
         self.durability.restored = Some(Box::new(durable));
@@ -74,6 +75,7 @@ impl Kernel {
     /// Facts up to this one, by [`Effect::Record`](crate::Effect::Record)'s count, are on disk.
     pub fn flushed(&mut self, fact: u64, now: Now) {
         self.out.now = now;
+        self.note(now, |pen| pen.flushed(fact));
         self.out.facts.note_flushed(fact);
     }
 
@@ -85,6 +87,7 @@ impl Kernel {
     /// A native actor changed what it keeps, by a fact.
     pub fn actor_record(&mut self, actor: ActorRef, fact: Fact, now: Now) {
         self.out.now = now;
+        self.note(now, |pen| pen.actor_record(actor, &fact));
         if self.actors.is_up(actor) {
             let fact = self.out.record(fact);
             self.out.facts.note_said(Some(actor.capability), fact);

@@ -3,8 +3,8 @@
 //! What is read is checked to its last byte: a record that is longer, shorter or otherwise not what its kind and version say
 //! is an error with the field's name, never a guess.
 
-use crate::api::fact::{Ending, Fact, MessageLine, PeerName};
-use crate::api::rights::Rights;
+use crate::api::fact::{Ending, Fact, MessageLine};
+use crate::facts::wire::{Reader, Writer};
 use mainspring_message::Text;
 
 /// The names of all kinds, by number; 0 is none.
@@ -283,151 +283,7 @@ fn read_fields<'a>(kind: u8, version: u8, reader: &mut Reader<'a>) -> Result<Fac
     })
 }
 
-struct Writer<'a>(&'a mut Vec<u8>);
-
-impl Writer<'_> {
-    fn number(&mut self, mut number: u64) -> &mut Self {
-        while number >= 0x80 {
-            self.0.push(number as u8 | 0x80);
-            number >>= 7;
-        }
-        self.0.push(number as u8);
-        self
-    }
-
-    fn maybe(&mut self, number: Option<u64>) -> &mut Self {
-        match number {
-            Some(number) => {
-                self.0.push(1);
-                self.number(number)
-            }
-            None => {
-                self.0.push(0);
-                self
-            }
-        }
-    }
-
-    fn text(&mut self, text: &str) -> &mut Self {
-        self.number(text.len() as u64);
-        self.0.extend_from_slice(text.as_bytes());
-        self
-    }
-
-    fn maybe_text(&mut self, text: Option<&str>) -> &mut Self {
-        self.0.push(u8::from(text.is_some()));
-        if let Some(text) = text {
-            self.text(text);
-        }
-        self
-    }
-
-    fn rights(&mut self, rights: &Rights) -> &mut Self {
-        self.0.push(u8::from(rights.is_operator()));
-        self.0.push(u8::from(rights.allow().is_some()));
-        if let Some(allow) = rights.allow() {
-            self.number(allow.len() as u64);
-            for pattern in allow {
-                self.text(pattern);
-            }
-        }
-        self
-    }
-
-    fn peer(&mut self, peer: &PeerName) -> &mut Self {
-        let (tag, name) = match peer {
-            PeerName::Client(name) => (0, name),
-            PeerName::Capability(name) => (1, name),
-        };
-        self.0.push(tag);
-        self.text(name)
-    }
-}
-
-struct Reader<'a> {
-    rest: &'a [u8],
-    name: &'static str,
-}
-
-impl<'a> Reader<'a> {
-    fn wrong(&self, field: &'static str) -> FactError {
-        FactError::Field { name: self.name, field }
-    }
-
-    fn byte(&mut self, field: &'static str) -> Result<u8, FactError> {
-        let (first, rest) = self.rest.split_first().ok_or_else(|| self.wrong(field))?;
-        self.rest = rest;
-        Ok(*first)
-    }
-
-    fn number(&mut self, field: &'static str) -> Result<u64, FactError> {
-        let mut number = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte(field)?;
-            let bits = u64::from(byte & 0x7f);
-            // The tenth byte has room for one bit, and no number ends in a zero byte: there is one way to write it.
-            if (shift == 63 && bits > 1) || (shift > 0 && byte == 0) {
-                return Err(self.wrong(field));
-            }
-            number |= bits << shift;
-            if byte & 0x80 == 0 {
-                return Ok(number);
-            }
-        }
-        Err(self.wrong(field))
-    }
-
-    fn small(&mut self, field: &'static str) -> Result<u32, FactError> {
-        let number = self.number(field)?;
-        u32::try_from(number).map_err(|_| self.wrong(field))
-    }
-
-    fn is_there(&mut self, field: &'static str) -> Result<bool, FactError> {
-        match self.byte(field)? {
-            0 => Ok(false),
-            1 => Ok(true),
-            _ => Err(self.wrong(field)),
-        }
-    }
-
-    fn maybe(&mut self, field: &'static str) -> Result<Option<u64>, FactError> {
-        Ok(if self.is_there(field)? { Some(self.number(field)?) } else { None })
-    }
-
-    fn text(&mut self, field: &'static str) -> Result<&'a str, FactError> {
-        let length = usize::try_from(self.number(field)?).map_err(|_| self.wrong(field))?;
-        if length > self.rest.len() {
-            return Err(self.wrong(field));
-        }
-        let (text, rest) = self.rest.split_at(length);
-        self.rest = rest;
-        str::from_utf8(text).map_err(|_| self.wrong(field))
-    }
-
-    fn maybe_text(&mut self, field: &'static str) -> Result<Option<&'a str>, FactError> {
-        Ok(if self.is_there(field)? { Some(self.text(field)?) } else { None })
-    }
-
-    fn rights(&mut self) -> Result<Rights, FactError> {
-        let operator = self.is_there("operator")?;
-        if !self.is_there("allow")? {
-            return Ok(Rights::from_parts(None, operator));
-        }
-        let count = self.number("allow")?;
-        let patterns = (0..count).map(|_| self.text("allow").map(Box::from));
-        Ok(Rights::from_parts(Some(patterns.collect::<Result<_, _>>()?), operator))
-    }
-
-    fn peer(&mut self) -> Result<PeerName, FactError> {
-        let tag = self.byte("peer")?;
-        let name = Text::from(self.text("peer")?);
-        match tag {
-            0 => Ok(PeerName::Client(name)),
-            1 => Ok(PeerName::Capability(name)),
-            _ => Err(self.wrong("peer")),
-        }
-    }
-
+impl Reader<'_> {
     fn ending(&mut self) -> Result<Ending, FactError> {
         Ok(match self.number("request")? {
             0 => Ending::Whole {

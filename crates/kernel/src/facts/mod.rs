@@ -6,6 +6,7 @@ mod durable;
 mod resume;
 #[cfg(test)]
 mod tests;
+pub(crate) mod wire;
 
 pub use codec::{FACT_KINDS, FactError};
 pub use durable::{Durable, DurableBounds};

@@ -11,6 +11,7 @@ impl Kernel {
     /// A client has connected. `peer` is who it is (a user, a token): ids are unique per peer.
     pub fn connection_opened(&mut self, connection: ConnectionId, peer: &str, now: Now) {
         self.out.now = now;
+        self.note(now, |pen| pen.connection_opened(connection, peer));
         if self.connections.contains(connection) {
             return;
         }
@@ -30,6 +31,7 @@ impl Kernel {
     /// A client is gone. What it asked is still worked on; the answers are remembered for the same id.
     pub fn connection_closed(&mut self, connection: ConnectionId, now: Now) {
         self.out.now = now;
+        self.note(now, |pen| pen.connection_closed(connection));
         self.close_connection(connection);
     }
 
@@ -138,6 +140,12 @@ impl Kernel {
     /// `bytes` of the lines written by [`Effect::Write`] (each line plus one for its break) have left.
     pub fn written(&mut self, connection: ConnectionId, bytes: usize, now: Now) {
         self.out.now = now;
+        self.note(now, |pen| pen.written(connection, bytes));
+        self.was_written(connection, bytes);
+    }
+
+    /// A client has these bytes, or will never get them.
+    pub(crate) fn was_written(&mut self, connection: ConnectionId, bytes: usize) {
         let Some((released, events_wait)) = self.connections.written(connection, bytes, &mut self.out) else {
             return;
         };

@@ -147,12 +147,14 @@ impl Kernel {
     /// An actor takes no more for now (its pipe is full): nothing is delivered until [`Kernel::actor_ready`].
     pub fn actor_blocked(&mut self, actor: ActorRef, now: Now) {
         self.out.now = now;
+        self.note(now, |pen| pen.actor_blocked(actor));
         self.actors.block(actor);
     }
 
     /// A blocked actor takes messages again.
     pub fn actor_ready(&mut self, actor: ActorRef, now: Now) {
         self.out.now = now;
+        self.note(now, |pen| pen.actor_ready(actor));
         let Some(answers) = self.actors.unblock(actor) else { return };
         let rested = self.out.rest_on(self.out.facts.of_any());
         for answer in answers {

@@ -17,6 +17,7 @@ impl Kernel {
     /// Returns whether the kernel has something to do for it: somebody wants to hear it.
     pub fn actor_complained(&mut self, actor: ActorRef, line: &[u8], now: Now) -> bool {
         self.out.now = now;
+        self.note(now, |pen| pen.actor_complained(actor, line));
         self.actors.complained(actor, line);
         self.keep_log_line(actor, line)
     }
@@ -24,6 +25,7 @@ impl Kernel {
     /// An actor ended.
     pub fn actor_exited(&mut self, actor: ActorRef, exit: ActorExit, now: Now) {
         self.out.now = now;
+        self.note(now, |pen| pen.actor_exited(actor, &exit));
         let capability = actor.capability;
         match self.actors.exited(actor, exit, self.lifecycle.stage(), &mut self.out) {
             Exited::Nothing => {}
@@ -44,6 +46,7 @@ impl Kernel {
     /// Answers [`Effect::Spawn`](crate::Effect::Spawn).
     pub fn actor_spawned(&mut self, actor: ActorRef, result: Result<(), String>, now: Now) {
         self.out.now = now;
+        self.note(now, |pen| pen.actor_spawned(actor, &result));
         match self.lifecycle.is_booting() {
             true => self.boot_spawned(actor, result),
             false => self.actors.spawned(actor, result, &mut self.out),
@@ -53,6 +56,7 @@ impl Kernel {
     /// Answers [`Effect::Attach`](crate::Effect::Attach).
     pub fn actor_attached(&mut self, actor: ActorRef, result: Result<(), String>, now: Now) {
         self.out.now = now;
+        self.note(now, |pen| pen.actor_attached(actor, &result));
         if self.lifecycle.is_booting() {
             return self.boot_attached(actor, result);
         }

@@ -15,6 +15,7 @@ impl Kernel {
     /// A client sent a line (without its line break).
     pub fn ingest(&mut self, connection: ConnectionId, line: &[u8], now: Now) {
         self.out.now = now;
+        self.note(now, |pen| pen.line(connection, line));
         let line_bytes_max = self.config.limits.line_bytes_max;
         let counters = &mut self.out.counters;
         let heard = self.connections.hear(connection, || {
@@ -49,6 +50,7 @@ impl Kernel {
     /// A client sent a line beyond the limit; the daemon skipped it.
     pub fn line_too_long(&mut self, connection: ConnectionId, now: Now) {
         self.out.now = now;
+        self.note(now, |pen| pen.line_too_long(connection));
         let rejection = too_long(self.config.limits.line_bytes_max);
         self.reject_line(connection, &rejection);
     }

@@ -43,7 +43,10 @@ impl Kernel {
 
     /// The daemon says how many bytes it holds itself on behalf of clients and actors: lines that have begun, for one.
     pub fn note_outside_bytes(&mut self, bytes: usize) {
-        self.outside_bytes = bytes;
+        if self.outside_bytes != bytes {
+            self.note(self.out.now, |pen| pen.outside_bytes(bytes));
+            self.outside_bytes = bytes;
+        }
     }
 
     /// Compares the account with its bound.

@@ -16,11 +16,12 @@ impl Kernel {
     /// An actor said a line.
     pub fn actor_line(&mut self, actor: ActorRef, line: &[u8], now: Now) {
         self.out.now = now;
+        self.note(now, |pen| pen.actor_line(actor, line));
         if !self.listens_to(actor) {
             return;
         }
         if line.len() > self.config.limits.line_bytes_max {
-            return self.actor_line_too_long(actor, now);
+            return self.said_too_much(actor);
         }
         let said = match Envelope::parse(line) {
             Ok(message) => {
@@ -37,6 +38,11 @@ impl Kernel {
     /// An actor began a line beyond the limit, whether or not it will ever end: a fault.
     pub fn actor_line_too_long(&mut self, actor: ActorRef, now: Now) {
         self.out.now = now;
+        self.note(now, |pen| pen.actor_line_too_long(actor));
+        self.said_too_much(actor);
+    }
+
+    fn said_too_much(&mut self, actor: ActorRef) {
         let text = format!("a line longer than {} bytes", self.config.limits.line_bytes_max);
         self.actors.fault(actor, text, &mut self.out);
     }
@@ -44,6 +50,11 @@ impl Kernel {
     /// A native actor said a message.
     pub fn actor_message(&mut self, actor: ActorRef, draft: Draft, now: Now) {
         self.out.now = now;
+        self.note(now, |pen| pen.actor_message(actor, &draft));
+        self.said(actor, &draft);
+    }
+
+    fn said(&mut self, actor: ActorRef, draft: &Draft) {
         if !self.listens_to(actor) {
             return;
         }
@@ -55,7 +66,7 @@ impl Kernel {
             return self.blame(actor, Err(text));
         }
         self.spoke(actor);
-        let message = self.out.compose(&draft);
+        let message = self.out.compose(draft);
         let said = self.output(actor, message);
         self.blame(actor, said);
     }
@@ -71,6 +82,22 @@ impl Kernel {
         now: Now,
     ) {
         self.out.now = now;
+        if self.tape.is_some() {
+            let data = data();
+            self.note(now, |pen| pen.actor_event(actor, cause, type_name, &data));
+            self.said_by_cause(actor, cause, type_name, || data);
+        } else {
+            self.said_by_cause(actor, cause, type_name, data);
+        }
+    }
+
+    fn said_by_cause(
+        &mut self,
+        actor: ActorRef,
+        cause: &Envelope,
+        type_name: &str,
+        data: impl FnOnce() -> Json,
+    ) {
         if !self.listens_to(actor) {
             return;
         }
@@ -78,7 +105,7 @@ impl Kernel {
         let is_kept = self.out.facts.is_on() && self.actors.manifest(actor.capability).durable_events;
         if is_seen || is_kept || self.actors.needs_data(actor.capability) {
             let draft = Draft::caused_by(cause, Kind::Event, type_name, data());
-            return self.actor_message(actor, draft, now);
+            return self.said(actor, &draft);
         }
         self.spoke(actor);
         let said = self.said_unwanted_event(actor, cause, type_name);

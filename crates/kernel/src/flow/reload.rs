@@ -80,6 +80,11 @@ impl Kernel {
     /// Nothing has changed then, and the event `Sys.ReloadFailed` says why.
     pub fn reload(&mut self, changes: Vec<Change>, now: Now) -> Result<Vec<CapabilityId>, ReloadRefused> {
         self.out.now = now;
+        self.note(now, |pen| pen.reload(&changes));
+        self.change(changes)
+    }
+
+    pub(crate) fn change(&mut self, changes: Vec<Change>) -> Result<Vec<CapabilityId>, ReloadRefused> {
         match self.check_reload(changes) {
             Ok(steps) => Ok(self.carry_out_reload(steps)),
             Err(reason) => {

@@ -16,6 +16,7 @@ impl Kernel {
     /// do not, for that may be about the requests of others.
     pub fn connection_has(&mut self, connection: ConnectionId, rights: Rights, now: Now) {
         self.out.now = now;
+        self.note(now, |pen| pen.connection_has(connection, &rights));
         self.connections.set_rights(connection, rights);
     }
 
@@ -25,6 +26,7 @@ impl Kernel {
     /// A name may come more than once: then its peer may do what any of them says.
     pub fn peers_have(&mut self, peers: Vec<(String, Rights)>, now: Now) {
         self.out.now = now;
+        self.note(now, |pen| pen.peers_have(&peers));
         self.peer_rights.clear();
         for (name, rights) in peers {
             self.peer_rights.entry(name.into()).or_default().push(rights);

@@ -95,6 +95,7 @@ impl Kernel {
     /// Boots: LOAD, DISCOVER and BUILD at once, SPAWN, ATTACH and ADAPT by effects that inputs answer, then READY.
     pub fn boot(&mut self, plan: BootPlan, now: Now) {
         self.out.now = now;
+        self.note(now, |pen| pen.boot(&plan));
         if std::mem::replace(&mut self.lifecycle.has_begun, true) {
             return;
         }
@@ -170,6 +171,7 @@ impl Kernel {
     /// Answers [`Effect::StartAdapter`], with the address it listens on.
     pub fn adapter_started(&mut self, adapter: u32, result: Result<String, String>, now: Now) {
         self.out.now = now;
+        self.note(now, |pen| pen.adapter_started(adapter, &result));
         if !self.lifecycle.is_booting() || self.lifecycle.phase != BootPhase::Adapt {
             return;
         }
@@ -193,6 +195,7 @@ impl Kernel {
     /// The transport will bring no more messages (the end of standard input, in a batch).
     pub fn adapter_ended(&mut self, adapter: u32, now: Now) {
         self.out.now = now;
+        self.note(now, |pen| pen.adapter_ended(adapter));
         if let Some(it) = self.lifecycle.adapters.get_mut(adapter as usize) {
             it.state = AdapterState::Ended;
         }

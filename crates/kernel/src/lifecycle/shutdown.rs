@@ -21,6 +21,7 @@ impl Kernel {
     /// Scheduled messages that are not due are given up.
     pub fn shutdown(&mut self, reason: &str, now: Now) {
         self.out.now = now;
+        self.note(now, |pen| pen.shutdown(reason));
         self.begin_shutdown(reason);
     }
 
@@ -56,6 +57,7 @@ impl Kernel {
     /// actors are given up as well.
     pub fn hasten(&mut self, now: Now) {
         self.out.now = now;
+        self.note(now, |pen| pen.hasten());
         match self.lifecycle.stage {
             Stage::Draining => match self.lifecycle.giving_up.take() {
                 None => self.give_up_requests(),

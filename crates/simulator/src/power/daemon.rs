@@ -1,6 +1,7 @@
 //! One run of a daemon: a kernel whose facts go to the disk, and what rests on them waits until they are there.
 
 use super::disk::Disk;
+use crate::tape::MemoryTape;
 use crate::world::{Checked, Violation, must};
 use mainspring_kernel::{
     ActorExit, ActorRef, BootPlan, Config, ConnectionId, Durable, Effect, Kernel, Manifest, Now, Rights, Turn,
@@ -19,6 +20,8 @@ pub(super) enum Out {
 
 pub(super) struct Daemon {
     pub(super) kernel: Kernel,
+    /// What happened to it, in some runs.
+    tape: Option<MemoryTape>,
     pub(super) now: Now,
     /// Facts of this run that are on disk.
     flushed: u64,
@@ -46,12 +49,18 @@ impl Daemon {
         disk: &mut Disk,
     ) -> Result<Daemon, Violation> {
         let config = Config { window_ms: 24 * 3_600_000, ..Config::default() };
-        let mut kernel = Kernel::new(config, nonce);
+        let (mut kernel, tape) = MemoryTape::kernel(config, nonce, nonce.is_multiple_of(4));
         kernel.restore(durable, now);
         kernel.boot(BootPlan { capabilities, adapters: vec!["simulated".into()] }, now);
-        let mut daemon = Daemon { kernel, now, flushed: 0, held: Vec::new(), after: 0, out: Vec::new() };
+        let mut daemon =
+            Daemon { kernel, tape, now, flushed: 0, held: Vec::new(), after: 0, out: Vec::new() };
         daemon.run(disk)?;
         Ok(daemon)
+    }
+
+    /// What happened in this run comes to the same effects again.
+    pub(super) fn check_tape(&self) -> Checked {
+        self.tape.as_ref().map_or(Ok(()), MemoryTape::check)
     }
 
     /// So many facts of this run are on disk.

@@ -262,6 +262,7 @@ impl Story {
         // Monotonic time begins anew with the machine.
         let now = Now { mono_ns: 1_000_000, unix_ms: self.daemon.now.unix_ms + down_ms };
         let durable = self.disk.open()?;
+        self.daemon.check_tape()?;
         self.daemon = Daemon::start(durable, capabilities(), self.random.word(), now, &mut self.disk)?;
         Ok(())
     }

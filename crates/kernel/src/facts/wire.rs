@@ -1,0 +1,173 @@
+//! Fields as bytes: numbers are LEB128, texts have their length before them. Facts on disk and the tape are made of these.
+
+use crate::api::fact::PeerName;
+use crate::api::rights::Rights;
+use crate::facts::FactError;
+use mainspring_message::Text;
+
+/// Writes fields, one behind the other.
+pub(crate) struct Writer<'a>(pub(crate) &'a mut Vec<u8>);
+
+impl Writer<'_> {
+    pub(crate) fn number(&mut self, mut number: u64) -> &mut Self {
+        if number < 0x80 {
+            self.0.push(number as u8);
+            return self;
+        }
+        // All at once: a byte by itself costs a look at the room that is left.
+        let (mut bytes, mut count) = ([0; 10], 0);
+        while number >= 0x80 {
+            bytes[count] = number as u8 | 0x80;
+            number >>= 7;
+            count += 1;
+        }
+        bytes[count] = number as u8;
+        self.0.extend_from_slice(&bytes[..=count]);
+        self
+    }
+
+    pub(crate) fn maybe(&mut self, number: Option<u64>) -> &mut Self {
+        match number {
+            Some(number) => {
+                self.0.push(1);
+                self.number(number)
+            }
+            None => {
+                self.0.push(0);
+                self
+            }
+        }
+    }
+
+    pub(crate) fn text(&mut self, text: &str) -> &mut Self {
+        self.blob(text.as_bytes())
+    }
+
+    pub(crate) fn blob(&mut self, bytes: &[u8]) -> &mut Self {
+        self.number(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+        self
+    }
+
+    pub(crate) fn flag(&mut self, flag: bool) -> &mut Self {
+        self.0.push(u8::from(flag));
+        self
+    }
+
+    pub(crate) fn maybe_text(&mut self, text: Option<&str>) -> &mut Self {
+        self.0.push(u8::from(text.is_some()));
+        if let Some(text) = text {
+            self.text(text);
+        }
+        self
+    }
+
+    pub(crate) fn rights(&mut self, rights: &Rights) -> &mut Self {
+        self.0.push(u8::from(rights.is_operator()));
+        self.0.push(u8::from(rights.allow().is_some()));
+        if let Some(allow) = rights.allow() {
+            self.number(allow.len() as u64);
+            for pattern in allow {
+                self.text(pattern);
+            }
+        }
+        self
+    }
+
+    pub(crate) fn peer(&mut self, peer: &PeerName) -> &mut Self {
+        let (tag, name) = match peer {
+            PeerName::Client(name) => (0, name),
+            PeerName::Capability(name) => (1, name),
+        };
+        self.0.push(tag);
+        self.text(name)
+    }
+}
+
+/// Reads fields, one behind the other.
+pub(crate) struct Reader<'a> {
+    pub(crate) rest: &'a [u8],
+    /// What is being read, for errors.
+    pub(crate) name: &'static str,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn wrong(&self, field: &'static str) -> FactError {
+        FactError::Field { name: self.name, field }
+    }
+
+    pub(crate) fn byte(&mut self, field: &'static str) -> Result<u8, FactError> {
+        let (first, rest) = self.rest.split_first().ok_or_else(|| self.wrong(field))?;
+        self.rest = rest;
+        Ok(*first)
+    }
+
+    pub(crate) fn number(&mut self, field: &'static str) -> Result<u64, FactError> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte(field)?;
+            let bits = u64::from(byte & 0x7f);
+            // The tenth byte has room for one bit, and no number ends in a zero byte: there is one way to write it.
+            if (shift == 63 && bits > 1) || (shift > 0 && byte == 0) {
+                return Err(self.wrong(field));
+            }
+            number |= bits << shift;
+            if byte & 0x80 == 0 {
+                return Ok(number);
+            }
+        }
+        Err(self.wrong(field))
+    }
+
+    pub(crate) fn small(&mut self, field: &'static str) -> Result<u32, FactError> {
+        let number = self.number(field)?;
+        u32::try_from(number).map_err(|_| self.wrong(field))
+    }
+
+    pub(crate) fn is_there(&mut self, field: &'static str) -> Result<bool, FactError> {
+        match self.byte(field)? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(self.wrong(field)),
+        }
+    }
+
+    pub(crate) fn maybe(&mut self, field: &'static str) -> Result<Option<u64>, FactError> {
+        Ok(if self.is_there(field)? { Some(self.number(field)?) } else { None })
+    }
+
+    pub(crate) fn text(&mut self, field: &'static str) -> Result<&'a str, FactError> {
+        str::from_utf8(self.blob(field)?).map_err(|_| self.wrong(field))
+    }
+
+    pub(crate) fn blob(&mut self, field: &'static str) -> Result<&'a [u8], FactError> {
+        let length = usize::try_from(self.number(field)?).map_err(|_| self.wrong(field))?;
+        let (bytes, rest) = self.rest.split_at_checked(length).ok_or_else(|| self.wrong(field))?;
+        self.rest = rest;
+        Ok(bytes)
+    }
+
+    pub(crate) fn maybe_text(&mut self, field: &'static str) -> Result<Option<&'a str>, FactError> {
+        Ok(if self.is_there(field)? { Some(self.text(field)?) } else { None })
+    }
+
+    pub(crate) fn rights(&mut self) -> Result<Rights, FactError> {
+        let operator = self.is_there("operator")?;
+        if !self.is_there("allow")? {
+            return Ok(Rights::from_parts(None, operator));
+        }
+        let count = self.number("allow")?;
+        let patterns = (0..count).map(|_| self.text("allow").map(Box::from));
+        Ok(Rights::from_parts(Some(patterns.collect::<Result<_, _>>()?), operator))
+    }
+
+    pub(crate) fn peer(&mut self) -> Result<PeerName, FactError> {
+        let tag = self.byte("peer")?;
+        let name = Text::from(self.text("peer")?);
+        match tag {
+            0 => Ok(PeerName::Client(name)),
+            1 => Ok(PeerName::Capability(name)),
+            _ => Err(self.wrong("peer")),
+        }
+    }
+}
