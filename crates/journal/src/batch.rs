@@ -67,18 +67,28 @@ impl Batch {
     /// # Errors
     /// [`Error::TooLarge`] beyond [`RECORD_BYTES_MAX`]; the batch is as it was then.
     pub fn push(&mut self, kind: u8, version: u8, parts: &[&[u8]]) -> Result<u64> {
-        let bytes: usize = parts.iter().map(|part| part.len()).sum();
+        self.push_with(kind, version, |data| {
+            for part in parts {
+                data.extend_from_slice(part);
+            }
+        })
+    }
+
+    /// Adds a record whose data `write` appends to what it is given, and gives its number.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] beyond [`RECORD_BYTES_MAX`]; the batch is as it was then.
+    pub fn push_with(&mut self, kind: u8, version: u8, write: impl FnOnce(&mut Vec<u8>)) -> Result<u64> {
+        let start = self.bytes.len();
+        // Length and checksum follow: the one below, the other on the thread that writes.
+        self.bytes.extend_from_slice(&[0, 0, 0, 0, kind, version, 0, 0, 0, 0, 0, 0]);
+        write(&mut self.bytes);
+        let bytes = self.bytes.len() - start - RECORD_HEADER;
         if bytes > RECORD_BYTES_MAX {
+            self.bytes.truncate(start);
             return Err(Error::TooLarge { bytes, most: RECORD_BYTES_MAX });
         }
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(&(bytes as u32).to_le_bytes());
-        self.bytes.extend_from_slice(&[kind, version, 0, 0, 0, 0, 0, 0]);
-        for part in parts {
-            self.bytes.extend_from_slice(part);
-        }
-        let checksum = record_checksum(&self.bytes[start..]);
-        self.bytes[start + 8..start + 12].copy_from_slice(&checksum.to_le_bytes());
+        self.bytes[start..start + 4].copy_from_slice(&(bytes as u32).to_le_bytes());
         self.count += 1;
         Ok(self.next() - 1)
     }
@@ -144,8 +154,21 @@ impl Batch {
         padded(self.bytes.len())
     }
 
+    /// Gives every record its checksum.
+    fn seal_records(&mut self) {
+        let mut rest = &mut self.bytes[BATCH_HEADER..];
+        while !rest.is_empty() {
+            let length = RECORD_HEADER + u32_at(rest, 0) as usize;
+            let (record, behind) = std::mem::take(&mut rest).split_at_mut(length);
+            let checksum = record_checksum(record);
+            record[8..RECORD_HEADER].copy_from_slice(&checksum.to_le_bytes());
+            rest = behind;
+        }
+    }
+
     /// The bytes for the disk. `seed` is that of their place.
     pub(crate) fn seal(&mut self, flags: u32, durable: u64, unix_ms: u64, seed: u32) -> &[u8] {
+        self.seal_records();
         let records = (self.bytes.len() - BATCH_HEADER) as u32;
         let fields = [MAGIC, flags, records, self.count];
         for (field, place) in fields.iter().zip(self.bytes.chunks_exact_mut(4)) {

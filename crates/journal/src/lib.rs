@@ -61,4 +61,10 @@ pub use journal::{Journal, Opened, Options, Restored, Space};
 pub use reader::{Checked, Reader, SegmentInfo, check, list_segments};
 pub use salvage::{Found, Salvaged, salvage};
 pub use scan::Cut;
-pub use snapshot::{SnapshotWriter, read_snapshot};
+pub use snapshot::{SnapshotWriter, read_snapshot, snapshot_bytes};
+
+/// The checksum that batches have (CRC32C), for whoever keeps other files beside a journal.
+#[must_use]
+pub fn checksum(bytes: &[u8]) -> u32 {
+    crc32c::crc32c(bytes)
+}

@@ -158,6 +158,18 @@ pub fn read_snapshot(folder: &impl Folder, visit: &mut dyn FnMut(Record<'_>)) ->
     Ok(chosen.number)
 }
 
+/// How many bytes the snapshots of a journal take on disk.
+///
+/// # Errors
+/// What the system says.
+pub fn snapshot_bytes(folder: &impl Folder) -> Result<u64> {
+    Files::list(folder)?.snapshots.iter().try_fold(0, |bytes, number| {
+        let name = snapshot_name(*number);
+        let length = folder.open(&name).and_then(|file| file.len());
+        Ok(bytes + length.map_err(Error::io("look at", &name))?)
+    })
+}
+
 /// Reads a whole snapshot.
 pub(crate) fn read(
     folder: &impl Folder,

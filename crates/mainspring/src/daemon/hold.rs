@@ -3,6 +3,7 @@
 //! For each target (a connection, a capability's actor) what is held leaves in the order in which it came, and whatever comes
 //! for a target that something is held for waits behind that. Other targets do not notice.
 
+use foldhash::fast::FixedState;
 use mainspring_kernel::{CapabilityId, ConnectionId, Effect};
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -40,7 +41,7 @@ pub(crate) struct Hold {
     /// In the order in which it came.
     held: VecDeque<Held>,
     /// How much of it is for each target.
-    targets: HashMap<Target, usize>,
+    targets: HashMap<Target, usize, FixedState>,
 }
 
 /// What came of it when the journal failed.
@@ -76,7 +77,7 @@ impl Hold {
     pub(crate) fn release(&mut self, flushed: u64, into: &mut Vec<Effect>) {
         self.flushed = self.flushed.max(flushed);
         // Targets for which something older still waits.
-        let mut waiting: HashSet<Target> = HashSet::new();
+        let mut waiting: HashSet<Target, FixedState> = HashSet::default();
         for _ in 0..self.held.len() {
             let Some(held) = self.held.pop_front() else { return };
             if held.fact > self.flushed || waiting.contains(&held.target) {

@@ -55,7 +55,6 @@ pub(crate) struct Storage {
     thread: RefCell<Option<JoinHandle<()>>>,
     /// Facts of this turn.
     batch: RefCell<Batch>,
-    scratch: RefCell<Vec<u8>>,
     /// The number of the record before the first fact of this run.
     base: u64,
     /// Whether the thread has told something since it was last asked.
@@ -87,7 +86,6 @@ impl Storage {
             shared,
             thread: RefCell::new(Some(thread)),
             batch: RefCell::new(Batch::new(next)),
-            scratch: RefCell::default(),
             base: next - 1,
             signalled,
             path,
@@ -100,11 +98,8 @@ impl Storage {
 
     /// Appends a fact; it is written after [`Storage::hand_over`]. Gives its number in this run, from 1.
     pub(crate) fn append<M: MessageLine>(&self, fact: &Fact<M>) -> u64 {
-        let mut scratch = self.scratch.borrow_mut();
-        scratch.clear();
-        fact.write(&mut scratch);
         let mut batch = self.batch.borrow_mut();
-        match batch.push(fact.kind(), fact.version(), &[&scratch[..]]) {
+        match batch.push_with(fact.kind(), fact.version(), |data| fact.write(data)) {
             Ok(number) => number - self.base,
             Err(error) => {
                 // Messages are bounded far below what a record may be.

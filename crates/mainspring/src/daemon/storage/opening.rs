@@ -7,6 +7,7 @@ use mainspring_journal::{Journal, Options, Restored};
 use mainspring_kernel::{Durable, DurableBounds};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// A journal that was opened, and what its facts come to.
 pub(crate) struct Opening {
@@ -44,12 +45,14 @@ pub(crate) fn open(
     let options = Options::default();
     let mut durable = Durable::new(bounds);
     let mut facts = 0_u64;
+    let began = Instant::now();
     let (journal, opened) = Journal::open_if(Arc::clone(&disk), options, &mut |restored| {
         let (Restored::Snapshot(record) | Restored::Record(record)) = restored;
         facts += 1;
         durable.apply_record(record.kind, record.version, record.data).map_err(|error| error.to_string())
     })
     .map_err(words)?;
+    let took_ms = began.elapsed().as_millis();
     let mut warnings = Vec::new();
     if let Some(cut) = &opened.cut {
         warnings.push(format!(
@@ -66,8 +69,8 @@ pub(crate) fn open(
     let counts: Vec<String> = counts.map(|(name, count)| format!("{count} {name}")).collect();
     let what = match (opened.created, counts.is_empty()) {
         (true, _) => "new".to_owned(),
-        (false, true) => format!("{facts} facts read, nothing left to do"),
-        (false, false) => format!("{facts} facts read: {}", counts.join(", ")),
+        (false, true) => format!("{facts} facts read in {took_ms} ms, nothing left to do"),
+        (false, false) => format!("{facts} facts read in {took_ms} ms: {}", counts.join(", ")),
     };
     let after = if opened.closed || opened.created { "" } else { " (the last daemon did not end in order)" };
     let told = vec![format!("journal {path}: {what}{after}")];

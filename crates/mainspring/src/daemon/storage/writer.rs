@@ -3,7 +3,7 @@
 
 use super::Notice;
 use super::snapshots::{self, Plan, Snapshot};
-use mainspring_journal::{Batch, Folder, Journal, Space};
+use mainspring_journal::{Batch, Folder, Journal, Space, snapshot_bytes};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -111,6 +111,8 @@ pub(super) struct Writer<D: Folder, W> {
     batch: Batch,
     /// Whether a snapshot is being made.
     under_way: bool,
+    /// What snapshots take on disk.
+    snapshot_bytes: u64,
 }
 
 /// What there is to do.
@@ -128,7 +130,10 @@ where
 {
     pub(super) fn new(journal: Journal<D>, shared: Arc<Shared>, plan: Plan<D>, wake: W) -> Writer<D, W> {
         let batch = Batch::new(journal.durable() + 1);
-        Writer { journal, shared, plan, wake, batch, under_way: false }
+        let mut writer = Writer { journal, shared, plan, wake, batch, under_way: false, snapshot_bytes: 0 };
+        writer.measure_snapshots();
+        writer.note_use(&mut writer.shared.lock());
+        writer
     }
 
     pub(super) fn run(mut self) {
@@ -206,11 +211,21 @@ where
             Err(mainspring_journal::Error::Full { .. }) => self.note_space(&mut state),
             Err(error) => self.fail(&mut state, &error.to_string()),
         }
-        state.bytes = self.journal.bytes();
-        state.segments = self.journal.segments();
+        self.note_use(&mut state);
         drop(state);
         (self.wake)();
         self.begin_snapshot_if_due();
+    }
+
+    /// Looks how large the snapshots are; if they cannot be looked at, they are what they were.
+    fn measure_snapshots(&mut self) {
+        self.snapshot_bytes = snapshot_bytes(self.journal.folder()).unwrap_or(self.snapshot_bytes);
+    }
+
+    /// What the journal takes on disk.
+    fn note_use(&self, state: &mut State) {
+        state.bytes = self.journal.bytes() + self.snapshot_bytes;
+        state.segments = self.journal.segments();
     }
 
     fn note_space(&self, state: &mut State) {
@@ -234,18 +249,24 @@ where
 
     fn note_snapshot(&mut self, snapshot: Result<Snapshot, String>) {
         self.under_way = false;
+        let segments = self.journal.segments();
         let result = match &snapshot {
             Ok(snapshot) => self.journal.forget(snapshot.forget_up_to).map_err(|error| error.to_string()),
             Err(_) => Ok(()),
         };
+        self.measure_snapshots();
         let mut state = self.shared.lock();
         let notice = match snapshot {
             Ok(snapshot) => {
                 state.snapshots += 1;
                 self.plan.note(&snapshot);
                 Notice::Info(format!(
-                    "journal snapshot up to fact {}: {} facts, {} ms",
-                    snapshot.number, snapshot.facts, snapshot.took_ms
+                    "journal snapshot up to fact {}: {} facts, {} ms; {} of {segments} segments deleted, {} on disk",
+                    snapshot.number,
+                    snapshot.facts,
+                    snapshot.took_ms,
+                    segments - self.journal.segments(),
+                    crate::text::units::show_bytes(self.journal.bytes() + self.snapshot_bytes),
                 ))
             }
             // Nothing is lost: the facts are all there, and the next full segment is the next chance.
@@ -255,8 +276,7 @@ where
         if let Err(reason) = result {
             self.fail(&mut state, &reason);
         }
-        state.bytes = self.journal.bytes();
-        state.segments = self.journal.segments();
+        self.note_use(&mut state);
         drop(state);
         (self.wake)();
     }
