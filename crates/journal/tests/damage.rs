@@ -88,6 +88,55 @@ fn j2_2_every_byte_that_is_flipped_leaves_the_same_state_or_a_refusal() {
     }
 }
 
+/// A journal of one segment with three small batches.
+fn small(closed: bool) -> (SimFolder, Content) {
+    let folder = SimFolder::default();
+    let (mut journal, opened, mut content) = open(&folder).unwrap();
+    let mut batch = Batch::new(opened.next);
+    for text in ["one", "two", "three"] {
+        let number = batch.push(1, 1, &[text.as_bytes()]).unwrap();
+        journal.write(&mut batch, 0).unwrap();
+        content.records.push((number, text.into()));
+    }
+    if closed {
+        journal.close(0).unwrap();
+    }
+    (folder, content)
+}
+
+#[test]
+fn j2_2_every_single_byte_of_a_small_journal_counts_and_only_its_last_batch_may_be_cut() {
+    for closed in [false, true] {
+        let (folder, whole) = small(closed);
+        for (name, bytes) in folder.files() {
+            let used = used(&bytes);
+            let last_page = used.next_multiple_of(4096) - 4096;
+            for place in 0..(used + 512).next_multiple_of(4096).min(bytes.len()) {
+                let mut flipped = bytes.clone();
+                flipped[place] ^= 1 << (place % 8);
+                let damaged = folder.copy();
+                damaged.put(&name, flipped);
+                let outcome = judge(&damaged, &whole, &format!("{name} at {place}"));
+                // The batch that closes a journal holds nothing, and proves the one before it.
+                let is_tail = name.ends_with(".segment") && place >= last_page;
+                assert!(is_tail || outcome == "refused", "{name} at {place}: {outcome}");
+            }
+        }
+    }
+}
+
+#[test]
+fn j2_2_every_length_of_a_small_journal_but_its_own_is_refused() {
+    let (folder, whole) = small(true);
+    for (name, bytes) in folder.files().into_iter().filter(|(name, _)| name.ends_with(".segment")) {
+        for length in 0..bytes.len() {
+            let damaged = folder.copy();
+            damaged.put(&name, bytes[..length].to_vec());
+            assert_eq!(judge(&damaged, &whole, &format!("{name} cut at {length}")), "refused", "{length}");
+        }
+    }
+}
+
 #[test]
 fn j2_2_after_a_clean_close_damage_of_any_record_is_a_refusal() {
     let (folder, whole) = journal(true, 0);

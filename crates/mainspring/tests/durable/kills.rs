@@ -175,3 +175,69 @@ fn j2_3_a_kill_in_the_middle_of_a_start_changes_nothing() {
     }
     running.end();
 }
+
+/// Sets keys to large values, so that segments become full, until the daemon is gone; gives the last value of each that was told.
+fn fill(socket: &Path) -> BTreeMap<usize, String> {
+    const KEYS: usize = 40;
+    let mut told = BTreeMap::new();
+    let Ok(mut stream) = UnixStream::connect(socket) else { return told };
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    for round in 0..25 {
+        let value = |key: usize| format!("{round}-{key}-{}", "x".repeat(900_000));
+        let set = |key: usize| {
+            let data = json!({ "key": key.to_string(), "value": value(key) });
+            line("command", "Memory.Set", &format!("{round}-{key}"), &data)
+        };
+        for keys in (0..KEYS).collect::<Vec<_>>().chunks(8) {
+            let lines: String = keys.iter().map(|key| set(*key)).collect();
+            if stream.write_all(lines.as_bytes()).is_err() {
+                return told;
+            }
+            for key in keys {
+                let mut text = String::new();
+                if !reader.read_line(&mut text).is_ok_and(|count| count > 0) || !text.ends_with('\n') {
+                    return told;
+                }
+                assert!(text.contains("\"reply\""), "{text}");
+                told.insert(*key, value(*key));
+            }
+        }
+    }
+    told
+}
+
+#[test]
+fn j2_3_a_kill_in_the_middle_of_a_snapshot_changes_nothing() {
+    let place = Place::with_ledger("");
+    let running = place.up_with(|command| {
+        command.env("MAINSPRING_TEST_FLUSH_MS", "100");
+    });
+    let socket = running.socket().to_owned();
+    let client = std::thread::spawn(move || fill(&socket));
+    let unfinished = || {
+        std::fs::read_dir(place.path("journal"))
+            .unwrap()
+            .any(|entry| entry.unwrap().file_name().to_string_lossy().ends_with(".snapshot.tmp"))
+    };
+    let deadline = std::time::Instant::now() + Duration::from_secs(120);
+    while !unfinished() {
+        assert!(std::time::Instant::now() < deadline, "no snapshot was begun");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    running.kill();
+    let was_unfinished = unfinished();
+    let told = client.join().expect("a client");
+    assert!(!told.is_empty());
+    let running = place.up();
+    assert!(!unfinished(), "what is left of it goes at the next start");
+    let mut client = running.connect();
+    for (key, value) in &told {
+        let found = client.query("Memory.Get", json!({ "key": key.to_string() }))["value"].clone();
+        // A later value may be there, of which nobody was told; an earlier one may not.
+        let round = |text: &str| text.split('-').next().and_then(|round| round.parse::<u64>().ok()).unwrap();
+        assert!(round(found.as_str().unwrap()) >= round(value), "{key}");
+    }
+    eprintln!("killed {} a snapshot was finished", if was_unfinished { "before" } else { "after" });
+    running.end();
+    assert!(place.run(&["journal", "check"]).status.success());
+}
