@@ -1,6 +1,6 @@
 //! Facts as people and programs read them.
 
-use crate::cli::support::local_time::clock;
+use crate::cli::support::local_time::{clock, moment};
 use crate::cli::support::text;
 use mainspring_kernel::{Ending, Fact, PeerName};
 use mainspring_message::{Envelope, write_json_string};
@@ -141,6 +141,12 @@ pub(super) fn json_line(number: u64, unix_ms: u64, fact: &Fact<&str>) -> String 
     line
 }
 
+/// A time beside another one: with its date, unless it is soon.
+fn time(unix_ms: u64, beside_ms: u64) -> String {
+    const SOON_MS: u64 = 12 * 3_600_000;
+    if unix_ms.abs_diff(beside_ms) < SOON_MS { clock(unix_ms) } else { moment(unix_ms).replace(' ', "T") }
+}
+
 /// One line for people. Messages are shown by type and id.
 pub(super) fn readable_line(number: u64, unix_ms: u64, fact: &Fact<&str>) -> String {
     let mut line = format!("{} {number:>10} {:<13}", clock(unix_ms), fact.name());
@@ -153,7 +159,7 @@ pub(super) fn readable_line(number: u64, unix_ms: u64, fact: &Fact<&str>) -> Str
                 }
             }
             "deadline" | "until" | "due" | "next" => {
-                let _ = write!(line, " {name}={}", clock(value.parse().unwrap_or(0)));
+                let _ = write!(line, " {name}={}", time(value.parse().unwrap_or(0), unix_ms));
             }
             _ => {
                 let _ = write!(line, " {name}={}", text::visible(value.trim_matches('"')));
