@@ -21,6 +21,7 @@ pub mod client;
 mod compiler;
 pub mod config;
 pub mod daemon;
+mod flight;
 pub mod natives;
 pub mod protocol;
 pub mod settings;

@@ -1,6 +1,7 @@
 //! The command line: one file for each command.
 
 mod daemon;
+mod flight;
 mod inspect;
 mod journal;
 mod messages;
@@ -75,6 +76,8 @@ enum Command {
     DeadLetters(dead_letters::Arguments),
     /// Look at a journal, save what is whole of a damaged one, send commands again.
     Journal(journal::Arguments),
+    /// Show or replay what a daemon recorded of itself.
+    Flight(flight::Arguments),
     /// Show what a message caused, as a tree with times.
     Trace(trace::Arguments),
     /// Show the daemon at a glance, over and over.
@@ -147,6 +150,7 @@ pub fn main() -> ExitCode {
         Command::Timers(arguments) => timers::run(&arguments),
         Command::DeadLetters(arguments) => dead_letters::run(&arguments),
         Command::Journal(arguments) => journal::run(&arguments),
+        Command::Flight(arguments) => flight::run(&arguments),
         Command::New(arguments) => new::run(&arguments),
         Command::TestCapability(arguments) => test_capability::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments),

@@ -156,6 +156,18 @@ pub(crate) fn journal_of_file(path: &Path) -> Option<PathBuf> {
     }
 }
 
+/// The folder of the recordings that a file names, or that is beside it.
+pub(crate) fn flight_of_file(path: &Path) -> Option<PathBuf> {
+    let mut sources = Sources::default();
+    let (source, node) = sources.open(path)?;
+    let folder = node.get("flight")?.get("folder").map(|folder| &folder.value);
+    match folder {
+        None => Some(source.beside(Path::new("flight"))),
+        Some(text::Value::Text(folder)) => Some(source.beside(folder)),
+        Some(_) => None,
+    }
+}
+
 fn apply(overrides: &Overrides, settings: &mut Settings) {
     if let Some(path) = chosen_socket_path(overrides.socket.as_deref()) {
         settings.listeners.retain(|listener| !matches!(listener, Listener::Unix { .. }));

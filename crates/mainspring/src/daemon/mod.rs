@@ -12,6 +12,7 @@
 mod actors;
 mod clients;
 mod error;
+mod flight;
 mod hold;
 mod kernel_cell;
 mod operator;
@@ -33,6 +34,7 @@ use crate::natives::memory;
 use crate::settings::BootPhase;
 use crate::settings::Settings;
 use actors::ChildProcesses;
+use flight::Recorder;
 use mainspring_kernel::{Config, DurableBounds, Kernel};
 use mainspring_reactor::Reactor;
 use operator::{limits, log, signals};
@@ -102,10 +104,20 @@ pub fn run(settings: Settings, options: Options) -> Result<i32, Error> {
             return Ok(1);
         }
     };
-    let kernel = Kernel::new(config, nonce()?);
+    let recorder = match start_recorder(&settings) {
+        Ok(recorder) => recorder,
+        Err(problem) => {
+            tell_unreadable(report, BootPhase::Load, &problem);
+            return Ok(1);
+        }
+    };
+    let (recorder, kernel) = match recorder {
+        Some((recorder, sink)) => (Some(recorder), Kernel::recorded(config, nonce()?, sink)),
+        None => (None, Kernel::new(config, nonce()?)),
+    };
     let child_processes = ChildProcesses::new(&reactor, descriptors)?;
     let watched = options.watch.clone();
-    let pump = match Pump::new(&reactor, kernel, settings, options, &child_processes, opening) {
+    let pump = match Pump::new(&reactor, kernel, settings, options, &child_processes, opening, recorder) {
         Ok(pump) => pump,
         Err(problem) => {
             tell_unreadable(report, BootPhase::Load, &problem);
@@ -150,6 +162,12 @@ fn open_journal(settings: &Settings, config: &mut Config) -> Result<Option<Openi
         tracing::warn!("{line}");
     }
     Ok(Some(opening))
+}
+
+/// Starts to record what happens to the kernel, if that is wanted.
+fn start_recorder(settings: &Settings) -> Result<Option<flight::RecorderAndSink>, String> {
+    let Some(folder) = settings.flight.place() else { return Ok(None) };
+    Recorder::start(folder, settings.flight.bytes).map(Some)
 }
 
 fn nonce() -> Result<u64, Error> {

@@ -6,6 +6,7 @@
 //! and an entry in the list in `sections.rs`; that is all there is to add for a new one.
 
 mod boot_phase;
+mod flight;
 mod journal;
 mod limits;
 mod listeners;
@@ -15,6 +16,7 @@ mod sections;
 mod timeouts;
 
 pub use boot_phase::BootPhase;
+pub use flight::FlightSettings;
 pub use journal::{JournalSettings, OnFailure};
 pub use listeners::{HttpListener, Listener, TlsFiles, Token, is_reserved_peer};
 pub use log::{LogFormat, LogLevel, LogSettings};
@@ -41,6 +43,8 @@ pub struct Settings {
     pub log: LogSettings,
     /// Where what was accepted is kept.
     pub journal: JournalSettings,
+    /// Whether what happens is recorded, and where.
+    pub flight: FlightSettings,
 }
 
 impl Settings {
@@ -55,6 +59,7 @@ impl Settings {
             limits: Limits::default(),
             log: LogSettings::default(),
             journal: JournalSettings::default(),
+            flight: FlightSettings::default(),
         }
     }
 

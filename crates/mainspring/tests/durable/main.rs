@@ -7,6 +7,7 @@ mod support;
 
 mod commands;
 mod disks;
+mod flight;
 mod golden;
 mod kills;
 mod place;

@@ -1,6 +1,7 @@
 //! Capabilities that are code of this very program.
 
 use crate::daemon::actors::{Actor, Driver, Port};
+use crate::daemon::flight::forgiving;
 use crate::natives::memory::{Memory, StoreAccount};
 use mainspring_kernel::ActorExit;
 use mainspring_message::Envelope;
@@ -78,7 +79,8 @@ pub(super) struct NativeDriver {
 
 impl Driver for NativeDriver {
     fn spawn(&mut self, port: Port) -> Result<Box<dyn Actor>, String> {
-        let native = catch_unwind(AssertUnwindSafe(&*self.make)).map_err(|panic| describe(&*panic))?;
+        let native =
+            forgiving(|| catch_unwind(AssertUnwindSafe(&*self.make))).map_err(|panic| describe(&*panic))?;
         port.spawned(Ok(()));
         Ok(Box::new(NativeActor { native: Some(native), port }))
     }
@@ -94,7 +96,7 @@ impl Actor for NativeActor {
     fn deliver(&mut self, message: &Envelope) {
         let Some(native) = &mut self.native else { return };
         let call = AssertUnwindSafe(|| native.handle(message, &self.port));
-        if let Err(panic) = catch_unwind(call) {
+        if let Err(panic) = forgiving(|| catch_unwind(call)) {
             self.native = None;
             self.port.exited(ActorExit::Failed(describe(&*panic)));
         }

@@ -9,6 +9,7 @@ use crate::daemon::Options;
 use crate::daemon::actors::{ActorFactory, Actors, ChildProcesses, GuestCompiler};
 use crate::daemon::clients::Clients;
 use crate::daemon::clients::http_bus::HttpBus;
+use crate::daemon::flight::Recorder;
 use crate::daemon::kernel_cell::KernelCell;
 use crate::daemon::operator::notify::Notifier;
 use crate::daemon::operator::reload;
@@ -70,6 +71,8 @@ pub(crate) struct Pump {
     exit: Cell<Option<i32>>,
     /// The journal, if there is one.
     keeping: Option<Keeping>,
+    /// What records what happens, if anything does.
+    recorder: Option<Recorder>,
     /// Whether to end with a failure once clients were written to.
     exit_after_turn: Cell<bool>,
 }
@@ -99,6 +102,7 @@ impl Pump {
         options: Options,
         child_processes: &Rc<ChildProcesses>,
         opening: Option<Opening>,
+        recorder: Option<Recorder>,
     ) -> Result<Rc<Pump>, String> {
         let plan = BootPlan {
             capabilities: settings
@@ -161,6 +165,7 @@ impl Pump {
             started: reactor.now(),
             exit: Cell::new(None),
             keeping,
+            recorder,
             exit_after_turn: Cell::new(false),
         }))
     }
@@ -418,6 +423,9 @@ impl Pump {
         if let Some(keeping) = &self.keeping {
             stats["journal"] = keeping.stats();
         }
+        if let Some(recorder) = &self.recorder {
+            stats["flight"] = recorder.stats();
+        }
         stats.into()
     }
 
@@ -429,6 +437,9 @@ impl Pump {
         self.close_journal();
         self.teller.end();
         self.clients.end();
+        if let Some(recorder) = &self.recorder {
+            recorder.close();
+        }
         if self.clients.batch_failed() { code.max(1) } else { code }
     }
 }
