@@ -94,3 +94,42 @@ fn commands_about_a_journal_that_is_not_there_say_so() {
     let checked = place.run(&["journal", "check", "nowhere"]);
     assert_eq!(checked.status.code(), Some(1));
 }
+
+#[test]
+fn a_new_project_is_durable_and_git_leaves_its_journal_alone() {
+    let place = Place::new("");
+    std::fs::remove_file(place.path("mainspring.toml")).unwrap();
+    let made = place.run(&["new", "capability", "greeter", "--lang", "shell"]);
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    let config = std::fs::read_to_string(place.path("mainspring.toml")).unwrap();
+    assert!(config.contains("[journal]\nfolder = \"journal\""), "{config}");
+    let ignored = std::fs::read_to_string(place.path(".gitignore")).unwrap();
+    assert!(ignored.lines().any(|line| line == "/journal/"), "{ignored}");
+}
+
+#[test]
+fn j1_6_the_summary_says_where_the_journal_is_or_that_nothing_is_kept() {
+    let said = |config: &str, wanted: &str| {
+        let place = Place::new(config);
+        let mut child = crate::support::mainspring()
+            .args(["up", "--socket", "socket"])
+            .current_dir(place.path(""))
+            .stdin(std::process::Stdio::null())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let output = std::io::BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            std::io::BufRead::lines(output).map_while(Result::ok).try_for_each(|line| sender.send(line))
+        });
+        let next = || lines.recv_timeout(crate::support::PATIENCE).ok();
+        let found = std::iter::from_fn(next).any(|line| line.contains(wanted));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        found
+    };
+    assert!(said("", "no journal: nothing is kept when the daemon ends"));
+    assert!(said("[journal]\nfolder = 'journal'\n", "journal       journal"));
+}
