@@ -12,6 +12,7 @@ mod listeners;
 mod log;
 mod programs;
 mod sections;
+mod telemetry;
 mod timeouts;
 
 pub use boot_phase::BootPhase;
@@ -20,6 +21,7 @@ pub use listeners::{HttpListener, Listener, TlsFiles, Token, is_reserved_peer};
 pub use log::{LogFormat, LogLevel, LogSettings};
 pub use programs::{Capability, GuestProgram, ProcessLimits, ProcessProgram, Program};
 pub(crate) use sections::{Contradiction, EachSection, Section, each_section};
+pub use telemetry::{Collector, TelemetrySettings};
 pub use timeouts::Timeouts;
 
 use mainspring_kernel::{Config as KernelConfig, Limits, Mode};
@@ -41,6 +43,8 @@ pub struct Settings {
     pub log: LogSettings,
     /// Where what was accepted is kept.
     pub journal: JournalSettings,
+    /// Spans for other systems.
+    pub telemetry: TelemetrySettings,
 }
 
 impl Settings {
@@ -55,6 +59,7 @@ impl Settings {
             limits: Limits::default(),
             log: LogSettings::default(),
             journal: JournalSettings::default(),
+            telemetry: TelemetrySettings::default(),
         }
     }
 
