@@ -4,6 +4,7 @@ use crate::command::{self, cargo, root, target_dir};
 use crate::console;
 use crate::guests;
 use crate::mcp;
+use crate::packages::{Need, ensure};
 use crate::postgres::Server;
 use crate::sdk;
 use anyhow::Result;
@@ -33,6 +34,8 @@ enum Suite {
     Bus,
     /// Commands that survive a power cut, beside a raw flush loop, Redis, JetStream and SQLite.
     Durable,
+    /// Commands by HTTP, beside a bare echo by hyper on tokio and nginx with a fixed body.
+    Http,
     /// What a tap costs the daemon, and what operators who look at everything cost a bystander.
     Observed,
     /// The kernel by itself, beside JSON parsing, schema validation and in-process actors.
@@ -73,7 +76,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if matches!(arguments.suite, Suite::Console) {
         return console::measure(&arguments.options);
     }
-    if matches!(arguments.suite, Suite::Bus | Suite::Durable | Suite::Observed) {
+    if matches!(arguments.suite, Suite::Http) {
+        ensure(&[Need { program: "nginx", package: "nginx-light", purpose: "a peer of the HTTP listener" }]);
+    }
+    if matches!(arguments.suite, Suite::Bus | Suite::Durable | Suite::Http | Suite::Observed) {
         let mut daemon = cargo();
         command::run(daemon.args([
             "build",

@@ -11,6 +11,7 @@ mod example;
 mod features;
 mod fuzz;
 mod guests;
+mod http;
 mod install_c;
 mod kills;
 mod mcp;
@@ -110,6 +111,10 @@ enum Command {
     ///
     /// Example: cargo xtask console --build
     Console(console::Arguments),
+    /// Try the HTTP listener with what others made: validators, a fuzzer, Prometheus, hostile clients.
+    ///
+    /// Example: cargo xtask http hostile
+    Http(http::Arguments),
     /// Build the C library and install it with its header and pkg-config file.
     ///
     /// Example: cargo xtask install-c --prefix /usr/local
@@ -138,6 +143,7 @@ fn main() -> ExitCode {
         Command::Sdk(arguments) => sdk::run_sdks(&arguments),
         Command::Mcp(arguments) => mcp::run_mcp(&arguments),
         Command::Console(arguments) => console::run_console(&arguments),
+        Command::Http(arguments) => http::run_http(&arguments),
         Command::InstallC(arguments) => install_c::run(&arguments),
     };
     match result {

@@ -6,6 +6,7 @@ use crate::console;
 use crate::deny;
 use crate::features;
 use crate::guests;
+use crate::http;
 use crate::mcp;
 use crate::package;
 use crate::packages::{Need, ensure};
@@ -110,6 +111,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         count.stages.push((format!("{name} (beside the others)"), run.took));
     }
     count.stages.push(("sdk: all of them".into(), start_of_sdks.elapsed()));
+    count.suite("http", &mut http::test())?;
     count.suite("console", &mut console::test())?;
     if !arguments.quick {
         let options = ["--seeds", SIMULATED_SEEDS, "--steps", SIMULATED_STEPS].map(String::from).to_vec();

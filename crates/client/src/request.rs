@@ -125,6 +125,7 @@ impl Request {
             timestamp_ms: now_ms(),
             causation: None,
             correlation: self.correlation.as_deref(),
+            traceparent: None,
             timeout_ms: self.timeout.map(timeout_ms).transpose()?,
             extra: &if self.progress {
                 format!("{},\"progress\":true", self.extra)

@@ -102,6 +102,14 @@ impl Inbox {
         self.wake();
     }
 
+    /// The next message, or why there will be none: for whoever reads a connection of its own.
+    ///
+    /// # Errors
+    /// When the bus has closed the connection.
+    pub async fn next(&self) -> Result<Envelope, Closed> {
+        std::future::poll_fn(|context| self.poll_next(context)).await
+    }
+
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.borrow().is_some()
     }

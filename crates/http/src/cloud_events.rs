@@ -2,8 +2,8 @@
 
 use crate::problem::Problem;
 use hyper::{HeaderMap, StatusCode};
-use mainspring_message::{Envelope, Json, write_json_string};
-use percent_encoding::percent_decode_str;
+use mainspring_message::{Envelope, Json, NAME_BYTES_MAX, write_json_string};
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -15,6 +15,7 @@ pub(crate) struct CloudEvent {
     pub(crate) type_name: String,
     pub(crate) data: String,
     pub(crate) correlation: Option<String>,
+    pub(crate) traceparent: Option<String>,
     /// More members of the metadata, each after a comma.
     pub(crate) extra: String,
 }
@@ -86,38 +87,55 @@ fn checked(
     if version != "1.0" {
         return Err(bad(format!("specversion {version:?}: 1.0 is spoken here")));
     }
-    let data = Json::parse(data).map_err(|error| bad(format!("the data is {error}")))?;
-    let mut extra = String::new();
-    for (name, value) in [("source", Some(source)), ("traceparent", traceparent.as_deref())] {
-        if let Some(value) = value {
-            extra.push(',');
-            write_json_string(name, &mut extra);
-            extra.push(':');
-            write_json_string(value, &mut extra);
+    for (name, value) in [("id", &id), ("source", &source.to_owned()), ("type", &type_name)] {
+        if value.is_empty() {
+            return Err(bad(format!("{name}: is empty")));
         }
     }
-    Ok(CloudEvent { id, type_name, data: data.as_str().to_owned(), correlation, extra })
+    if id.len() > NAME_BYTES_MAX {
+        return Err(bad("id: must be at most 256 bytes long"));
+    }
+    let data = Json::parse(data).map_err(|error| bad(format!("the data is {error}")))?;
+    let mut extra = String::from(",\"source\":");
+    write_json_string(source, &mut extra);
+    let traceparent = traceparent.filter(|text| (1..=NAME_BYTES_MAX).contains(&text.len()));
+    Ok(CloudEvent { id, type_name, data: data.as_str().to_owned(), correlation, traceparent, extra })
 }
 
-/// An event of ours as a CloudEvent.
-pub(crate) fn write(event: &Envelope) -> String {
-    let mut object = Map::new();
+/// What the standard says of an event besides its data.
+pub(crate) fn attributes(event: &Envelope) -> Vec<(&'static str, String)> {
     let metadata: Value = serde_json::from_str(event.metadata()).unwrap_or_default();
     let source = metadata.get("source").and_then(Value::as_str).unwrap_or("/mainspring");
-    object.insert("specversion".to_owned(), json!("1.0"));
-    object.insert("id".to_owned(), json!(event.id()));
-    object.insert("type".to_owned(), json!(event.type_name()));
-    object.insert("source".to_owned(), json!(source));
-    object.insert("time".to_owned(), json!(rfc3339(event.timestamp_ms())));
+    let mut all = vec![
+        ("specversion", "1.0".to_owned()),
+        ("id", event.id().to_owned()),
+        ("type", event.type_name().to_owned()),
+        ("source", source.to_owned()),
+        ("time", rfc3339(event.timestamp_ms())),
+    ];
+    let optional = [
+        ("correlationid", event.correlation()),
+        ("causationid", event.causation()),
+        ("traceparent", event.traceparent()),
+    ];
+    all.extend(optional.into_iter().filter_map(|(name, value)| Some((name, value?.to_owned()))));
+    all
+}
+
+/// An attribute as a header has it.
+pub(crate) fn header_value(value: &str) -> String {
+    /// What the standard has encoded, besides everything that is not ASCII.
+    const ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'%');
+    utf8_percent_encode(value, ENCODED).to_string()
+}
+
+/// An event of ours as a CloudEvent, structured.
+pub(crate) fn write(event: &Envelope) -> String {
+    let mut object = Map::new();
+    for (name, value) in attributes(event) {
+        object.insert(name.to_owned(), json!(value));
+    }
     object.insert("datacontenttype".to_owned(), json!("application/json"));
-    for (name, value) in [("correlationid", event.correlation()), ("causationid", event.causation())] {
-        if let Some(value) = value {
-            object.insert(name.to_owned(), json!(value));
-        }
-    }
-    if let Some(trace) = metadata.get("traceparent").filter(|trace| trace.is_string()) {
-        object.insert("traceparent".to_owned(), trace.clone());
-    }
     let mut text = Value::Object(object).to_string();
     // The data as it was written: numbers stay as they are.
     text.pop();
@@ -142,7 +160,14 @@ mod tests {
         let body = br#"{"specversion":"1.0","id":"1","source":"/s","type":"Order.Placed","data":{"n":1.50}}"#;
         let event = read_structured(body).unwrap();
         assert_eq!((event.data.as_str(), event.type_name.as_str()), (r#"{"n":1.50}"#, "Order.Placed"));
-        for bad in ["", "{}", "[]", r#"{"specversion":"0.3","id":"1","source":"s","type":"A.B"}"#] {
+        for bad in [
+            "",
+            "{}",
+            "[]",
+            r#"{"specversion":"0.3","id":"1","source":"s","type":"A.B"}"#,
+            r#"{"specversion":"1.0","id":"","source":"s","type":"A.B"}"#,
+            r#"{"specversion":"1.0","id":"1","source":"","type":"A.B"}"#,
+        ] {
             assert!(read_structured(bad.as_bytes()).is_err(), "{bad}");
         }
     }

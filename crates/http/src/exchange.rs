@@ -4,7 +4,6 @@ use crate::bus::{Bus, Closed, Inbox, Link, Peer};
 use bytes::Bytes;
 use mainspring_message::{Envelope, Json, Kind, Parts};
 use send_wrapper::SendWrapper;
-use std::future::poll_fn;
 use std::rc::Rc;
 
 /// A connection on the bus, closed when this is dropped.
@@ -24,6 +23,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) id: &'a str,
     pub(crate) timeout_ms: Option<u64>,
     pub(crate) correlation: Option<&'a str>,
+    pub(crate) traceparent: Option<&'a str>,
     /// More members of the metadata, each after a comma.
     pub(crate) extra: &'a str,
     /// Whether the request is to go on when nobody waits for its outcome any more.
@@ -33,7 +33,17 @@ pub(crate) struct Ask<'a> {
 impl<'a> Ask<'a> {
     /// A request with nothing but its id.
     pub(crate) fn new(kind: Kind, type_name: &'a str, data: &'a str, id: &'a str) -> Ask<'a> {
-        Ask { kind, type_name, data, id, timeout_ms: None, correlation: None, extra: "", goes_on: false }
+        Ask {
+            kind,
+            type_name,
+            data,
+            id,
+            timeout_ms: None,
+            correlation: None,
+            traceparent: None,
+            extra: "",
+            goes_on: false,
+        }
     }
 }
 
@@ -83,6 +93,7 @@ impl Exchange {
             timestamp_ms: self.bus.unix_ms(),
             causation: None,
             correlation: ask.correlation,
+            traceparent: ask.traceparent,
             timeout_ms: ask.timeout_ms,
             extra: ask.extra,
         };
@@ -92,7 +103,7 @@ impl Exchange {
 
     /// The next message that is meant for this client.
     pub(crate) async fn next(&self) -> Result<Envelope, Closed> {
-        poll_fn(|context| self.inbox.poll_next(context)).await
+        self.inbox.next().await
     }
 
     /// Sends a request and waits for its outcome. A request that nobody waits for any more is cancelled, unless it is to

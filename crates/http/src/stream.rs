@@ -82,7 +82,8 @@ impl Read for Stream {
     ) -> Poll<io::Result<()>> {
         // SAFETY: the system call only ever writes initialised bytes into it.
         let spare = unsafe { buffer.as_mut() };
-        let count = ready!(self.io.poll_read_with(context, |socket| {
+        let room = spare.len();
+        let count = ready!(self.io.poll_read_stream(context, room, |socket| {
             let ((filled, _), _) = rustix::net::recv(socket, &mut *spare, RecvFlags::empty())?;
             Ok(filled.len())
         }))?;

@@ -45,6 +45,16 @@ impl Tls {
     /// # Errors
     /// With the file at fault.
     pub fn read(certificate: &Path, key: &Path, client_ca: Option<&Path>) -> Result<Tls, Error> {
+        let mut config = Tls::config(certificate, key, client_ca)?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Tls(Arc::new(config)))
+    }
+
+    /// The same for what is not HTTP.
+    ///
+    /// # Errors
+    /// With the file at fault.
+    pub fn config(certificate: &Path, key: &Path, client_ca: Option<&Path>) -> Result<ServerConfig, Error> {
         let chain = certificates(certificate)?;
         let key_der = PrivateKeyDer::from_pem_file(key).map_err(|error| file(key, &error))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -63,9 +73,7 @@ impl Tls {
                 builder.with_client_cert_verifier(verifier)
             }
         };
-        let mut config = builder.with_single_cert(chain, key_der)?;
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Tls(Arc::new(config)))
+        Ok(builder.with_single_cert(chain, key_der)?)
     }
 
     pub(crate) fn accept(&self, stream: Stream) -> io::Result<TlsStream> {
@@ -74,7 +82,11 @@ impl Tls {
     }
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
+/// The certificates in a file, of which there is at least one.
+///
+/// # Errors
+/// When it cannot be read, or there is none.
+pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
     let chain: Result<Vec<_>, _> =
         CertificateDer::pem_file_iter(path).map_err(|error| file(path, &error))?.collect();
     let chain = chain.map_err(|error| file(path, &error))?;

@@ -55,6 +55,37 @@ pub(crate) struct Out {
     data: String,
 }
 
+/// What made the kernel say something, and what is taken over from that.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cause<'a> {
+    pub(crate) id: Option<&'a str>,
+    pub(crate) correlation: Option<&'a str>,
+    pub(crate) traceparent: Option<&'a str>,
+}
+
+impl<'a> Cause<'a> {
+    /// Nothing did.
+    pub(crate) const NONE: Cause<'static> = Cause { id: None, correlation: None, traceparent: None };
+
+    /// This message.
+    #[inline]
+    pub(crate) fn of(message: &'a Envelope) -> Cause<'a> {
+        Cause { id: Some(message.id()), ..Cause::like(message) }
+    }
+
+    /// Whatever caused this message.
+    #[inline]
+    pub(crate) fn like(message: &'a Envelope) -> Cause<'a> {
+        let (correlation, traceparent) = (message.correlation(), message.traceparent());
+        Cause { id: message.causation(), correlation, traceparent }
+    }
+
+    /// Something of which nothing but a name is known.
+    pub(crate) fn named(id: &'a str) -> Cause<'a> {
+        Cause { id: Some(id), ..Cause::NONE }
+    }
+}
+
 impl Out {
     /// An empty desk. `nonce` makes the ids of this run differ from those of any other.
     pub(crate) fn new(nonce: u64) -> Out {
@@ -135,22 +166,16 @@ impl Out {
     }
 
     /// A message of the kernel's own, with these data.
-    pub(crate) fn message(
-        &mut self,
-        kind: Kind,
-        type_name: &str,
-        data: &str,
-        causation: Option<&str>,
-        correlation: Option<&str>,
-    ) -> Envelope {
+    pub(crate) fn message(&mut self, kind: Kind, type_name: &str, data: &str, cause: Cause<'_>) -> Envelope {
         let parts = Parts {
             kind,
             type_name,
             data,
             id: self.fresh_ids.make(),
             timestamp_ms: self.now.unix_ms,
-            causation,
-            correlation,
+            causation: cause.id,
+            correlation: cause.correlation,
+            traceparent: cause.traceparent,
             timeout_ms: None,
             extra: "",
         };
@@ -175,8 +200,7 @@ impl Out {
             started,
         };
         error.write(&mut data);
-        let (causation, correlation) = (Some(request.id()), request.correlation());
-        let answer = self.message(Kind::Error, failure.type_name(), &data, causation, correlation);
+        let answer = self.message(Kind::Error, failure.type_name(), &data, Cause::of(request));
         self.data = data;
         answer
     }
@@ -193,7 +217,7 @@ impl Out {
 
     /// The same for those who may hear it.
     pub(crate) fn announce_for(&mut self, hearers: Hearers, type_name: &str, data: impl std::fmt::Display) {
-        let event = self.message(Kind::Event, type_name, &data.to_string(), None, None);
+        let event = self.message(Kind::Event, type_name, &data.to_string(), Cause::NONE);
         if !self.system.announce(event, hearers) {
             self.counters.signals_dropped += 1;
         }

@@ -366,7 +366,7 @@ fn listeners_are_checked() {
         )),
         [
             &format!("mainspring.toml:2:8: the path of a socket has at most 107 bytes: /{long}"),
-            "mainspring.toml:4:7: only addresses of loopback (127.0.0.1, [::1]) are served: what is said there is not encrypted",
+            "mainspring.toml:4:7: beyond loopback (127.0.0.1, [::1]) TCP is served with `tls` only: what is said could be read on its way",
             "mainspring.toml:6:7: expected an address and a port, such as 127.0.0.1:7700 or [::1]:7700",
             "mainspring.toml:8:7: everybody on this machine can reach a TCP socket: name in `tokens` who may connect",
             "mainspring.toml:9:1: write `unix` or `http_unix` with a path, or `tcp` or `http` with an address",

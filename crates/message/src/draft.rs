@@ -135,6 +135,8 @@ pub struct Draft {
     pub causation: Option<Text>,
     /// The workflow that it belongs to.
     pub correlation: Option<Text>,
+    /// The span of another system that asks for it, as W3C writes it (`traceparent`).
+    pub traceparent: Option<Text>,
     /// How long to wait for the outcome of a request.
     pub timeout_ms: Option<u64>,
 }
@@ -150,6 +152,7 @@ impl Draft {
             id: None,
             causation: None,
             correlation: None,
+            traceparent: None,
             timeout_ms: None,
         }
     }
@@ -160,6 +163,7 @@ impl Draft {
         Draft {
             causation: Some(cause.id_text()),
             correlation: cause.correlation_text(),
+            traceparent: cause.traceparent_text(),
             ..Draft::new(kind, type_name, data)
         }
     }
@@ -206,6 +210,7 @@ impl Draft {
             timestamp_ms,
             causation: self.causation.as_deref(),
             correlation: self.correlation.as_deref(),
+            traceparent: self.traceparent.as_deref(),
             timeout_ms: self.timeout_ms,
             extra: "",
         }
@@ -220,6 +225,7 @@ impl Draft {
         check_name("metadata.id", &self.id)?;
         check_name("metadata.causation", &self.causation)?;
         check_name("metadata.correlation", &self.correlation)?;
+        check_name("metadata.traceparent", &self.traceparent)?;
         if self.timeout_ms.is_some_and(|timeout| timeout == 0 || timeout > crate::INTEGER_MAX) {
             return Err(("metadata.timeout", "must be between 1 and 2^53 milliseconds"));
         }

@@ -70,6 +70,8 @@ pub(crate) struct Layout {
     pub(crate) id: Span,
     pub(crate) causation: Span,
     pub(crate) correlation: Span,
+    /// What `metadata.traceparent` says; empty if that is no plain string, see [`Envelope::traceparent`].
+    pub(crate) traceparent: Span,
     /// The metadata object, braces included.
     pub(crate) metadata: Span,
     pub(crate) timestamp_ms: u64,
@@ -87,6 +89,7 @@ impl Layout {
             id: moved(self.id),
             causation: moved(self.causation),
             correlation: moved(self.correlation),
+            traceparent: moved(self.traceparent),
             ..self
         }
     }
@@ -223,6 +226,19 @@ impl Envelope {
         self.optional(self.layout().correlation)
     }
 
+    /// The span of another system that asks for it (`metadata.traceparent`), as W3C writes it or not: nobody has checked
+    /// that. What is no short, plain string is not told, though it travels as it is.
+    #[inline]
+    pub fn traceparent(&self) -> Option<&str> {
+        self.optional(self.layout().traceparent).filter(|text| !text.is_empty())
+    }
+
+    /// Whether its metadata has a `traceparent`, of whatever kind.
+    #[inline]
+    pub fn has_traceparent(&self) -> bool {
+        !self.layout().traceparent.is_absent()
+    }
+
     /// How long the sender waits for the outcome (`metadata.timeout`).
     #[inline]
     pub fn timeout_ms(&self) -> Option<u64> {
@@ -245,6 +261,12 @@ impl Envelope {
     #[inline]
     pub fn correlation_text(&self) -> Option<Text> {
         (!self.layout().correlation.is_absent()).then(|| self.share(self.layout().correlation))
+    }
+
+    /// The span of another system as shared text, see [`traceparent`](Envelope::traceparent).
+    #[inline]
+    pub fn traceparent_text(&self) -> Option<Text> {
+        self.traceparent().map(|_| self.share(self.layout().traceparent))
     }
 
     /// The data as shared JSON, ready for another message.
@@ -306,6 +328,7 @@ impl Envelope {
         let place = match name {
             "correlation" => Some(&mut layout.correlation),
             "causation" => Some(&mut layout.causation),
+            "traceparent" => Some(&mut layout.traceparent),
             _ => None,
         };
         if let Some(place) = place {

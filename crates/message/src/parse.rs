@@ -161,6 +161,7 @@ struct Found {
     timestamp_ms: Option<u64>,
     causation: Option<Span>,
     correlation: Option<Span>,
+    traceparent: Option<Span>,
     timeout_ms: Option<u64>,
     durable: Option<bool>,
     metadata: Option<Span>,
@@ -249,6 +250,11 @@ impl Found {
                 let field = "metadata.correlation";
                 self.correlation = Some(self.name(text, scanner, field, self.correlation.is_some())?);
             }
+            MetadataField::Traceparent => {
+                once("metadata.traceparent", self.traceparent.is_some())?;
+                let (start, end) = scanner.value(2).map_err(syntax)?;
+                self.traceparent = Some(plain_string(text, start, end));
+            }
             MetadataField::Timeout => {
                 let field = "metadata.timeout";
                 let timeout_ms = integer(text, scanner, field, self.timeout_ms.is_some())?;
@@ -322,6 +328,7 @@ impl Found {
             timestamp_ms: self.timestamp_ms.ok_or_else(|| missing("metadata.timestamp"))?,
             causation: self.causation.unwrap_or(Span::ABSENT),
             correlation: self.correlation.unwrap_or(Span::ABSENT),
+            traceparent: self.traceparent.unwrap_or(Span::ABSENT),
             timeout_ms: self.timeout_ms.unwrap_or(0),
             durable: self.durable,
         };
@@ -380,6 +387,7 @@ enum MetadataField {
     Timestamp,
     Causation,
     Correlation,
+    Traceparent,
     Timeout,
     Durable,
     Other,
@@ -425,10 +433,22 @@ fn metadata_field(text: &str, scanner: &mut Scanner<'_>) -> Step<MetadataField> 
         "timestamp" => MetadataField::Timestamp,
         "causation" => MetadataField::Causation,
         "correlation" => MetadataField::Correlation,
+        "traceparent" => MetadataField::Traceparent,
         "timeout" => MetadataField::Timeout,
         "durable" => MetadataField::Durable,
         _ => MetadataField::Other,
     })
+}
+
+/// A value that is a short string without escapes, without its quotes; an empty place if it is anything else.
+#[cold]
+fn plain_string(text: &str, start: usize, end: usize) -> Span {
+    match &text.as_bytes()[start..end] {
+        [b'"', inside @ .., b'"'] if inside.len() <= NAME_BYTES_MAX && !inside.contains(&b'\\') => {
+            Span::plain(start + 1, end - 1)
+        }
+        _ => Span::plain(start, start),
+    }
 }
 
 /// Any name and its colon. A known name written with escapes is still that name.

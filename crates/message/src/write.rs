@@ -86,6 +86,8 @@ pub struct Parts<'a> {
     pub causation: Option<&'a str>,
     /// The workflow that it belongs to.
     pub correlation: Option<&'a str>,
+    /// The span of another system that asks for it, as W3C writes it.
+    pub traceparent: Option<&'a str>,
     /// How long the sender of a request waits.
     pub timeout_ms: Option<u64>,
     /// Further metadata members: each as `,"name":value`, or nothing.
@@ -132,6 +134,7 @@ impl Parts<'_> {
         write_number(self.timestamp_ms, writer.line);
         let causation = writer.optional(",\"causation\":\"", self.causation);
         let correlation = writer.optional(",\"correlation\":\"", self.correlation);
+        let traceparent = writer.optional(",\"traceparent\":\"", self.traceparent);
         if let Some(timeout_ms) = self.timeout_ms {
             writer.line.push_str(",\"timeout\":");
             write_number(timeout_ms, writer.line);
@@ -147,6 +150,7 @@ impl Parts<'_> {
             id,
             causation,
             correlation,
+            traceparent,
             metadata: Span::plain(metadata_start, writer.line.len() - 1),
             timestamp_ms: self.timestamp_ms,
             timeout_ms: self.timeout_ms.unwrap_or(0),
@@ -253,6 +257,7 @@ mod tests {
             timestamp_ms: 7,
             causation: Some("c"),
             correlation: None,
+            traceparent: None,
             timeout_ms: Some(5),
             extra: ",\"x\":1",
         };

@@ -4,7 +4,7 @@ mod support;
 
 use mainspring_reactor::{Async, Elapsed, Reactor};
 use std::cell::Cell;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
@@ -53,6 +53,63 @@ on_each_backend! {
         });
         assert_eq!(received.unwrap(), b"onetwo");
         assert_eq!(reactor.watcher_count(), 0);
+    }
+
+    fn async_a_stream_that_gave_less_than_asked_is_not_read_in_vain(backend: Backend) {
+        let mut reactor = reactor(backend);
+        let (left, right) = sockets();
+        let left = Async::new(&reactor, left).unwrap();
+        let reads = Rc::new(Cell::new(0));
+        let received = Rc::new(Cell::new(0));
+        let (counted, summed) = (reads.clone(), received.clone());
+        reactor
+            .spawn(async move {
+                let mut buffer = [0; 8];
+                loop {
+                    let read = |mut stream: &UnixStream| {
+                        counted.set(counted.get() + 1);
+                        stream.read(&mut buffer)
+                    };
+                    let mut read = read;
+                    let count = poll_fn(|context| left.poll_read_stream(context, 8, &mut read)).await.unwrap();
+                    if count == 0 {
+                        return;
+                    }
+                    summed.set(summed.get() + count);
+                }
+            })
+            .unwrap();
+        turns(&mut reactor, 3);
+        let first = reads.get();
+        for byte in 1..=10 {
+            write_byte(&right);
+            turns(&mut reactor, 3);
+            assert_eq!((received.get(), reads.get() - first), (byte, byte), "one read for each byte");
+        }
+        // More than there is room for: the rest is read at once.
+        (&right).write_all(&[7; 20]).unwrap();
+        turns(&mut reactor, 3);
+        assert_eq!(received.get(), 30);
+        // The end, together with bytes and by itself.
+        (&right).write_all(b"last").unwrap();
+        drop(right);
+        reactor.run_until_idle().unwrap();
+        assert_eq!(received.get(), 34);
+        assert_eq!(reactor.watcher_count(), 0, "the task has seen the end");
+    }
+
+    fn async_a_stream_that_ends_after_its_bytes_were_read_is_seen_to_end(backend: Backend) {
+        let mut reactor = reactor(backend);
+        let (left, right) = sockets();
+        let left = Async::new(&reactor, left).unwrap();
+        (&right).write_all(b"all").unwrap();
+        let read = |mut stream: &UnixStream| stream.read(&mut [0; 8]);
+        let mut read = read;
+        let count = reactor.block_on(poll_fn(|context| left.poll_read_stream(context, 8, &mut read)));
+        assert_eq!(count.unwrap().unwrap(), 3);
+        drop(right);
+        let count = reactor.block_on(poll_fn(|context| left.poll_read_stream(context, 8, &mut read)));
+        assert_eq!(count.unwrap().unwrap(), 0);
     }
 
     fn async_write_waits_for_room(backend: Backend) {

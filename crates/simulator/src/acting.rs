@@ -95,8 +95,10 @@ impl World {
             Act::ReplyWrongCorrelation => {
                 self.say(capability, Draft { correlation: Some("elsewhere".into()), ..reply })
             }
-            // Half of the actors leave the correlation to the kernel.
-            _ if token.is_multiple_of(2) => self.say(capability, Draft { correlation: None, ..reply }),
+            // Half of the actors leave correlation and span to the kernel.
+            _ if token.is_multiple_of(2) => {
+                self.say(capability, Draft { correlation: None, traceparent: None, ..reply })
+            }
             _ => self.say(capability, reply),
         }
     }

@@ -379,6 +379,10 @@ impl World {
             "the correlation became {:?} instead of {expected:?}: {message:?}",
             message.correlation()
         );
+        must!(
+            !readable || expected.is_none() || message.traceparent() == Some(crate::sending::SPAN),
+            "the span that asked is lost: {message:?}"
+        );
         if message.type_name() == Failure::Timeout.type_name() {
             let earliest_ns = self.timeouts.get(&(peer, causation.to_owned())).copied().unwrap_or(i64::MIN);
             must!(

@@ -2,8 +2,8 @@
 //! `tap`, records of the messages that pass as well, or alone. With `cursor=`: durable events, for
 //! whoever comes back; the `Last-Event-ID` of a browser that does so acknowledges what it has.
 
-use super::Asked;
 use super::streams::StreamPlace;
+use super::{Asked, message, one_event};
 use crate::body::{Body, Chunks};
 use crate::cloud_events;
 use crate::exchange::{Ask, Exchange};
@@ -27,6 +27,14 @@ enum Form {
     Lines,
 }
 
+/// How one event is to be written.
+pub(super) struct Wanted {
+    pub(super) as_cloud_events: bool,
+    /// All of it in the body, instead of attributes in headers.
+    pub(super) is_structured: bool,
+    pub(super) by_cursor: bool,
+}
+
 /// Begins a stream. It has a connection of its own on the bus, so that its subscription ends with it.
 pub(super) async fn stream(asked: &Asked<'_>) -> Result<Response<Body>, Problem> {
     let shared = asked.connection.shared();
@@ -37,7 +45,8 @@ pub(super) async fn stream(asked: &Asked<'_>) -> Result<Response<Body>, Problem>
         (Some(_), None) if asked.parameter("cursor").is_none() => None,
         (_, given) => Some(types(asked, given)?),
     };
-    let form = form(asked)?;
+    let is_one = asked.parameter("one").is_some_and(|value| value != "false");
+    let form = if is_one { Form::Lines } else { form(asked)? };
     let as_cloud_events = match asked.parameter("format").as_deref() {
         None | Some("message") => false,
         Some("cloudevents") => true,
@@ -49,12 +58,19 @@ pub(super) async fn stream(asked: &Asked<'_>) -> Result<Response<Body>, Problem>
     let exchange = Exchange::open(&shared.bus, &asked.peer).ok_or_else(super::crowded)?;
     let cursor = asked.parameter("cursor");
     let by_cursor = cursor.is_some();
+    let wait = message::wait(asked.headers)?;
     if let Some(types) = types {
         let data = subscription(asked, &types, cursor)?;
         begin(asked, &exchange, "Sys.Subscribe", &data).await?;
     }
     if let Some(data) = tap {
         begin(asked, &exchange, "Sys.Tap", &data).await?;
+    }
+    if is_one {
+        let accept = asked.headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let is_structured = accept.contains("application/cloudevents+json");
+        let wanted = Wanted { as_cloud_events, is_structured, by_cursor };
+        return one_event::next(&shared.reactor, &exchange, &wanted, wait).await;
     }
     let events = Events {
         exchange,
@@ -95,7 +111,7 @@ fn subscription(asked: &Asked<'_>, types: &[String], cursor: Option<String>) -> 
 }
 
 /// The number of a durable event, by which its reader comes back.
-fn number_of(event: &Envelope) -> Option<u64> {
+pub(super) fn number_of(event: &Envelope) -> Option<u64> {
     #[derive(serde::Deserialize)]
     struct Numbered {
         event: Option<u64>,

@@ -7,6 +7,7 @@ use crate::problem::Problem;
 use crate::routes::Route;
 use crate::server::Shared;
 use bytes::Bytes;
+use hyper::header::ACCEPT;
 use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
 
@@ -41,6 +42,11 @@ pub(super) async fn metrics(asked: &Asked<'_>) -> Result<Response<Body>, Problem
     let stats: Value = exchange.ask_for("Sys.Stats", "{}").await.ok_or_else(failed)?;
     let actors: Value = exchange.ask_for("Sys.Actors", "{}").await.ok_or_else(failed)?;
     let text = metrics::encode(stats, actors).map_err(|_| failed())?;
-    let media_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    // Whoever knows the older form alone says so; everybody else gets the standard.
+    let accept = asked.headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let (text, media_type) = match accept.contains("text/plain") && !accept.contains("openmetrics-text") {
+        true => (metrics::as_plain_text(&text), "text/plain; version=0.0.4; charset=utf-8"),
+        false => (text, "application/openmetrics-text; version=1.0.0; charset=utf-8"),
+    };
     Ok(respond(StatusCode::OK, media_type, Bytes::from(text)))
 }

@@ -7,12 +7,21 @@ use crate::exchange::{Ask, Exchange, Outcome};
 use crate::problem::Problem;
 use bytes::Bytes;
 use hyper::body::Incoming;
-use hyper::header::HeaderValue;
+use hyper::header::{HeaderName, HeaderValue};
 use hyper::{HeaderMap, Response, StatusCode};
 use mainspring_message::{Json, Kind, NAME_BYTES_MAX, write_json_string};
 use std::rc::Rc;
 
 const JSON: &str = "application/json";
+// Known once, so that no request pays for reading their names.
+static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+static CORRELATION: HeaderName = HeaderName::from_static("x-correlation-id");
+static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+static TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+static PREFER: HeaderName = HeaderName::from_static("prefer");
+static MESSAGE_ID: HeaderName = HeaderName::from_static("x-message-id");
+/// As W3C has it.
+const TRACESTATE_BYTES_MAX: usize = 512;
 
 /// `POST /v1/commands/{Type}`, `/v1/queries/{Type}`, `/v1/events/{Type}`.
 pub(super) async fn send(
@@ -46,6 +55,9 @@ pub(super) async fn cloud_event(asked: &Asked<'_>, body: Incoming) -> Result<Res
     let mut metadata = Metadata::read(asked)?;
     metadata.id = event.id;
     metadata.correlation = event.correlation.or(metadata.correlation);
+    if event.traceparent.is_some() {
+        (metadata.traceparent, metadata.extra) = (event.traceparent, String::new());
+    }
     metadata.extra.push_str(&event.extra);
     emit(asked, &event.type_name, &event.data, &metadata).await
 }
@@ -69,6 +81,7 @@ async fn send_data(
         id: &metadata.id,
         timeout_ms: metadata.timeout_ms,
         correlation: metadata.correlation.as_deref(),
+        traceparent: metadata.traceparent.as_deref(),
         extra: &metadata.extra,
         goes_on: kind == Kind::Command && metadata.is_repeatable,
     };
@@ -86,6 +99,7 @@ async fn emit(
     let exchange: Rc<Exchange> = asked.exchange()?;
     let event = Ask {
         correlation: metadata.correlation.as_deref(),
+        traceparent: metadata.traceparent.as_deref(),
         extra: &metadata.extra,
         ..Ask::new(Kind::Event, type_name, data, &metadata.id)
     };
@@ -95,7 +109,8 @@ async fn emit(
     loop {
         let message = exchange.next().await.map_err(gone)?;
         exchange.written(message.line().len() + 1);
-        if message.causation() == Some(&metadata.id) && message.kind() == Kind::Error {
+        // What was refused before its id could be read is refused under another name, and nothing else is under way here.
+        if message.kind() == Kind::Error && message.causation() != Some(&ping) {
             let refusal = Problem::of_error(&message);
             exchange.outcome_of(&ping).await.map_err(gone)?;
             return Err(refusal);
@@ -119,7 +134,7 @@ fn respond_outcome(outcome: Outcome, id: &str) -> Response<Body> {
 
 fn set_id(headers: &mut HeaderMap, id: &str) {
     if let Ok(value) = HeaderValue::from_str(id) {
-        headers.insert("x-message-id", value);
+        headers.insert(&MESSAGE_ID, value);
     }
 }
 
@@ -157,34 +172,48 @@ struct Metadata {
     is_repeatable: bool,
     timeout_ms: Option<u64>,
     correlation: Option<String>,
+    traceparent: Option<String>,
     extra: String,
 }
 
 impl Metadata {
     fn read(asked: &Asked<'_>) -> Result<Metadata, Problem> {
-        let key = name(asked.headers, "idempotency-key")?;
-        let correlation = name(asked.headers, "x-correlation-id")?;
+        let key = name(asked.headers, &IDEMPOTENCY_KEY)?;
+        let correlation = name(asked.headers, &CORRELATION)?;
+        let header = |name: &HeaderName, bytes_max: usize| {
+            let value = asked.headers.get(name)?.to_str().ok()?;
+            (1..=bytes_max).contains(&value.len()).then_some(value)
+        };
+        // As W3C has it: what cannot be read is left out, and the rest without it.
+        let traceparent = header(&TRACEPARENT, NAME_BYTES_MAX).filter(|text| is_traceparent(text));
         let mut extra = String::new();
-        for header in ["traceparent", "tracestate"] {
-            if let Some(value) = asked.headers.get(header).and_then(|value| value.to_str().ok()) {
-                extra.push(',');
-                write_json_string(header, &mut extra);
-                extra.push(':');
-                write_json_string(value, &mut extra);
-            }
+        if let (Some(_), Some(state)) = (traceparent, header(&TRACESTATE, TRACESTATE_BYTES_MAX)) {
+            extra.push_str(",\"tracestate\":");
+            write_json_string(state, &mut extra);
         }
         Ok(Metadata {
             is_repeatable: key.is_some(),
             id: key.unwrap_or_else(|| asked.connection.shared().bus.new_id()),
             timeout_ms: wait(asked.headers)?,
             correlation,
+            traceparent: traceparent.map(str::to_owned),
             extra,
         })
     }
 }
 
+/// Whether a `traceparent` is as W3C writes it: `00-{32 digits}-{16 digits}-{2 digits}`, or of a later version.
+fn is_traceparent(text: &str) -> bool {
+    let lengths = [2, 32, 16, 2];
+    let is_hex = |part: &str| part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let mut parts = text.split('-');
+    let is_shaped =
+        lengths.iter().all(|length| parts.next().is_some_and(|part| part.len() == *length && is_hex(part)));
+    is_shaped && !text.starts_with("ff") && (!text.starts_with("00") || parts.next().is_none())
+}
+
 /// A header that names something: an id or a workflow. Drafts of `Idempotency-Key` put it in quotes.
-fn name(headers: &HeaderMap, header: &str) -> Result<Option<String>, Problem> {
+fn name(headers: &HeaderMap, header: &HeaderName) -> Result<Option<String>, Problem> {
     let Some(value) = headers.get(header) else { return Ok(None) };
     let bad = |what: &str| Problem::new(StatusCode::BAD_REQUEST, format!("{header}: {what}"));
     let text = value.to_str().map_err(|_| bad("is not plain text"))?;
@@ -197,8 +226,8 @@ fn name(headers: &HeaderMap, header: &str) -> Result<Option<String>, Problem> {
 }
 
 /// `Prefer: wait=SECONDS`, as milliseconds.
-fn wait(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
-    for value in headers.get_all("prefer") {
+pub(super) fn wait(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    for value in headers.get_all(&PREFER) {
         let Ok(text) = value.to_str() else { continue };
         for preference in text.split(',') {
             let Some((name, value)) = preference.split_once('=') else { continue };
@@ -222,6 +251,17 @@ fn wait(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_traceparent_is_as_w3c_writes_it() {
+        let good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        assert!(is_traceparent(good) && is_traceparent(&format!("01{}-more", &good[2..])));
+        for bad in
+            ["", "00", &good[..54], &format!("{good}-x"), &good.to_uppercase(), &format!("ff{}", &good[2..])]
+        {
+            assert!(!is_traceparent(bad), "{bad}");
+        }
+    }
 
     #[test]
     fn wait_is_seconds_and_nothing_else_counts() {

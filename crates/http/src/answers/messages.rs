@@ -122,6 +122,7 @@ impl Messages {
             timestamp_ms: 0,
             causation: Some("connection"),
             correlation: None,
+            traceparent: None,
             timeout_ms: None,
             extra: "",
         };

@@ -7,6 +7,7 @@ mod events;
 mod health;
 mod message;
 mod messages;
+mod one_event;
 mod streams;
 
 use crate::body::Body;

@@ -1,7 +1,6 @@
 //! AsyncAPI 3.1: channels are types; what the daemon takes is received, what capabilities emit is sent.
 
 use super::catalogue::Catalogue;
-use super::openapi::or_anything;
 use serde_json::{Map, Value, json};
 
 /// The document for everything that one peer may send or hear.
@@ -62,7 +61,16 @@ fn channel(address: &str, key: &str) -> Value {
 }
 
 fn message(title: &str, summary: &str, payload: &Value) -> Value {
-    json!({ "name": title, "title": title, "summary": summary, "payload": or_anything(payload) })
+    json!({ "name": title, "title": title, "summary": summary, "payload": as_object(payload) })
+}
+
+/// AsyncAPI has no schemas that are true or false.
+fn as_object(schema: &Value) -> Value {
+    match schema {
+        Value::Object(_) => schema.clone(),
+        Value::Bool(false) => json!({ "not": {} }),
+        _ => json!({}),
+    }
 }
 
 /// Keys of AsyncAPI have no dots.

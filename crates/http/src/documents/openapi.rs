@@ -57,8 +57,17 @@ pub(crate) fn schema(entries: &[Entry]) -> Value {
 }
 
 /// What nothing is said about may be anything.
-pub(super) fn or_anything(schema: &Value) -> Value {
+fn or_anything(schema: &Value) -> Value {
     if schema.is_object() || schema.is_boolean() { schema.clone() } else { json!({}) }
+}
+
+/// Whether nothing is as good as anything else: what is left out is null.
+fn takes_null(schema: &Value) -> bool {
+    match &schema["type"] {
+        Value::String(name) => name == "null",
+        Value::Array(names) => names.iter().any(|name| name == "null"),
+        _ => true,
+    }
 }
 
 fn operation(entry: &Entry) -> Value {
@@ -93,7 +102,8 @@ fn query_by_address(entry: &Entry) -> Value {
     let data = json!({
         "name": "data",
         "in": "query",
-        "description": "The data of the query, as JSON.",
+        "required": !takes_null(&entry.input),
+        "description": "The data of the query, as JSON; null without it.",
         "content": { "application/json": { "schema": or_anything(&entry.input) } },
     });
     parameters.as_array_mut().into_iter().for_each(|list| list.push(data.clone()));
@@ -121,14 +131,24 @@ fn event_stream() -> Value {
                 "description": "Types or patterns, separated by commas: Order.*,Sys.ActorCrash. Everything without it.",
             },
             { "name": "format", "in": "query", "schema": { "enum": ["message", "cloudevents"] } },
+            {
+                "name": "one", "in": "query", "schema": { "type": "boolean" },
+                "description": "The next event alone; 204 if none comes within 30 s, or what Prefer: wait= says.",
+            },
+            {
+                "name": "cursor", "in": "query", "schema": { "type": "string", "minLength": 1 },
+                "description": "Durable events of this name, which go on after Last-Event-ID.",
+            },
         ],
         "responses": with_problems(json!({ "200": {
             "description": "A stream that ends when the client or the daemon does.",
             "content": {
                 "text/event-stream": { "schema": { "type": "string" } },
                 "application/x-ndjson": { "schema": { "type": "string" } },
+                "application/json": {},
+                "application/cloudevents+json": {},
             },
-        } })),
+        }, "204": { "description": "No event came in time, where one was asked for." } })),
     })
 }
 
@@ -193,8 +213,8 @@ fn parameters() -> Value {
         "TraceParent": header("traceparent", "The span that asks, as W3C writes it.", json!({ "type": "string" })),
         "Prefer": header(
             "Prefer",
-            "wait=SECONDS: how long the request may take.",
-            json!({ "type": "string", "pattern": "^wait=[1-9][0-9]{0,6}$" }),
+            "wait=SECONDS: how long the request may take, such as wait=10. Other preferences are left aside.",
+            json!({ "type": "string" }),
         ),
     })
 }

@@ -183,6 +183,46 @@ fn is_open(stream: &TcpStream) -> bool {
 }
 
 #[test]
+fn h4_9_a_client_that_asks_on_and_reads_nothing_is_not_read_and_loses_nothing() {
+    let server = start(Limits::default());
+    let mut greedy = TcpStream::connect(server.address).unwrap();
+    greedy.set_nonblocking(true).unwrap();
+    let text = "x".repeat(1000);
+    let ask = |number: usize| {
+        request("POST", "/v1/queries/Test.Echo", "", &format!("[{number},\"{text}\"]")).into_bytes()
+    };
+    // Until the server has taken nothing for a while.
+    let (mut bytes, mut asked, mut waited) = (ask(0), 1, 0);
+    while waited < 50 {
+        match greedy.write(&bytes) {
+            Ok(count) => {
+                bytes.drain(..count);
+                waited = 0;
+                if bytes.is_empty() {
+                    bytes = ask(asked);
+                    asked += 1;
+                }
+            }
+            Err(_) => {
+                waited += 1;
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+        assert!(asked < 50_000, "requests are taken though no answer is read");
+    }
+    assert_eq!(connect(&server).ask("GET", "/livez", "", "").status, 200, "nobody waits for it");
+    greedy.set_nonblocking(false).unwrap();
+    greedy.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let mut rest = greedy.try_clone().unwrap();
+    let last = std::thread::spawn(move || rest.write_all(&bytes).unwrap());
+    let mut client = crate::support::Client { stream: std::io::BufReader::new(greedy) };
+    for number in 0..asked {
+        assert!(client.read_answer().text().starts_with(&format!("[{number},")), "in order, and all");
+    }
+    last.join().unwrap();
+}
+
+#[test]
 fn h4_8_hostile_bytes_never_end_the_server() {
     let server = start(Limits::default());
     let hostile: [&[u8]; 9] = [

@@ -38,6 +38,69 @@ fn h1_1_a_query_may_have_its_data_in_the_address() {
     assert_eq!(client.read_head().0, 200);
 }
 
+/// A number of the kernel.
+fn stat(client: &mut crate::support::Client<std::net::TcpStream>, group: &str, name: &str) -> u64 {
+    client.ask("POST", "/v1/queries/Sys.Stats", "", "{}").json()[group][name].as_u64().unwrap()
+}
+
+fn eventually(what: &str, mut check: impl FnMut() -> bool) {
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while !check() {
+        assert!(std::time::Instant::now() < until, "{what}");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn h1_7_closing_the_connection_cancels_a_query_and_a_command_without_a_key() {
+    // A key makes a command go on; a query has no effect to go on with.
+    for (path, key) in
+        [("/v1/commands/Test.Never", ""), ("/v1/queries/Test.Silent", "Idempotency-Key: q\r\n")]
+    {
+        let server = start(Limits::default());
+        let mut observer = connect(&server);
+        let mut leaver = connect(&server);
+        leaver.write(request("POST", path, key, "1").as_bytes());
+        eventually("it is being worked on", || stat(&mut observer, "gauges", "inFlight") == 1);
+        drop(leaver);
+        eventually("it is cancelled", || stat(&mut observer, "counters", "requestsCancelled") == 1);
+    }
+}
+
+#[test]
+fn h1_7_a_command_with_a_key_goes_on_and_its_answer_can_be_asked_for_again() {
+    let server = start(Limits::default());
+    let mut observer = connect(&server);
+    let before = stat(&mut observer, "gauges", "connections");
+    let mut leaver = connect(&server);
+    let headers = "Idempotency-Key: k-1\r\nPrefer: wait=1\r\n";
+    leaver.write(request("POST", "/v1/commands/Test.Never", headers, "1").as_bytes());
+    eventually("it is being worked on", || stat(&mut observer, "gauges", "inFlight") == 1);
+    drop(leaver);
+    eventually("the client is gone", || stat(&mut observer, "gauges", "connections") == before);
+    assert_eq!(stat(&mut observer, "counters", "requestsCancelled"), 0);
+    let again = connect(&server).ask("POST", "/v1/commands/Test.Never", headers, "1");
+    assert_eq!((again.status, &again.json()["originalId"]), (504, &json!("k-1")), "{again:?}");
+    assert_eq!(stat(&mut observer, "counters", "duplicates"), 1, "it was one request");
+}
+
+#[test]
+fn h1_6_a_traceparent_reaches_what_a_request_causes_and_nonsense_does_not() {
+    let server = start(Limits::default());
+    let mut watcher = connect(&server);
+    let path = "/v1/events?types=Test.Added";
+    watcher.write(request("GET", path, "Accept: application/x-ndjson\r\n", "").as_bytes());
+    watcher.read_head();
+    let mut client = connect(&server);
+    let span = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    for (sent, told) in [(span, json!(span)), ("00-nonsense", json!(null))] {
+        let headers = format!("traceparent: {sent}\r\ntracestate: a=1\r\n");
+        assert_eq!(client.ask("POST", "/v1/commands/Test.Add", &headers, r#"{"a":1}"#).status, 200);
+        let event: serde_json::Value = serde_json::from_slice(&watcher.read_chunk()).unwrap();
+        assert_eq!(event["metadata"]["traceparent"], told, "{event}");
+    }
+}
+
 #[test]
 fn h1_2_an_error_is_a_problem_with_its_code_as_status() {
     let server = start(Limits::default());

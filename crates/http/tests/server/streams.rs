@@ -56,6 +56,66 @@ fn h3_2_events_come_as_cloud_events_if_asked() {
     assert!(event["time"].as_str().unwrap().ends_with('Z'));
 }
 
+/// Has events said until the client is answered: its subscription may not be there yet.
+fn while_events_come(server: &crate::support::Running, path: &str, headers: &str) -> crate::support::Answer {
+    let mut watcher = connect(server);
+    watcher.write(request("GET", path, headers, "").as_bytes());
+    let is_answered = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut teller = connect(server);
+            while !is_answered.load(std::sync::atomic::Ordering::Relaxed) {
+                let more = "X-Correlation-Id: fl%w 1\r\n";
+                teller.ask("POST", "/v1/commands/Test.Add", more, r#"{"a": 7}"#);
+            }
+        });
+        let answer = watcher.read_answer();
+        is_answered.store(true, std::sync::atomic::Ordering::Relaxed);
+        answer
+    })
+}
+
+#[test]
+fn h3_7_the_next_event_alone_comes_as_a_message_or_as_a_cloud_event_of_either_mode() {
+    let server = start(Limits::default());
+    let path = "/v1/events?types=Test.Added&one=true";
+    let message = while_events_come(&server, path, "");
+    assert_eq!((message.status, message.headers["content-type"].as_str()), (200, "application/json"));
+    assert_eq!(message.json()["type"], "Test.Added");
+    assert_eq!(message.headers["last-event-id"], message.json()["metadata"]["id"]);
+    let path = format!("{path}&format=cloudevents");
+    let structured = while_events_come(&server, &path, "Accept: application/cloudevents+json\r\n");
+    assert_eq!(structured.headers["content-type"], "application/cloudevents+json");
+    assert_eq!(
+        (&structured.json()["specversion"], &structured.json()["data"]["a"]),
+        (&json!("1.0"), &json!(7))
+    );
+    let binary = while_events_come(&server, &path, "");
+    assert_eq!((binary.headers["content-type"].as_str(), binary.text()), ("application/json", r#"{"a": 7}"#));
+    assert_eq!(
+        (binary.headers["ce-specversion"].as_str(), binary.headers["ce-type"].as_str()),
+        ("1.0", "Test.Added")
+    );
+    for name in ["ce-id", "ce-source", "ce-time", "ce-causationid"] {
+        assert!(binary.headers.contains_key(name), "{name}: {binary:?}");
+    }
+    // What came out can go in again.
+    let event = binary.headers.iter().filter(|(name, _)| name.starts_with("ce-"));
+    let headers: String = event.map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let headers = headers.replace("Test.Added", "Test.Happened");
+    let answer = connect(&server).ask("POST", "/v1/events", &headers, binary.text());
+    assert_eq!(answer.status, 202, "{answer:?}");
+}
+
+#[test]
+fn h3_7_no_event_in_time_is_204() {
+    let server = start(Limits::default());
+    let mut client = connect(&server);
+    let path = "/v1/events?types=Test.Added&one=true";
+    assert_eq!(client.ask("GET", path, "Prefer: wait=0.05\r\n", "").status, 204);
+    assert_eq!(client.ask("GET", "/livez", "", "").status, 200, "the connection goes on");
+}
+
 #[test]
 fn h3_3_bad_streams_are_refused_in_words() {
     let server = start(Limits { streams_max: 1, ..Limits::default() });

@@ -66,6 +66,7 @@ fn manifest() -> Manifest {
             })),
             message("command", "Test.Fail", json!(true)),
             message("command", "Test.Never", json!(true)),
+            message("query", "Test.Silent", json!(true)),
             message("event", "Test.Happened", json!({ "type": "object" })),
         ] },
         "outbound": { "oneOf": [

@@ -2,7 +2,8 @@
 
 use super::Actors;
 use crate::api::ids::CapabilityId;
-use mainspring_message::{Envelope, Text};
+use crate::requests::Workflow;
+use mainspring_message::Envelope;
 use std::collections::VecDeque;
 
 /// How many events back an actor may not use an id again.
@@ -108,13 +109,12 @@ impl Actors {
     }
 
     /// The workflow of a message with this id that the actor took lately, or has overdue, if there is such a message.
-    pub(crate) fn find_taken(&self, capability: CapabilityId, id: &str) -> Option<Option<Text>> {
+    pub(crate) fn find_taken(&self, capability: CapabilityId, id: &str) -> Option<Workflow> {
         let it = self.get(capability);
         if let Some(taken) = it.causes.recent.iter().rev().find(|taken| taken.message.id() == id) {
-            return Some(taken.message.correlation_text());
+            return Some(Workflow::of(&taken.message));
         }
-        let overdue = it.progress.find_overdue(id)?;
-        Some(overdue.correlation.as_deref().map(Into::into))
+        Some(it.progress.find_overdue(id)?.workflow.clone())
     }
 
     /// An actor says an event: whether its last ones did not have this id, whose hash this is.

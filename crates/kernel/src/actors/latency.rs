@@ -1,7 +1,8 @@
 //! How long requests took of late: a histogram of fixed size, which costs a few nanoseconds a request.
 //!
 //! Buckets grow with the value, so that a reading is off by one part in sixteen at most. Two periods are kept, this one and the
-//! one before: what is told is of the last 10 to 20 seconds.
+//! one before: what is told is of the last 10 to 20 seconds. What a period counted is added to the sum of all when it ends,
+//! so that whoever wants totals has them, and no request pays for them.
 
 /// How long a period is.
 const PERIOD_NS: i64 = 10_000_000_000;
@@ -20,6 +21,8 @@ pub(super) struct Latency {
     period: i64,
     current: Counts,
     previous: Counts,
+    /// Everything before the current period.
+    before: Totals,
 }
 
 #[derive(Clone, Debug)]
@@ -28,6 +31,44 @@ struct Counts {
     requests: u64,
     sum_ns: u64,
     max_ns: u64,
+}
+
+/// Where the buckets of [`Totals`] end, as powers of two of nanoseconds: 1 us, 4 us, ... 68 s.
+const TOTAL_POWERS: [u32; 14] = [10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 34, 36];
+
+/// Requests since the start, in few buckets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Totals {
+    pub(super) requests: u64,
+    pub(super) sum_ns: u64,
+    /// How many took less than each of [`Totals::bounds_ns`] and not less than the one before; the last is the rest.
+    pub(super) buckets: [u64; TOTAL_POWERS.len() + 1],
+}
+
+impl Totals {
+    /// Where the buckets end, in nanoseconds.
+    pub(super) fn bounds_ns() -> [u64; TOTAL_POWERS.len()] {
+        TOTAL_POWERS.map(|power| 1 << power)
+    }
+
+    fn add(&mut self, counts: &Counts) {
+        self.requests += counts.requests;
+        self.sum_ns = self.sum_ns.saturating_add(counts.sum_ns);
+        for (bucket, count) in counts.buckets.iter().enumerate() {
+            // The first value of a bucket: no bound lies inside of one.
+            let power = first_of(bucket).checked_ilog2().unwrap_or(0);
+            let at = TOTAL_POWERS.iter().position(|bound| power < *bound).unwrap_or(TOTAL_POWERS.len());
+            self.buckets[at] += u64::from(*count);
+        }
+    }
+
+    fn merge(&mut self, other: &Totals) {
+        self.requests += other.requests;
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+        for (bucket, more) in self.buckets.iter_mut().zip(other.buckets) {
+            *bucket += more;
+        }
+    }
 }
 
 /// What is told of them.
@@ -42,7 +83,7 @@ pub(super) struct Summary {
 
 impl Default for Latency {
     fn default() -> Latency {
-        Latency { period: 0, current: Counts::NONE, previous: Counts::NONE }
+        Latency { period: 0, current: Counts::NONE, previous: Counts::NONE, before: Totals::default() }
     }
 }
 
@@ -59,10 +100,21 @@ impl Latency {
 
     #[cold]
     fn begin(&mut self, period: i64) {
+        self.before.add(&self.current);
         // Whatever lies further back than one period is forgotten.
         self.previous = if period == self.period + 1 { self.current.clone() } else { Counts::NONE };
         self.current = Counts::NONE;
         self.period = period;
+    }
+
+    /// All of these together, since the start.
+    pub(super) fn totals<'a>(all: impl Iterator<Item = &'a Latency>) -> Totals {
+        let mut totals = Totals::default();
+        for latency in all {
+            totals.merge(&latency.before);
+            totals.add(&latency.current);
+        }
+        totals
     }
 
     /// All of these together. `None`: nothing ended of late.
@@ -138,6 +190,12 @@ fn bucket_of(ns: u64) -> usize {
     (STEPS * (doubling as usize + 1) + step).min(BUCKETS - 1)
 }
 
+/// The least value in a bucket.
+fn first_of(bucket: usize) -> u64 {
+    let (octave, step) = (bucket / STEPS, bucket % STEPS);
+    if octave == 0 { step as u64 } else { ((STEPS + step) as u64) << (octave - 1) }
+}
+
 /// The value in the middle of a bucket.
 fn middle_of(bucket: usize) -> u64 {
     let (octave, step) = (bucket / STEPS, bucket % STEPS);
@@ -173,6 +231,27 @@ mod tests {
         }
         (0..DOUBLINGS).for_each(|power| near(1 << power));
         assert_eq!([(1 << DOUBLINGS) - 1, 1 << DOUBLINGS, u64::MAX].map(bucket_of), [BUCKETS - 1; 3]);
+    }
+
+    #[test]
+    fn totals_count_every_request_since_the_start_in_its_bucket() {
+        let mut latency = Latency::default();
+        let took = [0, 1, 1023, 1024, 4095, 4096, 1 << 20, (1 << 36) - 1, 1 << 36, i64::MAX];
+        for (at, ns) in took.into_iter().enumerate() {
+            latency.record(ns, at as i64 * 3 * SECOND);
+        }
+        let totals = Latency::totals([&latency, &latency].into_iter());
+        assert_eq!(totals.requests, 2 * took.len() as u64);
+        assert_eq!(totals.buckets.iter().sum::<u64>(), totals.requests);
+        let expected: Vec<u64> = (0..=Totals::bounds_ns().len())
+            .map(|at| {
+                let bounds = Totals::bounds_ns();
+                let from = at.checked_sub(1).map_or(0, |before| bounds[before]);
+                let to = bounds.get(at).copied().unwrap_or(u64::MAX);
+                2 * took.iter().filter(|ns| (from..to).contains(&(**ns as u64))).count() as u64
+            })
+            .collect();
+        assert_eq!(totals.buckets.to_vec(), expected);
     }
 
     #[test]

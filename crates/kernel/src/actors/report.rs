@@ -1,6 +1,6 @@
 //! What is told of actors: to operators, to whoever asks what there is, to audits.
 
-use super::latency::{Latency, Summary};
+use super::latency::{Latency, Summary, Totals as LatencyTotals};
 use super::supervision::ActorState;
 use super::{Actor, Actors};
 use crate::api::ids::CapabilityId;
@@ -105,6 +105,17 @@ impl Actors {
     /// How long requests took of late, over all actors; null if none ended.
     pub(crate) fn latency(&self, out: &Out) -> Value {
         told(Latency::summary(self.list.iter().map(|it| &*it.latency), out.now.mono_ns))
+    }
+
+    /// How long requests took since the start, over all actors.
+    pub(crate) fn latency_total(&self) -> Value {
+        let totals = Latency::totals(self.list.iter().map(|it| &*it.latency));
+        json!({
+            "requests": totals.requests,
+            "sumNs": totals.sum_ns,
+            "boundsNs": LatencyTotals::bounds_ns(),
+            "counts": totals.buckets,
+        })
     }
 
     /// What can be sent to a capability: its newest manifest, and the kinds and types that it takes. Nothing if it was

@@ -3,6 +3,7 @@
 use super::{Answer, Caller, read};
 use crate::flow::routes::Handler;
 use crate::kernel::Kernel;
+use crate::out::Cause;
 use crate::requests::{Leaving, Recipient, RequestKey};
 use mainspring_message::{Envelope, Failure, Kind};
 use serde::Deserialize;
@@ -58,8 +59,7 @@ impl Kernel {
         {
             let data =
                 json!({ "id": message.id(), "type": message.type_name(), "reason": "cancelled" }).to_string();
-            let (causation, correlation) = (Some(message.id()), message.correlation());
-            let event = self.out.message(Kind::Event, "Sys.RequestCancelled", &data, causation, correlation);
+            let event = self.out.message(Kind::Event, "Sys.RequestCancelled", &data, Cause::of(&message));
             self.actors.deliver_notice(capability, event, &mut self.out);
         }
         self.keep_as_overdue(key);

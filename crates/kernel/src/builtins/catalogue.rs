@@ -174,7 +174,7 @@ pub(crate) const BUILTINS: &[BuiltinEntry] = &[
         type_name: "Sys.Tap",
         kinds: &[Kind::Command],
         description: "Sends records of the messages that pass to this connection, as events Sys.Tapped: requests when they end, events when they are told. For operators.",
-        input: r#"{"type":"object","properties":{"types":{"type":"array","items":{"type":"string"}},"capabilities":{"type":"array","items":{"type":"string"}},"kinds":{"type":"array","items":{"enum":["command","query","event"]}},"correlation":{"type":"string"},"failed":{"type":"boolean"},"data":{"type":"boolean"},"perSecond":{"type":"integer","minimum":1},"gatherMs":{"type":"integer","minimum":0,"maximum":10000},"off":{"type":"boolean"}},"additionalProperties":false}"#,
+        input: r#"{"type":"object","properties":{"types":{"type":"array","items":{"type":"string"}},"capabilities":{"type":"array","items":{"type":"string"}},"kinds":{"type":"array","items":{"enum":["command","query","event"]}},"correlation":{"type":"string"},"failed":{"type":"boolean"},"data":{"type":"boolean"},"trace":{"type":"boolean"},"perSecond":{"type":"integer","minimum":1},"gatherMs":{"type":"integer","minimum":0,"maximum":10000},"off":{"type":"boolean"}},"additionalProperties":false}"#,
         output: r#"{"type":"object","properties":{"tapping":{"type":"boolean"},"recordsPerSecond":{"type":"integer"}}}"#,
     },
     BuiltinEntry {
@@ -222,7 +222,7 @@ pub(crate) const BUILTINS: &[BuiltinEntry] = &[
         type_name: "Timer.Schedule",
         kinds: &[Kind::Command],
         description: "Sends a message later: after `delay` ms, at a Unix time `at` in ms, or every `repeat` ms (`count` times). Its outcome comes to this connection, with `metadata.timerId`; when that is gone, the schedule goes on and its outcomes are events (`Sys.TimerOutcome`). A tick that stands for late ones says how many (`metadata.missedTicks`). All repeating schedules of a peer tick at most so often a second (`limits.peer_ticks_per_second`).",
-        input: r#"{"type":"object","properties":{"delay":{"type":"integer","minimum":0},"at":{"type":"integer","minimum":0},"repeat":{"type":"integer","minimum":1},"count":{"type":"integer","minimum":1},"timerId":{"type":"string"},"message":{"type":"object","properties":{"kind":{"enum":["command","query","event"]},"type":{"type":"string"},"data":true,"metadata":{"type":"object","properties":{"correlation":{"type":"string"},"timeout":{"type":"integer","minimum":0}}}},"required":["kind","type","data"]}},"required":["message"],"dependentRequired":{"count":["repeat"]},"additionalProperties":false}"#,
+        input: r#"{"type":"object","properties":{"delay":{"type":"integer","minimum":0},"at":{"type":"integer","minimum":0},"repeat":{"type":"integer","minimum":1},"count":{"type":"integer","minimum":1},"timerId":{"type":"string"},"message":{"type":"object","properties":{"kind":{"enum":["command","query","event"]},"type":{"type":"string"},"data":true,"metadata":{"type":"object","properties":{"correlation":{"type":"string"},"traceparent":{"type":"string"},"timeout":{"type":"integer","minimum":0}}}},"required":["kind","type","data"]}},"required":["message"],"dependentRequired":{"count":["repeat"]},"additionalProperties":false}"#,
         output: r#"{"type":"object","properties":{"timerId":{"type":"string"}}}"#,
     },
     BuiltinEntry {

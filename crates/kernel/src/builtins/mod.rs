@@ -29,6 +29,7 @@ use crate::api::ids::ConnectionId;
 use crate::flow::lanes::QueueId;
 use crate::flow::refusal::Refusal;
 use crate::kernel::Kernel;
+use crate::out::Cause;
 use crate::requests::{PeerId, Recipient, RequestKey};
 use crate::schema::Validator;
 use chores::Task;
@@ -155,8 +156,7 @@ impl Kernel {
     }
 
     pub(crate) fn answer_builtin(&mut self, key: RequestKey, request: &Envelope, data: &str) {
-        let (causation, correlation) = (Some(request.id()), request.correlation());
-        let answer = self.out.message(Kind::Reply, request.type_name(), data, causation, correlation);
+        let answer = self.out.message(Kind::Reply, request.type_name(), data, Cause::of(request));
         // A subscription ends with its connection, so its answer means nothing to the next one.
         let handler = self.requests.handler(key);
         let remember = !handler.is_some_and(|handler| handler.is_for_one_connection());

@@ -98,6 +98,7 @@ struct InnerMessage<'a> {
 #[derive(Default, Deserialize)]
 struct InnerMetadata {
     correlation: Option<String>,
+    traceparent: Option<String>,
     timeout: Option<Whole>,
 }
 
@@ -186,6 +187,9 @@ impl Kernel {
         let mut draft = Draft::caused_by(request, kind, inner.type_name.as_str(), data);
         if let Some(correlation) = &inner.metadata.correlation {
             draft.correlation = Some(correlation.as_str().into());
+        }
+        if let Some(traceparent) = &inner.metadata.traceparent {
+            draft.traceparent = Some(traceparent.as_str().into());
         }
         draft.timeout_ms = inner.metadata.timeout.as_ref().map(|Whole(ms)| *ms);
         draft.check().map_err(|(field, reason)| wrong(format!("data.message.{field}: {reason}")))?;

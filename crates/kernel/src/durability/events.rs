@@ -8,6 +8,7 @@ use crate::cursors::{CursorKey, Step};
 use crate::facts::Durable;
 use crate::flow::work;
 use crate::kernel::Kernel;
+use crate::out::Cause;
 use mainspring_message::{Envelope, Kind};
 use serde_json::json;
 
@@ -100,7 +101,7 @@ impl Kernel {
     /// Tells a connection that it reads no more by a cursor, and why.
     pub(crate) fn tell_cursor_ended(&mut self, connection: ConnectionId, cursor: &str, reason: &str) {
         let data = json!({ "cursor": cursor, "reason": reason }).to_string();
-        let event = self.out.message(Kind::Event, "Sys.CursorEnded", &data, None, None);
+        let event = self.out.message(Kind::Event, "Sys.CursorEnded", &data, Cause::NONE);
         let _ = self.write(connection, event);
     }
 
@@ -137,7 +138,7 @@ impl Kernel {
                 self.out.counters.events_dropped += count;
                 let name = self.cursors.cursor_of(connection).map(|key| key.1.clone());
                 let data = json!({ "count": count, "from": from, "to": to, "cursor": name }).to_string();
-                (0, self.out.message(Kind::Event, "Sys.EventsDropped", &data, None, None))
+                (0, self.out.message(Kind::Event, "Sys.EventsDropped", &data, Cause::NONE))
             }
             Step::Event { number, fact, message } => {
                 self.out.counters.events_delivered += 1;

@@ -5,6 +5,7 @@ use crate::api::effect::{Effect, Level};
 use crate::api::ids::{ConnectionId, Now};
 use crate::flow::routes::Handler;
 use crate::kernel::Kernel;
+use crate::out::Cause;
 use mainspring_message::{Envelope, ErrorData, Failure, Kind, Started};
 
 impl Kernel {
@@ -98,8 +99,7 @@ impl Kernel {
             started: Started::Yes,
         };
         error.write(&mut data);
-        let (causation, correlation) = (answer.causation(), answer.correlation());
-        self.out.message(Kind::Error, failure.type_name(), &data, causation, correlation)
+        self.out.message(Kind::Error, failure.type_name(), &data, Cause::like(answer))
     }
 
     /// So much waits for the disk that whoever sends durable commands should be paused, or no longer.

@@ -4,7 +4,7 @@ use super::Connections;
 use super::connection::{Connection, Strain};
 use super::subscriptions::SlowPolicy;
 use crate::api::ids::ConnectionId;
-use crate::out::Out;
+use crate::out::{Cause, Out};
 use mainspring_message::{Envelope, Kind};
 
 /// What became of an event for a subscriber.
@@ -91,7 +91,7 @@ impl Connections {
         if client.events_lost > 0 {
             let lost = std::mem::take(&mut client.events_lost);
             let data = format!("{{\"count\":{lost}}}");
-            let notice = out.message(Kind::Event, "Sys.EventsDropped", &data, None, None);
+            let notice = out.message(Kind::Event, "Sys.EventsDropped", &data, Cause::NONE);
             return Some(strained(self.write(connection, notice, 0, out)));
         }
         let event = client.events.pop_front()?;

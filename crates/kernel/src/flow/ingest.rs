@@ -8,6 +8,7 @@ use crate::flow::admission::Examined;
 use crate::flow::lanes::{Item, QueueId};
 use crate::flow::refusal::{Refusal, is_reserved};
 use crate::kernel::Kernel;
+use crate::out::Cause;
 use crate::requests::{Admission, Origin, Ticket};
 use mainspring_message::{Envelope, ErrorData, Failure, Kind, Rejection, Started};
 
@@ -76,7 +77,7 @@ impl Kernel {
             let type_name = rejection.failure.type_name();
             // An error names its cause; one that could not be read gets a name here.
             let causation = rejection.id.clone().unwrap_or_else(|| self.out.fresh_id().to_owned());
-            let answer = self.out.message(Kind::Error, type_name, &data, Some(&causation), None);
+            let answer = self.out.message(Kind::Error, type_name, &data, Cause::named(&causation));
             let _ = self.write(connection, answer);
         }
         if too_many {

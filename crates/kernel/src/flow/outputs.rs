@@ -4,12 +4,12 @@ use crate::api::ids::{ActorRef, Now};
 use crate::dead_letters::Owner;
 use crate::flow::admission::Applicant;
 use crate::flow::lanes::{Completion, Item};
-use crate::flow::lineage::{Lineage, with_correlation};
+use crate::flow::lineage::{Lineage, with_workflow};
 use crate::flow::refusal::{Refusal, is_reserved};
 use crate::flow::routes::Handler;
 use crate::history::{Audience, Author, Record};
 use crate::kernel::{Kernel, with_verbatim};
-use crate::requests::{Admission, Origin, RequestKey};
+use crate::requests::{Admission, Origin, RequestKey, Workflow};
 use mainspring_message::{Draft, Envelope, Failure, Json, Kind, Rejection};
 
 impl Kernel {
@@ -101,7 +101,7 @@ impl Kernel {
         if !self.listens_to(actor) {
             return;
         }
-        let is_tapped = !self.taps.is_empty() && self.taps.take_event(type_name, now.mono_ns);
+        let is_tapped = !self.taps.is_empty() && self.taps.take_event(type_name, self.out.now.mono_ns);
         let is_seen = self.is_wanted(type_name) || is_tapped || type_name.ends_with(".Progress");
         let is_kept = self.out.facts.is_on() && self.actors.manifest(actor.capability).durable_events;
         if is_seen || is_kept || self.actors.needs_data(actor.capability) {
@@ -158,8 +158,8 @@ impl Kernel {
             let (kind, wanted) = (answer.kind(), request.type_name());
             return Err(format!("{kind} {} to a request of type {wanted}", answer.type_name()));
         }
-        let correlation = Lineage::of(&answer).to_restore(request.correlation_text())?;
-        let answer = with_correlation(answer, correlation);
+        let left_out = Lineage::of(&answer).to_restore(Workflow::of(request))?;
+        let answer = with_workflow(answer, left_out);
         self.leave_progress(capability, key);
         self.requests.enter_answering(key);
         self.actors.note_handled(capability);
@@ -190,8 +190,8 @@ impl Kernel {
     }
 
     fn said_event(&mut self, actor: ActorRef, message: Envelope) -> Result<(), String> {
-        let (correlation, _) = self.check_lineage(actor, Lineage::of(&message))?;
-        let message = with_correlation(message, correlation);
+        let (left_out, _) = self.check_lineage(actor, Lineage::of(&message))?;
+        let message = with_workflow(message, left_out);
         if is_reserved(message.type_name()) {
             return Err(format!("the event {}, whose type is reserved for the kernel", message.type_name()));
         }
@@ -224,7 +224,7 @@ impl Kernel {
         type_name: &str,
     ) -> Result<(), String> {
         let (kind, causation, correlation) = (Kind::Event, Some(cause.id()), cause.correlation());
-        let lineage = Lineage { kind, type_name, causation, correlation };
+        let lineage = Lineage { kind, type_name, causation, correlation, is_traced: true };
         self.check_lineage(actor, lineage)?;
         self.actors.check_outbound_pair(actor.capability, kind, type_name)?;
         if is_reserved(type_name) {
@@ -254,8 +254,8 @@ impl Kernel {
     }
 
     fn said_request(&mut self, actor: ActorRef, message: &Envelope) -> Result<(), String> {
-        let (correlation, cause) = self.check_lineage(actor, Lineage::of(message))?;
-        let message = with_correlation(message.clone(), correlation);
+        let (left_out, cause) = self.check_lineage(actor, Lineage::of(message))?;
+        let message = with_workflow(message.clone(), left_out);
         self.actors.check_outbound(actor.capability, &message)?;
         let (peer, queue) = self.actors.sender(actor.capability);
         self.lanes.check(queue).map_err(|refusal| format!("a flood: {}", refusal.text))?;

@@ -8,7 +8,7 @@ use crate::api::input::BootPlan;
 use crate::flow::lanes::Sender;
 use crate::flow::system::Hearers;
 use crate::kernel::Kernel;
-use crate::out::Out;
+use crate::out::{Cause, Out};
 use crate::time::Job;
 use mainspring_message::{ErrorData, Failure, Kind, Started};
 use serde_json::json;
@@ -226,7 +226,7 @@ impl Kernel {
             self.out.wheel.cancel(timer);
         }
         let summary = self.boot_summary();
-        let event = self.out.message(Kind::Event, "Sys.BootComplete", &summary.to_string(), None, None);
+        let event = self.out.message(Kind::Event, "Sys.BootComplete", &summary.to_string(), Cause::NONE);
         self.out.push(Effect::Ready { summary: event.clone() });
         // The lane is empty but for this.
         self.out.system.announce(event, Hearers::All);
@@ -280,7 +280,7 @@ impl Kernel {
         error.write(&mut data);
         // An error names what caused it; the boot was caused by nothing but itself.
         let cause = self.out.fresh_id().to_owned();
-        let report = self.out.message(Kind::Error, failure.type_name(), &data, Some(&cause), None);
+        let report = self.out.message(Kind::Error, failure.type_name(), &data, Cause::named(&cause));
         self.out.push(Effect::BootFailed { report });
         // What came in through the adapters that had started is answered like everything else.
         for key in self.requests.live_keys() {

@@ -1,6 +1,7 @@
 //! How a request ends: exactly once, with a reply or an error; or is tried again.
 
 use super::Requests;
+use super::causes::Workflow;
 use super::live::{Delegate, Live, Origin, OverdueRequest, Phase, RequestKey};
 use super::peers::PeerId;
 use crate::api::ids::{ActorRef, CapabilityId, ConnectionId};
@@ -178,7 +179,7 @@ impl Requests {
         let overdue = OverdueRequest {
             id: live.message.id().into(),
             type_name: live.message.type_name().into(),
-            correlation: live.message.correlation().map(Into::into),
+            workflow: Workflow::of(&live.message),
         };
         Some((capability, overdue))
     }
@@ -246,8 +247,7 @@ impl Requests {
         if let Handler::Capability(capability) = handler {
             self.capabilities[capability.index()].unfinished -= 1;
             if !fits && live.attempts > 0 {
-                let correlation = live.message.correlation();
-                self.note_handled(capability, hash, out.now.mono_ns, correlation, out);
+                self.note_handled(capability, hash, out.now.mono_ns, &Workflow::of(&live.message), out);
             }
         }
         if let Some(timer) = live.timer {

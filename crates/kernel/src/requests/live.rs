@@ -1,5 +1,6 @@
 //! An unfinished request: what it asks, for whom, and where it is.
 
+use super::causes::Workflow;
 use crate::api::ids::{ActorRef, ConnectionId};
 use crate::durability::Durably;
 use crate::flow::routes::Handler;
@@ -148,5 +149,5 @@ impl Live {
 pub(crate) struct OverdueRequest {
     pub(crate) id: Box<str>,
     pub(crate) type_name: Box<str>,
-    pub(crate) correlation: Option<Box<str>>,
+    pub(crate) workflow: Workflow,
 }

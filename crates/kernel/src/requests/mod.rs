@@ -21,7 +21,7 @@ mod window;
 
 pub(crate) use admission::{Admission, Ticket};
 pub(crate) use audit::Whereabouts;
-pub(crate) use causes::KnownCause;
+pub(crate) use causes::{KnownCause, Workflow};
 pub(crate) use durable::{Found, RestoredRequest};
 pub(crate) use ending::{Ended, Requester, Settled};
 pub(crate) use leaving::Leaving;

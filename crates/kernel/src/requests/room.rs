@@ -10,6 +10,7 @@
 //! [`Handled`]: super::handled::Handled
 
 use super::Requests;
+use super::causes::Workflow;
 use super::peers::PeerId;
 use super::shares::{PeerWindow, ShareId};
 use super::table::SlotState;
@@ -154,8 +155,8 @@ impl Requests {
             return;
         };
         let (hash, finished_ns) = (it.hash, *finished_ns);
-        let correlation = if it.correlated { self.correlation(slot) } else { None };
-        self.note_handled(capability, hash, finished_ns, correlation.as_deref(), out);
+        let workflow = if it.has_workflow { self.workflow(slot) } else { Workflow::default() };
+        self.note_handled(capability, hash, finished_ns, &workflow, out);
     }
 
     /// A capability had a request of which nothing else is remembered.
@@ -165,11 +166,11 @@ impl Requests {
         capability: CapabilityId,
         hash: u64,
         finished_ns: i64,
-        correlation: Option<&str>,
+        workflow: &Workflow,
         out: &mut Out,
     ) {
         let over_ns = finished_ns.saturating_sub(self.bounds.window_ns);
         let had = &mut self.capabilities[capability.index()].had;
-        out.counters.causes_forgotten += had.push(hash, finished_ns, correlation, over_ns);
+        out.counters.causes_forgotten += had.push(hash, finished_ns, workflow, over_ns);
     }
 }

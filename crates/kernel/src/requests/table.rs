@@ -2,6 +2,7 @@
 
 use super::Requests;
 use super::answers::{AnswerPlace, Answers};
+use super::causes::Workflow;
 use super::live::{Live, Phase, RequestKey};
 use super::peers::PeerId;
 use super::shares::ShareId;
@@ -10,7 +11,7 @@ use crate::api::ids::CapabilityId;
 use crate::flow::routes::Handler;
 use crate::out::Out;
 use hashbrown::hash_table::Entry as HashEntry;
-use mainspring_message::{Envelope, Text};
+use mainspring_message::Envelope;
 
 /// "No slot" and "no share".
 pub(super) const NIL: u32 = u32::MAX;
@@ -44,8 +45,8 @@ pub(super) struct Slot {
     pub(super) delivered: bool,
     /// Whether it stands in the index by capability.
     indexed: bool,
-    /// Whether it belongs to a workflow.
-    pub(super) correlated: bool,
+    /// Whether it belongs to a workflow, or to a span of another system.
+    pub(super) has_workflow: bool,
     /// Whether it ended in an earlier run, so that its fingerprint is the one that stands in the journal.
     pub(super) restored: bool,
     /// The share that its answer will be part of; none if that is not to be remembered.
@@ -144,11 +145,14 @@ impl Requests {
     }
 
     /// The workflow of a request.
-    pub(super) fn correlation(&self, slot: u32) -> Option<Text> {
+    pub(super) fn workflow(&self, slot: u32) -> Workflow {
         match &self.slots[slot as usize].state {
-            SlotState::Live(live) => live.message.correlation_text(),
-            _ if self.slots[slot as usize].correlated => self.answer(slot)?.correlation_text(),
-            _ => None,
+            SlotState::Live(live) => Workflow::of(&live.message),
+            // Its answer was given what it left out.
+            _ if self.slots[slot as usize].has_workflow => {
+                self.answer(slot).map_or_else(Workflow::default, |answer| Workflow::of(&answer))
+            }
+            _ => Workflow::default(),
         }
     }
 
@@ -259,7 +263,7 @@ impl Requests {
         let it = &mut self.slots[slot as usize];
         it.share = share;
         it.restored = false;
-        it.correlated = live.message.correlation().is_some();
+        it.has_workflow = live.message.correlation().is_some() || live.message.has_traceparent();
         it.peer = peer;
         it.handler = handler;
         it.hash = hash;
@@ -292,7 +296,7 @@ impl Requests {
             hash: 0,
             delivered: false,
             indexed: false,
-            correlated: false,
+            has_workflow: false,
             restored: false,
             share: None,
             fingerprint: 0,

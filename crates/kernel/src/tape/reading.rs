@@ -256,6 +256,7 @@ impl<'a> Reader<'a> {
         draft.causation = self.maybe_text("causation")?.map(Text::from);
         draft.correlation = self.maybe_text("correlation")?.map(Text::from);
         draft.timeout_ms = self.maybe("timeout")?;
+        draft.traceparent = self.maybe_text("traceparent")?.map(Text::from);
         Ok(draft)
     }
 

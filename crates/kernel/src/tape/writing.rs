@@ -110,7 +110,7 @@ impl<'a> Pen<'a> {
     }
 
     pub(crate) fn actor_message(&mut self, actor: ActorRef, draft: &Draft) {
-        let Draft { kind, type_name, data, id, causation, correlation, timeout_ms } = draft;
+        let Draft { kind, type_name, data, id, causation, correlation, timeout_ms, traceparent } = draft;
         let to = self.tag(Tag::ActorMessage).actor(actor);
         to.0.push(*kind as u8);
         to.text(type_name)
@@ -118,7 +118,8 @@ impl<'a> Pen<'a> {
             .maybe_text(id.as_deref())
             .maybe_text(causation.as_deref())
             .maybe_text(correlation.as_deref())
-            .maybe(*timeout_ms);
+            .maybe(*timeout_ms)
+            .maybe_text(traceparent.as_deref());
     }
 
     pub(crate) fn actor_event(&mut self, actor: ActorRef, cause: &Envelope, type_name: &str, data: &Json) {

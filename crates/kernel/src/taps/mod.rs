@@ -37,6 +37,8 @@ pub(crate) struct TapFilter {
     pub(crate) failed: bool,
     /// Whether data is shown.
     pub(crate) data: bool,
+    /// Whether what spans are made of is shown: the time to the nanosecond, the span that asked, the first cause.
+    pub(crate) trace: bool,
 }
 
 impl TapFilter {
@@ -237,6 +239,11 @@ impl Taps {
         self.taps.iter().any(|tap| tap.connection == connection)
     }
 
+    /// Whether somebody wants to know what spans are made of.
+    pub(crate) fn want_traces(&self) -> bool {
+        self.taps.iter().any(|tap| tap.filter.trace)
+    }
+
     /// Bytes that wait.
     pub(crate) fn bytes(&self) -> usize {
         self.taps.iter().map(|tap| tap.records.len()).sum()
@@ -288,7 +295,11 @@ impl Taps {
             }
             let shows_data = tap.shows_data(record.type_name);
             let shown = shows_data.then_some((message, answer, self.data_bytes_max));
-            record::write(record, names.get_or_insert_with(&named), shown, out.now, &mut tap.records);
+            let names = names.get_or_insert_with(&named);
+            record::write(record, names, shown, out.now, &mut tap.records);
+            if tap.filter.trace {
+                record::add_trace(record, names, message, &mut tap.records);
+            }
         }
     }
 

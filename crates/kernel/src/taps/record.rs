@@ -15,6 +15,10 @@ pub(crate) struct Named<'a> {
     pub(crate) to: Option<&'a str>,
     /// The peer of the connection that it is from.
     pub(crate) peer: Option<&'a str>,
+    /// The first of its causes that is unfinished; looked for only if somebody wants to know.
+    pub(crate) root: Option<&'a str>,
+    /// Whether its author named a span other than the one that asked for it.
+    pub(crate) is_own_span: bool,
 }
 
 /// Appends a record. `shown` is the message and its answer, and how long data is shown at most.
@@ -71,6 +75,22 @@ pub(super) fn write(
             data(answer.data(), bytes_max, out);
         }
         out.push('}');
+    }
+    out.push('}');
+}
+
+/// Adds what spans are made of to the record that was written last.
+pub(super) fn add_trace(record: &Record<'_>, named: &Named<'_>, message: &Envelope, out: &mut String) {
+    out.pop();
+    let _ = write!(out, ",\"acceptedNs\":{}", record.accepted_ns);
+    if named.root.is_some() {
+        optional(",\"root\":", named.root, out);
+    }
+    if let Some(traceparent) = message.traceparent() {
+        optional(",\"traceparent\":", Some(traceparent), out);
+        if named.is_own_span {
+            out.push_str(",\"ownSpan\":true");
+        }
     }
     out.push('}');
 }

@@ -316,6 +316,7 @@ impl Schedules {
         let mut draft = Draft::new(message.kind(), message.type_text(), message.data_json());
         draft.causation = message.causation().map(Text::from);
         draft.correlation = message.correlation_text();
+        draft.traceparent = message.traceparent_text();
         draft.timeout_ms = message.timeout_ms();
         let bytes = usize::try_from(restored.bytes).unwrap_or(usize::MAX);
         let id = ScheduleId(self.slots.vacant_key() as u32);

@@ -94,6 +94,89 @@ fn s10_3_the_loops_own_errors_keep_the_correlation() {
     assert_eq!(answers[0].correlation(), Some("flow"));
 }
 
+/// The span of another system.
+const SPAN: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+#[test]
+fn s10_6_a_traceparent_left_out_is_restored_in_all_that_a_request_causes() {
+    let shop = manifest("shop", &["command:Shop.Buy"]);
+    let mut world = World::booted(vec![shop, manifest("bank", &["command:Bank.Pay"])]);
+    let client = world.connect(1);
+    world.call(client, "command", "Sys.Subscribe", json!({ "types": ["Shop.Sold"] }));
+    let more = json!({ "correlation": "flow", "traceparent": SPAN });
+    world.ask(client, &line_with("command", "Shop.Buy", "buy", json!(1), more));
+    let (shop, buy) = world.only_delivered();
+    assert_eq!(buy.traceparent(), Some(SPAN), "capabilities are given it");
+    let said = |kind, name, id, cause| line_with(kind, name, id, json!(1), json!({ "causation": cause }));
+    world.says(shop, &said("command", "Bank.Pay", "pay", "buy"));
+    let (bank, pay) = world.only_delivered();
+    assert_eq!((pay.traceparent(), pay.correlation()), (Some(SPAN), Some("flow")));
+    world.says(bank, &said("reply", "Bank.Pay", "paid", "pay"));
+    let (_, paid) = world.only_delivered();
+    assert_eq!(paid.traceparent(), Some(SPAN));
+    // Caused by the outcome, and later by a request that has ended.
+    world.says(shop, &said("event", "Shop.Sold", "sold", "paid"));
+    assert_eq!(world.only_written(client).traceparent(), Some(SPAN));
+    world.says(shop, &said("reply", "Shop.Buy", "bought", "buy"));
+    let reply = world.only_written(client);
+    let plain = said("reply", "Shop.Buy", "bought", "buy");
+    assert_eq!((reply.traceparent(), reply.correlation()), (Some(SPAN), Some("flow")));
+    let added = format!(r#""correlation":"flow","traceparent":"{SPAN}","#);
+    assert_eq!(reply.line().replace(&added, ""), plain, "no other byte is touched");
+    world.says(shop, &said("event", "Shop.Sold", "late", "buy"));
+    assert_eq!(world.only_written(client).traceparent(), Some(SPAN));
+}
+
+#[test]
+fn s10_6_a_span_of_a_capabilitys_own_stays_and_so_does_what_is_no_traceparent() {
+    let own = SPAN.replace('b', "c");
+    for (mine, told) in [(json!(own), Some(own.as_str())), (json!([1]), None), (json!("a\"b"), None)] {
+        let mut world = World::booted(vec![manifest("echo", &["command:Echo.Say"])]);
+        let client = world.connect(1);
+        world.ask(client, &line_with("command", "Echo.Say", "c-1", json!(1), json!({ "traceparent": SPAN })));
+        let (actor, _) = world.only_delivered();
+        let said =
+            line_with("reply", "Echo.Say", "r", json!(1), json!({ "causation": "c-1", "traceparent": mine }));
+        world.says(actor, &said);
+        let reply = world.only_written(client);
+        assert_eq!((reply.line(), reply.traceparent()), (said.as_str(), told));
+    }
+}
+
+#[test]
+fn s10_6_what_is_no_traceparent_goes_no_further() {
+    for strange in [json!({ "a": 1 }), json!(null), json!(""), json!("x".repeat(257)), json!("a\u{1}b")] {
+        let mut world = World::booted(vec![manifest("echo", &["command:Echo.Say"])]);
+        let client = world.connect(1);
+        let ask = line_with("command", "Echo.Say", "c-1", json!(1), json!({ "traceparent": strange }));
+        world.ask(client, &ask);
+        let (actor, request) = world.only_delivered();
+        assert_eq!(request.line(), ask);
+        world.says(actor, &line_with("reply", "Echo.Say", "r", json!(1), json!({ "causation": "c-1" })));
+        assert!(!world.only_written(client).has_traceparent());
+    }
+}
+
+#[test]
+fn s10_6_the_loops_own_answers_keep_the_traceparent() {
+    let mut world = World::booted(vec![]);
+    let client = world.connect(1);
+    for (kind, name) in [("command", "No.One"), ("query", "Syscall.Ping")] {
+        let ask = line_with(kind, name, name, json!(1), json!({ "traceparent": SPAN }));
+        assert_eq!(world.ask(client, &ask)[0].traceparent(), Some(SPAN), "{name}");
+    }
+}
+
+#[test]
+fn s10_6_a_schedule_keeps_the_span_that_made_it() {
+    let mut world = World::booted(vec![manifest("echo", &["command:Echo.Say"])]);
+    let client = world.connect(1);
+    let data = json!({ "delay": 5, "message": { "kind": "command", "type": "Echo.Say", "data": 1 } });
+    world.ask(client, &line_with("command", "Timer.Schedule", "s", data, json!({ "traceparent": SPAN })));
+    world.pass_ms(10);
+    assert_eq!(world.only_delivered().1.traceparent(), Some(SPAN));
+}
+
 #[test]
 fn s10_4_a_request_ends_in_one_reply_or_one_error() {
     let (mut world, client, actor, request) = asked();

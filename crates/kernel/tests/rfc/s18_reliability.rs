@@ -13,7 +13,7 @@ fn echo() -> World {
 fn s17_1_metadata_that_the_loop_does_not_know_travels_unchanged() {
     let mut world = echo();
     let client = world.connect(1);
-    let sent = r#"{"metadata":{"traceparent":"00-ab","id":"c-1","x":{"deep":[1]},"timestamp":5},"data":1,"type":"Echo.Say","kind":"command"}"#;
+    let sent = r#"{"metadata":{"baggage":"00-ab","id":"c-1","x":{"deep":[1]},"timestamp":5},"data":1,"type":"Echo.Say","kind":"command"}"#;
     world.ask(client, sent);
     let (actor, request) = world.only_delivered();
     assert_eq!(request.line(), sent);

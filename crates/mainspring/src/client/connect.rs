@@ -1,6 +1,6 @@
 //! How a connection begins: by TCP, with the token.
 
-use crate::client::{Address, Client, ClientError, Lines, ReplyTimeout, Stream, ping};
+use crate::client::{Address, Client, ClientError, Lines, ReplyTimeout, Stream, ping, tls};
 use crate::system::trust::{self, Distrust};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
@@ -9,6 +9,7 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// How long whoever listens on a TCP port may take to let us in.
@@ -25,11 +26,21 @@ impl Client {
                 let stream = connect_unix(path, address, reply_timeout)?;
                 Ok(Client::new(Stream::Unix(stream), reply_timeout))
             }
-            Address::Tcp { place, token } => {
+            Address::Tcp { place, token, tls } => {
                 let admission = reply_timeout.at_most(ADMISSION_MAX);
-                let stream = connect_tcp(place, address, admission.longest())?;
-                let mut client = Client::new(Stream::Tcp(stream), admission);
-                client.show(token).map_err(|error| not_let_in(error, place))?;
+                let stream = connect_tcp(place, address, tls.is_some(), admission.longest())?;
+                let (stream, ending) = match tls {
+                    None => (Stream::Tcp(stream), None),
+                    Some(trust) => {
+                        let (stream, ending) = tls::encrypt(stream, place, trust, admission.longest())?;
+                        (Stream::Tls(stream), Some(ending))
+                    }
+                };
+                let mut client = Client::new(stream, admission);
+                client.show(token).map_err(|error| match ending.as_deref().and_then(OnceLock::get) {
+                    Some(reason) => ClientError::Tls { place: place.clone(), reason: reason.clone() },
+                    None => not_let_in(error, place),
+                })?;
                 client.reply_timeout = reply_timeout;
                 Ok(client)
             }
@@ -117,9 +128,14 @@ fn not_let_in(error: ClientError, place: &str) -> ClientError {
     }
 }
 
-fn connect_tcp(place: &str, address: &Address, limit: Duration) -> Result<TcpStream, ClientError> {
+fn connect_tcp(
+    place: &str,
+    address: &Address,
+    is_encrypted: bool,
+    limit: Duration,
+) -> Result<TcpStream, ClientError> {
     let mut reason = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    for candidate in resolve(place)? {
+    for candidate in resolve(place, is_encrypted)? {
         match TcpStream::connect_timeout(&candidate, limit) {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
@@ -131,8 +147,8 @@ fn connect_tcp(place: &str, address: &Address, limit: Duration) -> Result<TcpStr
     Err(no_daemon(address, reason))
 }
 
-/// The addresses of a place, all of them on this machine: nothing on the way is encrypted.
-fn resolve(place: &str) -> Result<Vec<SocketAddr>, ClientError> {
+/// The addresses of a place; without encryption, all of them on this machine.
+fn resolve(place: &str, is_encrypted: bool) -> Result<Vec<SocketAddr>, ClientError> {
     let bad = |reason: String| ClientError::BadPlace { place: place.to_owned(), reason };
     let is_host_and_port = place
         .rsplit_once(':')
@@ -141,11 +157,11 @@ fn resolve(place: &str) -> Result<Vec<SocketAddr>, ClientError> {
         return Err(bad("expected a host and a port, such as 127.0.0.1:7700".into()));
     }
     let found: Vec<SocketAddr> = place.to_socket_addrs().map_err(|error| bad(error.to_string()))?.collect();
-    match found.iter().find(|address| !address.ip().is_loopback()) {
+    match found.iter().find(|address| !is_encrypted && !address.ip().is_loopback()) {
         Some(elsewhere) => {
             let (host, port) = (elsewhere.ip(), elsewhere.port());
             Err(bad(format!(
-                "{host} is not an address of loopback, and the token would travel unencrypted; forward a port, as with `ssh -L {port}:127.0.0.1:{port} {host}`"
+                "{host} is not an address of loopback, and the token would travel unencrypted; name whom to trust with --tls-ca, or forward a port, as with `ssh -L {port}:127.0.0.1:{port} {host}`"
             )))
         }
         None => Ok(found),

@@ -57,11 +57,24 @@ pub enum ClientError {
         /// The host and port.
         place: String,
     },
+    /// The connection cannot be encrypted, or not with whom it should be.
+    #[error("the connection to {place} cannot be encrypted: {reason}")]
+    Tls {
+        /// The host and port.
+        place: String,
+        /// Why not.
+        reason: String,
+    },
+    /// A certificate without its key, or the other way round, or either without anybody to trust.
+    #[error("{0}")]
+    BadTls(&'static str),
     /// The token cannot be had.
     #[error("the token: {0}")]
     BadToken(String),
     /// A token was given for a listener that needs none.
-    #[error("--token-file is for --tcp (or {TCP_VARIABLE}); a Unix socket knows its clients by their user")]
+    #[error(
+        "--token-file and --tls-ca are for --tcp (or {TCP_VARIABLE}); a Unix socket knows its clients by their user"
+    )]
     TokenWithoutTcp,
     /// A variable of the environment that must be text is not.
     #[error("the variable {0} is not UTF-8 text")]

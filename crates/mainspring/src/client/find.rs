@@ -1,6 +1,6 @@
 //! Where the daemon is, and what lets a command in.
 
-use crate::client::ClientError;
+use crate::client::{ClientError, TlsTrust};
 use crate::config::{self, CONFIG_FILE, Overrides, first_listener_of_file};
 use crate::settings::Listener;
 use crate::system::files::read_secret;
@@ -17,6 +17,12 @@ pub const TOKEN_VARIABLE: &str = "MAINSPRING_TOKEN";
 /// The variable that names a file with the token. [`TOKEN_VARIABLE`] comes before it.
 pub const TOKEN_FILE_VARIABLE: &str = "MAINSPRING_TOKEN_FILE";
 
+/// The variable that names a file with the certificates that that of the daemon must be signed by; with it TCP is encrypted.
+pub const TLS_CA_VARIABLE: &str = "MAINSPRING_TLS_CA";
+/// The variables that name a certificate to show and its key.
+const TLS_CERTIFICATE_VARIABLE: &str = "MAINSPRING_TLS_CERTIFICATE";
+const TLS_KEY_VARIABLE: &str = "MAINSPRING_TLS_KEY";
+
 /// Where a daemon listens.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Address {
@@ -28,6 +34,8 @@ pub enum Address {
         place: String,
         /// The secret.
         token: String,
+        /// Whom to trust, if the connection is to be encrypted.
+        tls: Option<Box<TlsTrust>>,
     },
 }
 
@@ -40,6 +48,12 @@ pub struct Flags<'a> {
     pub tcp: Option<&'a str>,
     /// A file with the token.
     pub token_file: Option<&'a Path>,
+    /// A file with the certificates that that of the daemon must be signed by.
+    pub tls_ca: Option<&'a Path>,
+    /// A certificate to show, and its key.
+    pub tls_certificate: Option<&'a Path>,
+    /// See above.
+    pub tls_key: Option<&'a Path>,
 }
 
 impl Address {
@@ -56,9 +70,9 @@ impl Address {
         let variable = text_variable(TCP_VARIABLE)?;
         if let Some(place) = flags.tcp.map(str::to_owned).or(variable) {
             let token = token(flags.token_file, &place)?;
-            return Ok(Address::Tcp { place, token });
+            return Ok(Address::Tcp { place, token, tls: tls(flags)? });
         }
-        if flags.token_file.is_some() {
+        if flags.token_file.is_some() || flags.tls_ca.is_some() || flags.tls_certificate.is_some() {
             return Err(ClientError::TokenWithoutTcp);
         }
         if let Some(path) = chosen_socket_path(None) {
@@ -75,9 +89,11 @@ impl Address {
             Listener::Tcp { address, .. } if address.port() == 0 => {
                 Err(ClientError::UnknownPort { file: CONFIG_FILE })
             }
-            Listener::Tcp { address, tokens } => {
+            Listener::Tcp { address, tokens, tls } => {
                 let token = tokens.into_iter().next();
-                Ok(token.map(|token| Address::Tcp { place: address.to_string(), token: token.secret }))
+                // Its own certificate is the one to trust.
+                let tls = tls.map(|files| Box::new(TlsTrust { ca: files.certificate, identity: None }));
+                Ok(token.map(|token| Address::Tcp { place: address.to_string(), token: token.secret, tls }))
             }
             // The commands speak lines, not HTTP.
             Listener::Http(_) | Listener::HttpUnix { .. } | Listener::Stdio => Ok(None),
@@ -114,6 +130,30 @@ impl fmt::Display for Address {
 impl fmt::Debug for Address {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "Address({self})")
+    }
+}
+
+/// Whom to trust, if the connection is to be encrypted.
+fn tls(flags: Flags<'_>) -> Result<Option<Box<TlsTrust>>, ClientError> {
+    let file =
+        |flag: Option<&Path>, name| flag.map(Path::to_owned).or_else(|| variable(name).map(PathBuf::from));
+    let ca = file(flags.tls_ca, TLS_CA_VARIABLE);
+    let certificate = file(flags.tls_certificate, TLS_CERTIFICATE_VARIABLE);
+    let identity = match (certificate, file(flags.tls_key, TLS_KEY_VARIABLE)) {
+        (Some(certificate), Some(key)) => Some((certificate, key)),
+        (None, None) => None,
+        _ => {
+            return Err(ClientError::BadTls(
+                "a certificate needs its key: give --tls-certificate and --tls-key",
+            ));
+        }
+    };
+    match ca {
+        Some(ca) => Ok(Some(Box::new(TlsTrust { ca, identity }))),
+        None if identity.is_some() => {
+            Err(ClientError::BadTls("--tls-certificate needs --tls-ca, which says whom to trust"))
+        }
+        None => Ok(None),
     }
 }
 

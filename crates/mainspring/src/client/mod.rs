@@ -5,6 +5,7 @@
 //! - `connect`: how a connection begins.
 //! - `error`: why there is no answer.
 //! - `stream`: the connection itself.
+//! - `tls`: the same with encryption.
 //! - `lines`: cutting lines out of a stream.
 //! - `reply_timeout`: how long the daemon is waited for.
 
@@ -14,12 +15,14 @@ mod find;
 mod lines;
 mod reply_timeout;
 mod stream;
+mod tls;
 
 pub use error::ClientError;
-pub use find::{Address, Flags, TCP_VARIABLE, TOKEN_FILE_VARIABLE, TOKEN_VARIABLE};
+pub use find::{Address, Flags, TCP_VARIABLE, TLS_CA_VARIABLE, TOKEN_FILE_VARIABLE, TOKEN_VARIABLE};
 pub use lines::{LINE_BYTES_MAX, Lines};
 pub use reply_timeout::{Deadline, GRACE, ReplyTimeout, SILENCE_MAX};
 pub use stream::Stream;
+pub use tls::TlsTrust;
 
 use mainspring_message::{Draft, Envelope, Failure, Json, Kind};
 use std::io::{self, Write};

@@ -13,6 +13,8 @@ pub enum Stream {
     Unix(UnixStream),
     /// TCP.
     Tcp(TcpStream),
+    /// TCP with encryption: this end of a pair, whose other end a thread of this process has.
+    Tls(UnixStream),
 }
 
 /// The same call on whichever socket it is.
@@ -21,6 +23,7 @@ macro_rules! either {
         match $stream {
             Stream::Unix($socket) => $call,
             Stream::Tcp($socket) => $call,
+            Stream::Tls($socket) => $call,
         }
     };
 }
@@ -34,6 +37,7 @@ impl Stream {
         match self {
             Stream::Unix(socket) => socket.try_clone().map(Stream::Unix),
             Stream::Tcp(socket) => socket.try_clone().map(Stream::Tcp),
+            Stream::Tls(socket) => socket.try_clone().map(Stream::Tls),
         }
     }
 

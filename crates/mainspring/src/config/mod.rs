@@ -139,11 +139,10 @@ pub fn first_listener_of_file(path: &Path) -> Option<Listener> {
 const HTTP_PEER: &str = "http";
 
 /// Where a daemon at a Unix socket tells its HTTP address and token: beside the socket.
-fn http_run_file(listener: &Listener) -> Option<PathBuf> {
-    let Listener::Unix { path } = listener else { return None };
-    let mut name = path.clone().into_os_string();
+pub(crate) fn http_run_file(socket: &Path) -> PathBuf {
+    let mut name = socket.as_os_str().to_owned();
     name.push(".http");
-    Some(name.into())
+    name.into()
 }
 
 /// The journal's folder that a file names, if it says so without fault in that part.
@@ -177,7 +176,10 @@ fn apply(overrides: &Overrides, settings: &mut Settings) {
         // The file that tells it is this user's alone, who is an operator by the Unix socket too.
         let (name, secret) = (HTTP_PEER.to_owned(), token.clone());
         let tokens = vec![Token { name, secret, rights: Rights::of_operator() }];
-        let run_file = settings.listeners.iter().find_map(http_run_file);
+        let run_file = settings.listeners.iter().find_map(|listener| match listener {
+            Listener::Unix { path } => Some(http_run_file(path)),
+            _ => None,
+        });
         let http = HttpListener { address: *address, tokens, hosts: Vec::new(), tls: None, run_file };
         settings.listeners.push(Listener::Http(http));
     }

@@ -18,6 +18,7 @@ mod kernel_cell;
 mod operator;
 mod pump;
 mod storage;
+mod telemetry;
 mod transport;
 
 pub(crate) use actors::Preflight;

@@ -13,13 +13,15 @@ pub enum Listener {
         /// The path of the socket.
         path: PathBuf,
     },
-    /// A TCP socket on loopback. The first line of a client must be the token; a peer is the
+    /// A TCP socket. The first line of a client must be the token; a peer is the
     /// token's name.
     Tcp {
-        /// Where it listens; the address must be loopback.
+        /// Where it listens; beyond loopback only with TLS.
         address: SocketAddr,
         /// Who may connect.
         tokens: Vec<Token>,
+        /// Encryption.
+        tls: Option<TlsFiles>,
     },
     /// HTTP on TCP, with tokens.
     Http(HttpListener),
@@ -72,9 +74,10 @@ impl fmt::Debug for Listener {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Listener::Unix { path } => formatter.debug_struct("Unix").field("path", path).finish(),
-            Listener::Tcp { address, tokens } => {
+            Listener::Tcp { address, tokens, tls } => {
                 let names: Vec<&str> = tokens.iter().map(|token| token.name.as_str()).collect();
-                formatter.debug_struct("Tcp").field("address", address).field("tokens", &names).finish()
+                let mut shown = formatter.debug_struct("Tcp");
+                shown.field("address", address).field("tokens", &names).field("tls", tls).finish()
             }
             Listener::Http(listener) => listener.fmt(formatter),
             Listener::HttpUnix { path } => formatter.debug_struct("HttpUnix").field("path", path).finish(),

@@ -13,6 +13,7 @@ mod listeners;
 mod log;
 mod programs;
 mod sections;
+mod telemetry;
 mod timeouts;
 
 pub use boot_phase::BootPhase;
@@ -22,6 +23,7 @@ pub use listeners::{HttpListener, Listener, TlsFiles, Token, is_reserved_peer};
 pub use log::{LogFormat, LogLevel, LogSettings};
 pub use programs::{Capability, GuestProgram, ProcessLimits, ProcessProgram, Program};
 pub(crate) use sections::{Contradiction, EachSection, Section, each_section};
+pub use telemetry::{Collector, TelemetrySettings};
 pub use timeouts::Timeouts;
 
 use mainspring_kernel::{Config as KernelConfig, Limits, Mode};
@@ -43,6 +45,8 @@ pub struct Settings {
     pub log: LogSettings,
     /// Where what was accepted is kept.
     pub journal: JournalSettings,
+    /// Spans for other systems.
+    pub telemetry: TelemetrySettings,
     /// Whether what happens is recorded, and where.
     pub flight: FlightSettings,
 }
@@ -59,6 +63,7 @@ impl Settings {
             limits: Limits::default(),
             log: LogSettings::default(),
             journal: JournalSettings::default(),
+            telemetry: TelemetrySettings::default(),
             flight: FlightSettings::default(),
         }
     }

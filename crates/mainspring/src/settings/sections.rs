@@ -1,7 +1,7 @@
 //! The tables of `mainspring.toml` that are settings as they stand: what reads, documents and
 //! compares them goes by this list.
 
-use crate::settings::{FlightSettings, JournalSettings, LogSettings, Settings, Timeouts};
+use crate::settings::{FlightSettings, JournalSettings, LogSettings, Settings, TelemetrySettings, Timeouts};
 use mainspring_kernel::Limits;
 use mainspring_kernel::keys::Keys;
 use std::path::{Path, PathBuf};
@@ -43,5 +43,6 @@ pub(crate) fn each_section(visitor: &mut impl EachSection) {
     visitor.section::<JournalSettings>();
     visitor.section::<FlightSettings>();
     visitor.section::<LogSettings>();
+    visitor.section::<TelemetrySettings>();
     visitor.section::<Limits>();
 }

@@ -113,6 +113,11 @@ fn up_with_http_makes_a_token_for_the_run_that_only_its_owner_can_read() {
     let (status, _) = ask(&mut connect(&daemon), "POST", "/v1/queries/Syscall.Ping", &token, "7");
     assert_eq!(status, 200);
     assert!(!daemon.log().contains(told["token"].as_str().unwrap()), "the token is in the log");
+    let status =
+        crate::support::mainspring().arg("status").arg("--socket").arg(daemon.socket()).output().unwrap();
+    let shown = String::from_utf8_lossy(&status.stdout).into_owned();
+    assert!(shown.contains(&file.display().to_string()), "the commands find it: {shown}");
+    assert!(!shown.contains(told["token"].as_str().unwrap()), "and do not print it: {shown}");
     daemon.end();
     assert!(!file.exists(), "the token is still there");
 }

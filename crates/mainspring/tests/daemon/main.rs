@@ -20,4 +20,6 @@ mod shutdown;
 mod strangers;
 mod support;
 mod tcp;
+mod telemetry;
+mod tls;
 mod unread;

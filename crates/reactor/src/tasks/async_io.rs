@@ -44,6 +44,8 @@ pub struct Async<T: AsFd> {
 struct State {
     /// What is known to be possible.
     ready: Cell<Readiness>,
+    /// Whether the end of the input, or of everything, has been reported: no edge will follow it.
+    ended: Cell<bool>,
     /// What the kernel has been asked for.
     interest: Cell<Interest>,
     waiting: RefCell<Waiting>,
@@ -151,6 +153,9 @@ impl State {
     fn report(&self, readiness: Readiness) -> Interest {
         let mut ready = self.ready.get();
         let broken = readiness.intersects(Readiness::ERROR | Readiness::HANGUP);
+        if broken || readiness.contains(Readiness::READ_CLOSED) {
+            self.ended.set(true);
+        }
         ready.set(
             Readiness::READ,
             broken
@@ -198,6 +203,7 @@ impl<T: AsFd> Async<T> {
         let edge = handle.backend() == Backend::Epoll;
         let state = Rc::new(State {
             ready: Cell::new(Readiness::READ | Readiness::WRITE),
+            ended: Cell::new(false),
             interest: Cell::new(Interest::empty()),
             waiting: RefCell::default(),
             edge,
@@ -251,6 +257,29 @@ impl<T: AsFd> Async<T> {
         mut operation: impl FnMut(&T) -> io::Result<R>,
     ) -> Poll<io::Result<R>> {
         self.poll_with(context, Direction::Read, POLLED, &mut operation)
+    }
+
+    /// [`poll_read_with`](Async::poll_read_with) for a stream of bytes: `operation` reads once and returns how many
+    /// bytes, of at most `room`. A stream that gives fewer has no more, so the next call waits at once instead of
+    /// reading in vain: one system call less for each message.
+    ///
+    /// Not for anything but streams: a datagram, for one, is shorter than the room for it though others wait.
+    pub fn poll_read_stream(
+        &self,
+        context: &mut Context<'_>,
+        room: usize,
+        mut operation: impl FnMut(&T) -> io::Result<usize>,
+    ) -> Poll<io::Result<usize>> {
+        let outcome = self.poll_with(context, Direction::Read, POLLED, &mut operation);
+        // What comes from now on is reported anew, but an end that came together with the bytes was reported with them.
+        if let Poll::Ready(Ok(count)) = outcome
+            && count < room
+            && count > 0
+            && !self.state.ended.get()
+        {
+            self.state.ready.set(self.state.ready.get().difference(Readiness::READ));
+        }
+        outcome
     }
 
     /// [`write_with`](Async::write_with) for hand-written futures. The task that asked last is the

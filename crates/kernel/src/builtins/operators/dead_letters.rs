@@ -293,6 +293,7 @@ impl Kernel {
         let data = data.unwrap_or_else(|| dead.data_json());
         let mut draft = Draft::caused_by(request, dead.kind(), dead.type_text(), data);
         draft.correlation = dead.correlation_text().or(draft.correlation);
+        draft.traceparent = dead.traceparent_text().or(draft.traceparent);
         draft.timeout_ms = dead.timeout_ms();
         let message = self.out.compose(&draft);
         if dead.kind().is_request() {

@@ -166,6 +166,7 @@ impl Kernel {
                 "memoryBytesMax": self.config.limits.memory_bytes_max,
             },
             "latencyNs": self.actors.latency(&self.out),
+            "latencyTotal": self.actors.latency_total(),
             "floors": floors,
         })
         .to_string())

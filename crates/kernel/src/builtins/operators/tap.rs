@@ -5,6 +5,8 @@ use crate::egress::check_pattern;
 use crate::flow::refusal::Refusal;
 use crate::history::{Author, Record};
 use crate::kernel::Kernel;
+use crate::out::Cause;
+use crate::requests::KnownCause;
 use crate::taps::{Named, TapFilter, TapPace, ends};
 use crate::time::Job;
 use mainspring_message::{Envelope, Failure, Kind};
@@ -30,10 +32,21 @@ struct TapData {
     failed: bool,
     #[serde(default)]
     data: bool,
+    #[serde(default)]
+    trace: bool,
     per_second: Option<Whole>,
     gather_ms: Option<Whole>,
     #[serde(default)]
     off: bool,
+}
+
+/// What a span is told of where its message comes from.
+#[derive(Default)]
+struct Origin {
+    /// The id of the first request in the chain that led to it, if that is unfinished.
+    root: Option<String>,
+    /// Whether its author named a span other than the one that asked.
+    is_own_span: bool,
 }
 
 impl Kernel {
@@ -62,6 +75,7 @@ impl Kernel {
             correlation: data.correlation,
             failed: data.failed,
             data: data.data,
+            trace: data.trace,
         };
         let per_second = data.per_second.map(|Whole(records)| records.min(self.taps.per_second()));
         let gather_ms = data.gather_ms.map_or(0, |Whole(ms)| ms);
@@ -83,6 +97,10 @@ impl Kernel {
         message: Option<&Envelope>,
         answer: Option<&Envelope>,
     ) {
+        let origin = match message {
+            Some(message) if self.taps.want_traces() => self.origin_of(record, message),
+            _ => Origin::default(),
+        };
         let (actors, connections, requests) = (&self.actors, &self.connections, &self.requests);
         let named = || {
             let (from, to) = ends(record);
@@ -94,6 +112,8 @@ impl Kernel {
                 from: from.map(|capability| actors.id(capability)),
                 to: to.map(|capability| actors.id(capability)),
                 peer: place.and_then(|place| requests.peer_name(place.peer)),
+                root: origin.root.as_deref(),
+                is_own_span: origin.is_own_span,
             }
         };
         self.taps.record(record, named, message, answer, &self.out);
@@ -102,13 +122,25 @@ impl Kernel {
         }
     }
 
+    /// Where a message of a capability comes from, as far as that is known.
+    fn origin_of(&mut self, record: &Record<'_>, message: &Envelope) -> Origin {
+        let (Author::Capability(capability), Some(causation)) = (record.from, record.causation) else {
+            return Origin::default();
+        };
+        let Some(KnownCause { key, workflow }) = self.find_cause(capability, causation) else {
+            return Origin::default();
+        };
+        let root = key.and_then(|key| self.requests.root_id(key)).map(str::to_owned);
+        Origin { root, is_own_span: message.traceparent() != workflow.traceparent.as_deref() }
+    }
+
     /// Writes the records that wait to those who tap: at once if nobody else wants anything, else
     /// when there are many.
     #[cold]
     pub(crate) fn flush_taps(&mut self) {
         let (is_busy, now_ns) = (self.lanes.is_ready(), self.out.now.mono_ns);
         while let Some((connection, data)) = self.taps.next_event(is_busy, now_ns) {
-            let event = self.out.message(Kind::Event, "Sys.Tapped", &data, None, None);
+            let event = self.out.message(Kind::Event, "Sys.Tapped", &data, Cause::NONE);
             self.write_event(connection, &event);
         }
     }

@@ -5,6 +5,7 @@ use crate::cli::support::target::Failure;
 use crate::cli::support::{actor_health, local_time, output, text};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Capabilities that are listed: the sick ones first.
@@ -35,14 +36,14 @@ fn status(look: &ReadCommand) -> Result<ExitCode, Failure> {
     let actors = look.target.ask("Sys.Actors", json!({}))?;
     let page = match look.json {
         true => format!("{}\n", json!({ "stats": stats, "actors": actors["actors"] })),
-        false => page(&stats, &actors),
+        false => page(&stats, &actors, look.target.http_run_file()),
     };
     let printed = output::print(&page);
     let is_well = actors["actors"].as_array().into_iter().flatten().all(|it| !actor_health::is_sick(it));
     Ok(if is_well { printed } else { ExitCode::FAILURE })
 }
 
-fn page(stats: &Value, actors: &Value) -> String {
+fn page(stats: &Value, actors: &Value, http: Option<PathBuf>) -> String {
     let (daemon, gauges, counters) = (&stats["floors"]["daemon"], &stats["gauges"], &stats["counters"]);
     let number = |value: &Value| value.as_u64().unwrap_or(0);
     let word = |value: &Value| text::visible(value.as_str().unwrap_or_default()).into_owned();
@@ -55,6 +56,9 @@ fn page(stats: &Value, actors: &Value) -> String {
     row("since", format!("{since} ({up})"));
     for listener in daemon["listeners"].as_array().into_iter().flatten() {
         row("listens", format!("{} {}", word(&listener["kind"]), word(&listener["address"])));
+    }
+    if let Some(file) = http {
+        row("http token", text::visible(&file.display().to_string()).into_owned());
     }
     match daemon["configuration"].as_str() {
         Some(path) => row("configuration", text::visible(path).into_owned()),

@@ -147,12 +147,19 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     });
     match arguments.place.address()? {
         Address::Unix(path) => settings["socket"] = json!(path),
-        Address::Tcp { place, token } => settings["tcp"] = json!({ "place": place, "token": token }),
+        Address::Tcp { tls: Some(_), .. } => return Err(no_tls()),
+        Address::Tcp { place, token, .. } => settings["tcp"] = json!({ "place": place, "token": token }),
     }
     if let Some(http) = listener(arguments)? {
         settings["http"] = http;
     }
     Err(helper::become_with("serve", &settings))
+}
+
+fn no_tls() -> Failure {
+    Failure::Usage(
+        "the bridge does not encrypt: use the Unix socket, or forward a port with `ssh -L`".to_owned(),
+    )
 }
 
 fn listener(arguments: &Serve) -> Result<Option<Value>, Failure> {
@@ -256,6 +263,7 @@ fn bridge_arguments(serve: &Serve) -> Result<Vec<String>, Failure> {
             let path = std::path::absolute(path).unwrap_or_default();
             made.extend(["--socket".to_owned(), path.display().to_string()]);
         }
+        Address::Tcp { tls: Some(_), .. } => return Err(no_tls()),
         Address::Tcp { place, .. } => {
             made.extend(["--tcp".to_owned(), place]);
             if let Some(file) = serve.place.token_file().and_then(|file| std::path::absolute(file).ok()) {

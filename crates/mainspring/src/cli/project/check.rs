@@ -123,9 +123,10 @@ fn summary(name: &str, settings: &Settings, warnings: usize) -> String {
 fn describe_listener(listener: &Listener) -> String {
     match listener {
         Listener::Unix { path } => format!("unix {}", path.display()),
-        Listener::Tcp { address, tokens } => {
+        Listener::Tcp { address, tokens, tls } => {
             let names: Vec<&str> = tokens.iter().map(|token| token.name.as_str()).collect();
-            format!("tcp {address} for {}", names.join(", "))
+            let with = if tls.is_some() { " with tls" } else { "" };
+            format!("tcp {address}{with} for {}", names.join(", "))
         }
         Listener::Http(http) => {
             let names: Vec<&str> = http.tokens.iter().map(|token| token.name.as_str()).collect();

@@ -1,6 +1,7 @@
 //! Which daemon a command talks to, and the exit codes of talking to it.
 
 use crate::client::{Address, Client, ClientError, Flags, ReplyTimeout};
+use crate::config;
 use crate::text::units;
 use mainspring_message::{Draft, Envelope, Json, Kind};
 use mainspring_reactor::Signal;
@@ -31,12 +32,21 @@ pub(in crate::cli) struct Place {
     /// A file with the token for it, which only you may read [default: the token in $MAINSPRING_TOKEN, or the file $MAINSPRING_TOKEN_FILE].
     #[arg(long, value_name = "PATH", help_heading = "Daemon", global = true, conflicts_with = "socket")]
     token_file: Option<PathBuf>,
+    /// A PEM file with the certificates that that of the daemon must be signed by; with it, TCP is encrypted [default: $MAINSPRING_TLS_CA].
+    #[arg(long, value_name = "PATH", help_heading = "Daemon", global = true, conflicts_with = "socket")]
+    tls_ca: Option<PathBuf>,
+    /// A PEM file with a certificate to show, for a daemon that wants one [default: $MAINSPRING_TLS_CERTIFICATE].
+    #[arg(long, value_name = "PATH", help_heading = "Daemon", global = true, conflicts_with = "socket")]
+    tls_certificate: Option<PathBuf>,
+    /// A PEM file with its key [default: $MAINSPRING_TLS_KEY].
+    #[arg(long, value_name = "PATH", help_heading = "Daemon", global = true, conflicts_with = "socket")]
+    tls_key: Option<PathBuf>,
 }
 
 impl Place {
     /// Whether a flag says where.
     pub(in crate::cli) fn is_given(&self) -> bool {
-        self.socket.is_some() || self.tcp.is_some() || self.token_file.is_some()
+        self.socket.is_some() || self.tcp.is_some() || self.token_file.is_some() || self.tls_ca.is_some()
     }
 
     pub(in crate::cli) fn token_file(&self) -> Option<&std::path::Path> {
@@ -44,8 +54,14 @@ impl Place {
     }
 
     pub(in crate::cli) fn address(&self) -> Result<Address, ClientError> {
-        let (socket, token_file) = (self.socket.as_deref(), self.token_file.as_deref());
-        Address::find(Flags { socket, tcp: self.tcp.as_deref(), token_file })
+        Address::find(Flags {
+            socket: self.socket.as_deref(),
+            tcp: self.tcp.as_deref(),
+            token_file: self.token_file.as_deref(),
+            tls_ca: self.tls_ca.as_deref(),
+            tls_certificate: self.tls_certificate.as_deref(),
+            tls_key: self.tls_key.as_deref(),
+        })
     }
 }
 
@@ -130,6 +146,7 @@ fn exit_code(error: &ClientError) -> u8 {
         | ClientError::BadPlace { .. }
         | ClientError::NoToken { .. }
         | ClientError::BadToken(_)
+        | ClientError::BadTls(_)
         | ClientError::TokenWithoutTcp
         | ClientError::BadConfig(_)
         | ClientError::UnknownPort { .. }
@@ -158,6 +175,12 @@ impl Target {
                 outcome => return Ok(outcome?),
             }
         }
+    }
+
+    /// The file in which a daemon with `--http` tells its address and token, if there is one.
+    pub(in crate::cli) fn http_run_file(&self) -> Option<PathBuf> {
+        let Address::Unix(path) = self.place.address().ok()? else { return None };
+        Some(config::http_run_file(&path)).filter(|file| file.is_file())
     }
 
     /// What was asked for with `--timeout`.

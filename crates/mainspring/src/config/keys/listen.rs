@@ -16,13 +16,13 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 keys! {
-    /// A place where clients connect: a Unix socket (`unix`), a TCP socket on loopback (`tcp`) with
-    /// its `tokens`, or HTTP on either (`http` with `tokens`, `http_unix`).
+    /// A place where clients connect: a Unix socket (`unix`), a TCP socket (`tcp`) with its
+    /// `tokens`, or HTTP on either (`http` with `tokens`, `http_unix`).
     pub(in crate::config) struct ListenFile {
         /// The path of a Unix socket. Its owner alone may use it, and a client is known by its
         /// user.
         unix: Option<PathBuf> = None;
-        /// An address of loopback with a port, such as `127.0.0.1:7700`.
+        /// An address with a port, such as `127.0.0.1:7700`; beyond loopback only with `tls`.
         tcp: Option<String> = None;
         /// An address for HTTP with a port, such as `127.0.0.1:7780`; beyond loopback only with `tls`.
         http: Option<String> = None;
@@ -30,7 +30,7 @@ keys! {
         http_unix: Option<PathBuf> = None;
         /// Names by which HTTP clients may call this machine, besides its address, loopback and `localhost`.
         hosts: Vec<String> = Vec::new();
-        /// Encryption of HTTP: `{ certificate = "chain.pem", key = "key.pem", client_ca = "ca.pem" }`. With `client_ca`,
+        /// Encryption of TCP or HTTP: `{ certificate = "chain.pem", key = "key.pem", client_ca = "ca.pem" }`. With `client_ca`,
         /// clients must show a certificate that it signed.
         tls: Option<TlsTable> = None;
         /// Who may connect by TCP or HTTP. A client is known by the name of its token.
@@ -138,10 +138,13 @@ fn listener(table: &mut TableReport<'_>) -> Option<Listener> {
             return None;
         }
     }
-    for key in ["hosts", "tls"] {
-        if file.http.is_none() && table.node().entry(key).is_some() {
+    let is_by_tcp = file.http.is_some() || file.tcp.is_some();
+    for (key, is_fit, places) in
+        [("hosts", file.http.is_some(), "`http`"), ("tls", is_by_tcp, "`tcp` and `http`")]
+    {
+        if !is_fit && table.node().entry(key).is_some() {
             let place = table.place_of_key(key);
-            table.sources.problem(&place, format!("`{key}` is for `http`"));
+            table.sources.problem(&place, format!("`{key}` is for {places}"));
         }
     }
     if file.unix.is_some() || file.http_unix.is_some() {
@@ -203,9 +206,8 @@ fn tcp(address: &str, file: &ListenFile, table: &mut TableReport<'_>) -> Option<
         table.problem("tcp", "expected an address and a port, such as 127.0.0.1:7700 or [::1]:7700");
         return None;
     };
-    if !address.ip().is_loopback() {
-        let message =
-            "only addresses of loopback (127.0.0.1, [::1]) are served: what is said there is not encrypted";
+    if !address.ip().is_loopback() && file.tls.is_none() {
+        let message = "beyond loopback (127.0.0.1, [::1]) TCP is served with `tls` only: what is said could be read on its way";
         table.problem("tcp", message);
         return None;
     }
@@ -214,7 +216,8 @@ fn tcp(address: &str, file: &ListenFile, table: &mut TableReport<'_>) -> Option<
         table.problem("tcp", message);
         return None;
     }
-    Some(Listener::Tcp { address, tokens: tokens(file, table) })
+    let tls = tls_files(file, table);
+    Some(Listener::Tcp { address, tokens: tokens(file, table), tls })
 }
 
 fn http(address: &str, file: &ListenFile, table: &mut TableReport<'_>) -> Option<Listener> {
@@ -231,14 +234,19 @@ fn http(address: &str, file: &ListenFile, table: &mut TableReport<'_>) -> Option
         table.problem("http", "nobody could ask anything: name in `tokens` who may");
         return None;
     }
+    let tls = tls_files(file, table);
+    let tokens = tokens(file, table);
+    Some(Listener::Http(HttpListener { address, tokens, hosts: file.hosts.clone(), tls, run_file: None }))
+}
+
+/// Where the files of TLS are.
+fn tls_files(file: &ListenFile, table: &TableReport<'_>) -> Option<TlsFiles> {
     let source = table.source();
-    let tls = file.tls.as_ref().map(|files| TlsFiles {
+    file.tls.as_ref().map(|files| TlsFiles {
         certificate: source.beside(&files.certificate),
         key: source.beside(&files.key),
         client_ca: files.client_ca.as_ref().map(|path| source.beside(path)),
-    });
-    let tokens = tokens(file, table);
-    Some(Listener::Http(HttpListener { address, tokens, hosts: file.hosts.clone(), tls, run_file: None }))
+    })
 }
 
 /// The tokens of a table that can be used; what is wrong with the others is added to the problems.

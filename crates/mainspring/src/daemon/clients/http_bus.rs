@@ -142,6 +142,16 @@ impl Bus for HttpBus {
     }
 
     fn new_id(&self) -> String {
-        format!("{}-{:x}", self.id_prefix, self.next_serial())
+        // Every request without a key gets one, so it is written without the machinery of formatting.
+        let mut id = String::with_capacity(self.id_prefix.len() + 17);
+        id.push_str(&self.id_prefix);
+        id.push('-');
+        let serial = self.next_serial();
+        let digits = (u64::BITS - serial.leading_zeros()).div_ceil(4).max(1);
+        for at in (0..digits).rev() {
+            let digit = (serial >> (4 * at)) as u8 & 15;
+            id.push(char::from(if digit < 10 { b'0' + digit } else { b'a' + digit - 10 }));
+        }
+        id
     }
 }

@@ -19,6 +19,7 @@ pub(crate) fn line(failure: Failure, text: &str, unix_ms: u64) -> String {
         timestamp_ms: unix_ms,
         causation: Some(CONNECTION),
         correlation: None,
+        traceparent: None,
         timeout_ms: None,
         extra: "",
     };

@@ -204,6 +204,7 @@ pub(crate) fn unreadable(report: Report, phase: BootPhase, problems: &str) {
         timestamp_ms: unix_ms,
         causation: Some("boot"),
         correlation: None,
+        traceparent: None,
         timeout_ms: None,
         extra: "",
     };

@@ -27,7 +27,9 @@ fn changed_listeners(then: &[Listener], now: &[Listener]) -> Option<&'static str
     /// A listener without its tokens.
     fn place(listener: &Listener) -> Listener {
         match listener {
-            Listener::Tcp { address, .. } => Listener::Tcp { address: *address, tokens: Vec::new() },
+            Listener::Tcp { address, tls, .. } => {
+                Listener::Tcp { address: *address, tokens: Vec::new(), tls: tls.clone() }
+            }
             Listener::Http(http) => Listener::Http(HttpListener { tokens: Vec::new(), ..http.clone() }),
             other => other.clone(),
         }
@@ -53,6 +55,7 @@ mod tests {
         let tcp = |token: &str| Listener::Tcp {
             address: ([127, 0, 0, 1], 7700).into(),
             tokens: vec![Token { name: "ann".into(), secret: token.into(), rights: Rights::default() }],
+            tls: None,
         };
         let mut settings = Settings::new(vec![Listener::Stdio], Vec::new());
         settings.listeners.push(tcp("one"));

@@ -21,8 +21,9 @@ use crate::daemon::operator::report::{self, Teller};
 use crate::daemon::operator::vitals::Vitals;
 use crate::daemon::operator::watch::{FileWatch, SourceFinder};
 use crate::daemon::storage::Opening;
+use crate::daemon::telemetry::Telemetry;
 use crate::daemon::transport::Listeners;
-use crate::settings::{Listener, Settings};
+use crate::settings::{Listener, Settings, TelemetrySettings};
 use durable::Keeping;
 use mainspring_kernel::{BootPlan, Effect, Kernel, Rights, Source, Turn};
 use mainspring_message::Json;
@@ -79,6 +80,9 @@ pub(crate) struct Pump {
     recorder: Option<Recorder>,
     /// Whether to end with a failure once clients were written to.
     exit_after_turn: Cell<bool>,
+    /// Spans for other systems: what is wanted, and what makes them once the daemon is ready.
+    telemetry_settings: TelemetrySettings,
+    telemetry: RefCell<Option<Telemetry>>,
 }
 
 /// The peers that have tokens, and what those allow.
@@ -130,6 +134,7 @@ impl Pump {
         let keeping = keeping.transpose()?;
         let clients = Clients::new(Rc::clone(&kernel_cell), reactor.clone());
         let fixed = settings.clone();
+        let telemetry_settings = settings.telemetry.clone();
         let capabilities = settings.capabilities.len();
         let http_bus = HttpBus::new(Rc::clone(&kernel_cell));
         let listeners = Listeners::new(
@@ -171,6 +176,8 @@ impl Pump {
             keeping,
             recorder,
             exit_after_turn: Cell::new(false),
+            telemetry_settings,
+            telemetry: RefCell::default(),
         }))
     }
 
@@ -359,6 +366,8 @@ impl Pump {
                 self.vitals.note_listeners(&summary);
                 self.teller.ready(&summary, took);
                 self.http_bus.set_ready();
+                let telemetry = Telemetry::start(&self.reactor, &self.http_bus, &self.telemetry_settings);
+                *self.telemetry.borrow_mut() = telemetry;
                 self.notifier.ready();
             }
             Effect::BootFailed { report } => self.teller.failed(&report),
@@ -427,6 +436,9 @@ impl Pump {
         if let Some(keeping) = &self.keeping {
             stats["journal"] = keeping.stats();
         }
+        if let Some(telemetry) = &*self.telemetry.borrow() {
+            stats["telemetry"] = telemetry.tell();
+        }
         if let Some(recorder) = &self.recorder {
             stats["flight"] = recorder.stats();
         }
@@ -439,6 +451,9 @@ impl Pump {
     /// Returns the exit code, given what the kernel says of it.
     pub(crate) fn end(&self, code: i32) -> i32 {
         self.close_journal();
+        if let Some(telemetry) = self.telemetry.take() {
+            telemetry.end();
+        }
         self.teller.end();
         self.clients.end();
         if let Some(recorder) = &self.recorder {

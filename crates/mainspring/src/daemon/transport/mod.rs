@@ -11,6 +11,7 @@ pub(super) mod outlet;
 mod passed;
 mod stdio;
 mod tcp;
+mod tls;
 mod unix;
 pub(super) mod wire;
 
@@ -108,9 +109,9 @@ impl Listeners {
                 let (socket, place) = unix::open(&self.reactor, room(false), adapter, path, passed)?;
                 (OpenListener::Unix { socket, _place: place }, path.display().to_string())
             }
-            Listener::Tcp { address, tokens } => {
-                let (socket, bound) =
-                    tcp::open(&self.reactor, room(true), adapter, *address, tokens, passed)?;
+            Listener::Tcp { address, tokens, tls } => {
+                let place = tcp::Place { address: *address, tokens, tls: tls.as_ref() };
+                let (socket, bound) = tcp::open(&self.reactor, room(true), adapter, place, passed)?;
                 (OpenListener::Tcp { socket }, bound.to_string())
             }
             Listener::Http(listener) => {

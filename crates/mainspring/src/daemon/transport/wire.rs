@@ -1,6 +1,7 @@
 //! What connects a client: a socket, or a pair of standard streams.
 
 use crate::daemon::transport::outlet::Outlet;
+use crate::daemon::transport::tls::TlsSocket;
 use mainspring_reactor::{Backend, Event, Handle, Interest, Mode, Watcher};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, Shutdown};
@@ -19,6 +20,7 @@ pub(crate) struct Wire {
 #[derive(Debug)]
 enum Ends {
     Socket(OwnedFd),
+    Tls(TlsSocket),
     Streams { input: OwnedFd, output: Outlet },
 }
 
@@ -26,6 +28,11 @@ impl Wire {
     /// A connected, non-blocking socket.
     pub(crate) fn socket(socket: OwnedFd) -> Wire {
         Wire::new(Ends::Socket(socket))
+    }
+
+    /// The same with encryption.
+    pub(crate) fn tls(socket: TlsSocket) -> Wire {
+        Wire::new(Ends::Tls(socket))
     }
 
     /// Two streams. `input` may block: it is read once whenever there is something to read.
@@ -40,6 +47,7 @@ impl Wire {
     pub(crate) fn read(&self, buffer: &mut [u8]) -> Result<usize, Errno> {
         match &self.ends {
             Ends::Socket(socket) => rustix::io::read(socket, buffer),
+            Ends::Tls(socket) => socket.read(buffer),
             Ends::Streams { input, .. } => rustix::io::read(input, buffer),
         }
     }
@@ -47,14 +55,19 @@ impl Wire {
     pub(crate) fn write(&self, bytes: &[u8]) -> Result<usize, Errno> {
         match &self.ends {
             Ends::Socket(socket) => rustix::net::send(socket, bytes, SendFlags::NOSIGNAL),
+            Ends::Tls(socket) => socket.write(bytes),
             Ends::Streams { output, .. } => output.write(bytes),
         }
     }
 
     /// Tells the peer that nothing more will come.
     pub(crate) fn end_output(&self) {
-        if let Ends::Socket(socket) = &self.ends {
-            let _ = rustix::net::shutdown(socket, Shutdown::Write);
+        match &self.ends {
+            Ends::Socket(socket) => {
+                let _ = rustix::net::shutdown(socket, Shutdown::Write);
+            }
+            Ends::Tls(socket) => socket.end_output(),
+            Ends::Streams { .. } => {}
         }
     }
 
@@ -88,7 +101,7 @@ impl Wire {
             return Ok(());
         }
         match &self.ends {
-            Ends::Socket(socket) => {
+            Ends::Socket(socket) | Ends::Tls(TlsSocket { socket, .. }) => {
                 let mode = if self.tells_edges(reactor) { Mode::Edge } else { Mode::Level };
                 set(reactor, &mut self.input, socket.as_raw_fd(), mode, interest, tell)?;
             }
