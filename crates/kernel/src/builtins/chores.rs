@@ -5,11 +5,9 @@
 //! slices.
 
 use super::Answer;
-use super::dead_letters::ListLetters;
 use super::describe::DescribeAll;
-use super::list_actors::ListActors;
+use super::operators::{ListActors, ListLetters, Trace};
 use super::timers::ListTimers;
-use super::trace::Trace;
 use crate::flow::lanes::{Hold, QueueId};
 use crate::flow::work;
 use crate::kernel::Kernel;

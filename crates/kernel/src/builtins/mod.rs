@@ -2,36 +2,27 @@
 //!
 //! Each built-in has a file, and a line in `catalogue`. It reads its request, asks or changes the parts that it concerns, and
 //! returns an answer or a refusal; one whose work grows with what there is returns a task that works in slices (`chores`).
-//! Only the flow of messages calls this room.
+//! Those that operators look at the daemon with and steer it are in `operators`. Only the flow of messages calls this room.
 
 mod cancel;
 mod catalogue;
 mod chores;
-mod console;
 mod cursors;
-mod dead_letters;
 mod describe;
-mod list_actors;
-mod logs;
 mod notes;
-mod restart;
+mod operators;
 mod restrict;
 mod result;
 mod search;
-mod stats;
 mod subscribe;
-mod tap;
 mod timers;
-mod trace;
 mod whole;
 
-pub use console::ConsoleRefused;
-pub use restart::SettingsRefused;
-pub use stats::Census;
+pub use operators::{Census, ConsoleRefused, SettingsRefused};
 
 pub(crate) use catalogue::{BUILTINS, Builtin};
 pub(crate) use chores::Chores;
-use list_actors::append;
+use operators::append;
 use whole::Whole;
 
 use crate::api::ids::ConnectionId;
@@ -41,8 +32,8 @@ use crate::kernel::Kernel;
 use crate::requests::{PeerId, Recipient, RequestKey};
 use crate::schema::Validator;
 use chores::Task;
-use list_actors::ListActors;
 use mainspring_message::{Envelope, Failure, Kind, Started};
+use operators::ListActors;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -4,7 +4,8 @@
 //! This is the coordinator: methods of [`Kernel`](crate::Kernel) that call one part after the other, in the order in which
 //! things happen. The parts know nothing of each other. What several of these steps share has a file of its own:
 //! `admission` (how any request is let in), `delegates` (what the kernel sends for somebody), `faults` (what becomes of a
-//! failed actor's work), `clients` (connections, and what they have to read), `memory` (who pays when it is used up).
+//! failed actor's work), `clients` (connections, and what they have to read), `memory` (who pays when it is used up). `rules` is
+//! what every step goes by.
 
 mod admission;
 mod clients;
@@ -15,12 +16,11 @@ pub(crate) mod fan_out;
 mod faults;
 mod ingest;
 pub(crate) mod lanes;
-mod lineage;
 pub(crate) mod memory;
 mod outputs;
-pub(crate) mod refusal;
 pub(crate) mod reload;
-pub(crate) mod rights;
-pub(crate) mod routes;
+mod rules;
 pub(crate) mod system;
-pub(crate) mod work;
+
+use rules::lineage;
+pub(crate) use rules::{refusal, rights, routes, work};

@@ -1,7 +1,7 @@
 //! `Sys.Actors`: the actors with their state, their mailbox and how fast they are.
 
-use super::chores::Slice;
-use super::{Answer, Caller};
+use crate::builtins::chores::Slice;
+use crate::builtins::{Answer, Caller};
 use crate::flow::work;
 use crate::kernel::Kernel;
 use serde_json::{Value, json};
@@ -18,11 +18,11 @@ pub(crate) struct ListActors {
 }
 
 impl ListActors {
-    pub(super) fn new(caller: Caller, floors: Value) -> ListActors {
+    pub(in crate::builtins) fn new(caller: Caller, floors: Value) -> ListActors {
         ListActors { caller, floors, at: 0, text: String::new() }
     }
 
-    pub(super) fn step(&mut self, kernel: &Kernel, slice: &mut Slice) -> Option<Answer> {
+    pub(in crate::builtins) fn step(&mut self, kernel: &Kernel, slice: &mut Slice) -> Option<Answer> {
         let is_operator = kernel.is_operator(self.caller.recipient);
         for capability in kernel.actors.ids().skip(self.at) {
             if slice.is_over() {

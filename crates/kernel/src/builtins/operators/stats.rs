@@ -1,10 +1,10 @@
 //! `Sys.Stats`: the kernel's numbers, and those of the floors below when they are asked.
 
-use super::chores::Task;
 use super::list_actors::ListActors;
-use super::{Answer, Builtin, Caller};
 use crate::api::effect::Effect;
 use crate::api::ids::Now;
+use crate::builtins::chores::Task;
+use crate::builtins::{Answer, Builtin, Caller};
 use crate::flow::routes::Handler;
 use crate::kernel::Kernel;
 use crate::requests::RequestKey;
@@ -95,7 +95,7 @@ impl Kernel {
         }
     }
 
-    pub(super) fn ask_for_stats(&mut self, key: RequestKey) {
+    pub(in crate::builtins) fn ask_for_stats(&mut self, key: RequestKey) {
         self.requests.enter_outside(key);
         let requests = &self.requests;
         let ticket = self.chores.wait_outside(key, |key| requests.message(key).is_none());
@@ -120,7 +120,7 @@ impl Kernel {
         }
     }
 
-    pub(super) fn stats_answer(&self, floors: Option<&Json>, caller: Caller) -> Answer {
+    pub(in crate::builtins) fn stats_answer(&self, floors: Option<&Json>, caller: Caller) -> Answer {
         let counters: Map<String, Value> = self
             .out
             .counters

@@ -1,8 +1,8 @@
 //! `Sys.DeadLetters`: list, show, requeue, drop.
 
-use super::chores::{Slice, Task};
-use super::{Answer, Caller, Served, Whole, append, read};
 use crate::api::rights::covers;
+use crate::builtins::chores::{Slice, Task};
+use crate::builtins::{Answer, Caller, Served, Whole, append, read};
 use crate::dead_letters::{DeadLetter, LetterChange, Owner};
 use crate::egress::check_pattern;
 use crate::flow::refusal::Refusal;
@@ -109,7 +109,7 @@ pub(crate) struct ListLetters {
 }
 
 impl ListLetters {
-    pub(super) fn step(&mut self, kernel: &Kernel, slice: &mut Slice) -> Option<Answer> {
+    pub(in crate::builtins) fn step(&mut self, kernel: &Kernel, slice: &mut Slice) -> Option<Answer> {
         let dead = &kernel.dead_letters;
         for (number, letter) in dead.after(self.after) {
             if self.left == 0 {
@@ -149,7 +149,7 @@ impl Kernel {
         }
     }
 
-    pub(super) fn serve_dead_letters(
+    pub(in crate::builtins) fn serve_dead_letters(
         &mut self,
         request: &Envelope,
         caller: Caller,

@@ -1,7 +1,7 @@
 //! `Sys.Logs`: what capabilities wrote to standard error lately.
 
-use super::{Answer, Whole, read};
 use crate::api::ids::{ActorRef, CapabilityId};
+use crate::builtins::{Answer, Whole, read};
 use crate::flow::refusal::Refusal;
 use crate::kernel::Kernel;
 use crate::logs::LogLine;
@@ -23,7 +23,7 @@ struct LogsData {
 }
 
 impl Kernel {
-    pub(super) fn tell_logs(&self, request: &Envelope) -> Answer {
+    pub(in crate::builtins) fn tell_logs(&self, request: &Envelope) -> Answer {
         let data: LogsData = read(request)?;
         let capability = data.capability.map(|id| self.capability_of(&id)).transpose()?;
         let lines = data.lines.map_or(LINES_DEFAULT, |Whole(lines)| lines.clamp(1, LINES_MAX));
@@ -57,7 +57,7 @@ impl Kernel {
     }
 
     /// The number of a capability that is there.
-    pub(super) fn capability_of(&self, id: &str) -> Result<CapabilityId, Refusal> {
+    pub(in crate::builtins) fn capability_of(&self, id: &str) -> Result<CapabilityId, Refusal> {
         match self.actors.find(id) {
             Some((capability, false)) => Ok(capability),
             _ => {

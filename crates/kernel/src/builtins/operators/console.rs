@@ -1,8 +1,8 @@
 //! `Sys.Console`: an address that opens the console. The daemon knows where that is, and who may have it.
 
-use super::{Caller, client, read};
 use crate::api::effect::Effect;
 use crate::api::ids::Now;
+use crate::builtins::{Caller, client, read};
 use crate::flow::refusal::Refusal;
 use crate::kernel::Kernel;
 use crate::requests::RequestKey;
@@ -20,7 +20,7 @@ pub enum ConsoleRefused {
 
 impl Kernel {
     /// Has the daemon make an address for the peer that asks; answered by [`Kernel::console_opened`].
-    pub(super) fn ask_for_console(
+    pub(in crate::builtins) fn ask_for_console(
         &mut self,
         key: RequestKey,
         request: &Envelope,

@@ -1,9 +1,9 @@
 //! `Sys.Trace`: the messages of one workflow, or of one tree of causes, from the history.
 
-use super::chores::{Slice, Task};
-use super::{Answer, Caller, Served, Whole, append, read};
 use crate::api::ids::{ConnectionId, Now};
 use crate::api::rights::covers;
+use crate::builtins::chores::{Slice, Task};
+use crate::builtins::{Answer, Caller, Served, Whole, append, read};
 use crate::egress::check_pattern;
 use crate::flow::refusal::{Refusal, is_reserved};
 use crate::flow::work;
@@ -36,7 +36,7 @@ struct TraceData {
 }
 
 impl Kernel {
-    pub(super) fn trace(
+    pub(in crate::builtins) fn trace(
         &self,
         request: &Envelope,
         asked: RequestKey,
@@ -346,7 +346,7 @@ impl Trace {
         }
     }
 
-    pub(super) fn step(&mut self, kernel: &Kernel, slice: &mut Slice) -> Option<Answer> {
+    pub(in crate::builtins) fn step(&mut self, kernel: &Kernel, slice: &mut Slice) -> Option<Answer> {
         let now = kernel.out.now;
         if self.shown.is_none() {
             self.look_at_requests(kernel, slice);

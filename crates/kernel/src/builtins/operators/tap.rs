@@ -1,6 +1,6 @@
 //! `Sys.Tap`: messages as they pass.
 
-use super::{Answer, Caller, Whole, client, read};
+use crate::builtins::{Answer, Caller, Whole, client, read};
 use crate::egress::check_pattern;
 use crate::flow::refusal::Refusal;
 use crate::history::Record;
@@ -37,7 +37,7 @@ struct TapData {
 }
 
 impl Kernel {
-    pub(super) fn tap(&mut self, request: &Envelope, caller: Caller) -> Answer {
+    pub(in crate::builtins) fn tap(&mut self, request: &Envelope, caller: Caller) -> Answer {
         let connection = client(caller)?;
         let data: TapData = read(request)?;
         if data.off {

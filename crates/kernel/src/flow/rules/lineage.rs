@@ -7,16 +7,16 @@ use mainspring_message::{Envelope, Kind, Text};
 
 /// What an actor says of the place of its message among others.
 #[derive(Clone, Copy)]
-pub(super) struct Lineage<'a> {
-    pub(super) kind: Kind,
-    pub(super) type_name: &'a str,
-    pub(super) causation: Option<&'a str>,
-    pub(super) correlation: Option<&'a str>,
+pub(in crate::flow) struct Lineage<'a> {
+    pub(in crate::flow) kind: Kind,
+    pub(in crate::flow) type_name: &'a str,
+    pub(in crate::flow) causation: Option<&'a str>,
+    pub(in crate::flow) correlation: Option<&'a str>,
 }
 
 impl<'a> Lineage<'a> {
     #[inline]
-    pub(super) fn of(message: &'a Envelope) -> Lineage<'a> {
+    pub(in crate::flow) fn of(message: &'a Envelope) -> Lineage<'a> {
         let (causation, correlation) = (message.causation(), message.correlation());
         Lineage { kind: message.kind(), type_name: message.type_name(), causation, correlation }
     }
@@ -24,7 +24,7 @@ impl<'a> Lineage<'a> {
     /// The correlation to restore where it was left out, given that of the cause.
     ///
     /// A different one is a violation: an actor preserves the workflow that it works in.
-    pub(super) fn to_restore<T: AsRef<str>>(self, wanted: Option<T>) -> Result<Option<T>, String> {
+    pub(in crate::flow) fn to_restore<T: AsRef<str>>(self, wanted: Option<T>) -> Result<Option<T>, String> {
         match (wanted, self.correlation) {
             (None, _) => Ok(None),
             (Some(wanted), Some(there)) if wanted.as_ref() == there => Ok(None),
@@ -45,7 +45,7 @@ impl std::fmt::Display for Lineage<'_> {
 impl Kernel {
     /// Checks causation and correlation of an event or request; returns a correlation that was left out, and the request
     /// behind it.
-    pub(super) fn check_lineage(
+    pub(in crate::flow) fn check_lineage(
         &mut self,
         actor: ActorRef,
         lineage: Lineage<'_>,
@@ -82,7 +82,7 @@ impl Kernel {
 }
 
 /// The message with the correlation of its cause, if that was left out.
-pub(super) fn with_correlation(message: Envelope, left_out: Option<Text>) -> Envelope {
+pub(in crate::flow) fn with_correlation(message: Envelope, left_out: Option<Text>) -> Envelope {
     match left_out {
         Some(correlation) => message.with_metadata_member("correlation", &correlation),
         None => message,

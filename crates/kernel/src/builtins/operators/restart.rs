@@ -1,8 +1,8 @@
 //! `Sys.RestartActor` and `Sys.Reload`: capabilities anew, one or what has changed.
 
-use super::{Answer, read};
 use crate::api::effect::Effect;
 use crate::api::ids::Now;
+use crate::builtins::{Answer, read};
 use crate::flow::refusal::Refusal;
 use crate::flow::reload::Change;
 use crate::kernel::Kernel;
@@ -30,7 +30,7 @@ pub enum SettingsRefused {
 
 impl Kernel {
     /// Ends the running incarnation when it has finished what it has, and starts the next one.
-    pub(super) fn restart_actor(&mut self, request: &Envelope) -> Answer {
+    pub(in crate::builtins) fn restart_actor(&mut self, request: &Envelope) -> Answer {
         let data: RestartData = read(request)?;
         let capability = self.capability_of(&data.capability)?;
         if self.lifecycle.is_ending() {
@@ -53,7 +53,11 @@ impl Kernel {
     }
 
     /// Has the daemon read its settings again; answered by [`Kernel::settings_read`].
-    pub(super) fn ask_for_settings(&mut self, key: RequestKey, request: &Envelope) -> Result<(), Refusal> {
+    pub(in crate::builtins) fn ask_for_settings(
+        &mut self,
+        key: RequestKey,
+        request: &Envelope,
+    ) -> Result<(), Refusal> {
         let _: Map<String, Value> = read(request)?;
         self.requests.enter_outside(key);
         let requests = &self.requests;
