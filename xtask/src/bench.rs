@@ -33,6 +33,8 @@ enum Suite {
     Bus,
     /// Commands that survive a power cut, beside a raw flush loop, Redis, JetStream and SQLite.
     Durable,
+    /// What a tap costs the daemon, and what operators who look at everything cost a bystander.
+    Observed,
     /// The kernel by itself, beside JSON parsing, schema validation and in-process actors.
     Kernel,
     /// The kernel's timing wheel, beside a binary heap and timers of other crates.
@@ -71,7 +73,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if matches!(arguments.suite, Suite::Console) {
         return console::measure(&arguments.options);
     }
-    if matches!(arguments.suite, Suite::Bus | Suite::Durable) {
+    if matches!(arguments.suite, Suite::Bus | Suite::Durable | Suite::Observed) {
         let mut daemon = cargo();
         command::run(daemon.args([
             "build",
@@ -84,8 +86,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         ]))?;
     }
     let server = matches!(arguments.suite, Suite::Postgres).then(Server::start).transpose()?;
-    if matches!(arguments.suite, Suite::Durable) {
-        let options: Vec<String> = [vec!["--durable".into()], arguments.options.clone()].concat();
+    let part = match arguments.suite {
+        Suite::Durable => Some("--durable"),
+        Suite::Observed => Some("--observed"),
+        _ => None,
+    };
+    if let Some(part) = part {
+        let options: Vec<String> = [vec![part.into()], arguments.options.clone()].concat();
         return run_suite("bus", &options, None);
     }
     let suite = arguments.suite.to_possible_value();

@@ -1,6 +1,6 @@
 //! Requests through the daemon over its socket, beside nats-server, Redis and a bare echo server on the reactor.
 //!
-//! `bus-bench [--quick] [--json FILE] [--filter TEXT] [--subject NAME] [--rounds N] [--soak] [--durable]` is the harness. It starts the
+//! `bus-bench [--quick] [--json FILE] [--filter TEXT] [--subject NAME] [--rounds N] [--soak] [--durable] [--observed]` is the harness. It starts the
 //! servers, and itself as `bus-bench load ...` for each measurement: the load comes from a process of its own. See
 //! `bench/README.md` for how to read the result.
 
@@ -10,6 +10,7 @@ mod durable;
 mod echo;
 mod harness;
 mod load;
+mod observed;
 mod peers;
 mod process;
 mod program;
@@ -30,8 +31,15 @@ fn main() {
         _ => {
             let soak = words.iter().any(|word| word == "--soak");
             let durable = words.iter().any(|word| word == "--durable");
-            words.retain(|word| word != "--soak" && word != "--durable");
-            run_harness(words, soak, durable)
+            let observed = words.iter().any(|word| word == "--observed");
+            words.retain(|word| !["--soak", "--durable", "--observed"].contains(&word.as_str()));
+            let suite = match (soak, durable, observed) {
+                (true, _, _) => soak::run,
+                (_, true, _) => durable::run,
+                (_, _, true) => observed::run,
+                _ => harness::run,
+            };
+            run_harness(words, suite)
         }
     };
     if let Err(problem) = result {
@@ -40,19 +48,16 @@ fn main() {
     }
 }
 
-fn run_harness(words: Vec<String>, soak: bool, durable: bool) -> Result<(), String> {
+fn run_harness(words: Vec<String>, suite: fn(&Options) -> Result<(), String>) -> Result<(), String> {
     if words.iter().any(|word| word == "--help" || word == "-h") {
         println!("--soak              a minute of load on the daemon alone: is its memory flat?");
         println!("--durable           commands that survive a power cut, beside Redis, JetStream and SQLite");
-        let _ = Options::from_env("bus-bench [--soak|--durable]");
+        println!("--observed          what a tap costs, and what operators cost a bystander");
+        let _ = Options::from_env("bus-bench [--soak|--durable|--observed]");
     }
     let options = Options::parse(words).unwrap_or_else(|error| {
         eprintln!("bus-bench: {error}");
         std::process::exit(2);
     });
-    match (soak, durable) {
-        (true, _) => soak::run(&options),
-        (false, true) => durable::run(&options),
-        (false, false) => harness::run(&options),
-    }
+    suite(&options)
 }

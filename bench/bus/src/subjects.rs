@@ -17,6 +17,11 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
+    /// Where it listens.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
     /// The words that make the load generator speak to it.
     pub(crate) fn words(&self) -> [&str; 3] {
         ["load", self.protocol, &self.address]
