@@ -60,6 +60,7 @@ pub use handles::pipe::{PIPE_BYTES_DEFAULT, PipeReader, PipeWriter, pipe};
 pub use handles::resource::{Resource, Watchable};
 pub use handles::stdio::{Stdin, Stdout};
 pub use host::{Host, HostConfig};
+pub use limits::denial::Denial;
 pub use limits::policy::{BadRule, NetworkPolicy, Rule};
 pub use limits::{Limit, Limits};
 pub use mainspring_zcl::abi::ErrorCode;

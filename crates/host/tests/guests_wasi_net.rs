@@ -5,9 +5,11 @@
 mod guest_modules;
 
 use guest_modules::{Player, Stage, configuration, module, optional_module};
-use mainspring_host::{Component, Error, Exit, GuestConfig, GuestPhase, Limit};
+use mainspring_host::{Component, Denial, Error, Exit, GuestConfig, GuestPhase, Limit};
+use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::rc::Rc;
 
 /// The component, compiled; `None` where the toolchain cannot build it.
 struct Net {
@@ -111,13 +113,17 @@ fn w1_1_the_socket_calls_of_preview_1_are_errors_and_not_traps() {
 fn w1_2_sockets_are_off_by_default_even_where_a_rule_would_admit_them() {
     let Some(mut net) = Net::new() else { return };
     let place = format!("127.0.0.1:{}", answering_server());
-    let (text, _) = net.run(&["connect", &place], |config| {
+    let told: Rc<RefCell<Vec<Denial>>> = Rc::default();
+    let tell = |config: &mut GuestConfig| {
         config.network.allow_connect("any").unwrap();
-    });
+        let told = Rc::clone(&told);
+        config.on_denial(move |denial| told.borrow_mut().push(denial.clone()));
+    };
+    let (text, _) = net.run(&["connect", &place], tell);
     assert!(text.starts_with("PermissionDenied"), "{text}");
-    let (text, _) = net.run(&["connect", "localhost:9"], |config| {
-        config.network.allow_connect("any").unwrap();
-    });
+    assert_eq!(told.take(), [Denial::WasiSockets]);
+    let (text, _) = net.run(&["connect", "localhost:9"], tell);
+    assert_eq!(told.take(), [Denial::WasiSockets]);
     assert!(!text.starts_with("ConnectionRefused"), "the name was looked up: {text}");
 }
 

@@ -305,6 +305,33 @@ fn n3_1_without_rules_everything_is_denied_at_once_and_counted() {
 }
 
 #[test]
+fn n3_5_whoever_started_a_guest_is_told_once_of_each_thing_that_it_was_denied_with_the_rule() {
+    run(async |handle| {
+        let mut config = GuestConfig::new();
+        let (send, told) = channel();
+        config.on_denial(move |denial| {
+            send.send((denial.to_string(), denial.rule().map(str::to_owned))).unwrap();
+        });
+        let puppet = Puppet::start_with(&handle, config);
+        for (name, port, flags) in [("db.example.com", 5432, 0), ("::1", 80, 0), ("127.0.0.1", 7000, 1)] {
+            for _ in 0..3 {
+                assert_eq!(puppet.open_tcp(name, port, flags).await, DENIED, "{name}");
+            }
+        }
+        let expected = [
+            ("it may not connect to db.example.com:5432", "db.example.com:5432"),
+            ("it may not connect to [::1]:80", "[::1]:80"),
+            ("it may not listen at 127.0.0.1:7000", "127.0.0.1:7000"),
+        ];
+        let told: Vec<(String, Option<String>)> = told.try_iter().collect();
+        let expected: Vec<_> =
+            expected.iter().map(|(text, rule)| ((*text).to_owned(), Some((*rule).to_owned()))).collect();
+        assert_eq!(told, expected);
+        assert_eq!(puppet.guest.stats().refused(Limit::Network), 9, "all are counted");
+    });
+}
+
+#[test]
 fn n3_2_a_name_that_points_somewhere_private_is_denied_after_the_lookup() {
     run(async |handle| {
         // The rule admits the name; the address that it stands for, on this very machine, it does

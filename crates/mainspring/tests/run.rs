@@ -104,6 +104,16 @@ fn a_wasi_program_sees_the_folder_that_was_opened() {
 }
 
 #[test]
+fn a_guest_that_is_denied_is_told_which_flag_grants_it() {
+    let Some(guest) = guest("echo") else { return };
+    let output = mainspring().arg("run").arg(&guest).args(["--", "127.0.0.1:7000"]).output().unwrap();
+    let said = text(&output.stderr);
+    let told = "mainspring: the guest was denied: it may not listen at 127.0.0.1:7000; grant it with --allow-listen \
+                '127.0.0.1:7000'\n";
+    assert!(said.contains(told), "{said}");
+}
+
+#[test]
 fn a_second_signal_kills_a_guest_that_does_not_finish_at_the_first() {
     let Some(guest) = guest("lines") else { return };
     let mut child =

@@ -4,6 +4,7 @@ use crate::capabilities::{Capability, CapabilityConfig};
 use crate::guest::context::Telemetry;
 use crate::handles::stdio::{Stdin, Stdout};
 use crate::limits::Limits;
+use crate::limits::denial::{Denial, OnDenial};
 use crate::limits::policy::{BadRule, NetworkPolicy};
 use std::any::Any;
 use std::fmt;
@@ -44,6 +45,7 @@ pub struct GuestConfig {
     #[cfg(feature = "wasi")]
     pub wasi: crate::wasi::WasiConfig,
     pub(crate) telemetry: Option<Telemetry>,
+    pub(crate) on_denial: Option<OnDenial>,
     pub(crate) extension: Option<Box<dyn Any + Send>>,
     pub(crate) capabilities: Vec<CapabilityConfig>,
 }
@@ -57,6 +59,13 @@ impl GuestConfig {
     /// Calls `callback` with topic and message of each `zi_telemetry`. It runs inside the guest's call: keep it short.
     pub fn on_telemetry(&mut self, callback: impl Fn(&[u8], &[u8]) + 'static) -> &mut GuestConfig {
         self.telemetry = Some(Box::new(callback));
+        self
+    }
+
+    /// Calls `callback` once with each thing that the guest wanted to reach and may not, for the
+    /// first few of them. It runs inside the guest's call: keep it short.
+    pub fn on_denial(&mut self, callback: impl Fn(&Denial) + 'static) -> &mut GuestConfig {
+        self.on_denial = Some(Box::new(callback));
         self
     }
 

@@ -41,6 +41,11 @@ impl<T> Confined<T> {
         Confined { owner: this_thread(), value: ManuallyDrop::new(value) }
     }
 
+    /// The value, on the owner's thread only.
+    pub(crate) fn here(&self) -> Option<&T> {
+        (self.owner == this_thread()).then(|| &**self)
+    }
+
     #[inline]
     fn check(&self) {
         assert!(self.owner == this_thread(), "a guest was touched outside of its thread");

@@ -9,6 +9,7 @@ use crate::handles::resource::Resource;
 use crate::handles::table::{HandleEntry, Table};
 use crate::host::HostShared;
 use crate::limits::bandwidth::Bandwidth;
+use crate::limits::denial::{Denial, Denials};
 use crate::limits::meter::Stretch;
 use crate::limits::policy::NetworkPolicy;
 use crate::limits::{Limit, Limits};
@@ -39,6 +40,8 @@ pub struct GuestContext {
     pub(crate) arguments: Vec<String>,
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) telemetry: Option<Telemetry>,
+    /// Who is told of what it may not reach.
+    pub(crate) denials: Option<Arc<Denials>>,
     /// The stretch that it is in, while it runs.
     pub(crate) stretch: Cell<Option<Stretch>>,
     pub(crate) limits: Limits,
@@ -90,10 +93,18 @@ impl GuestContext {
         self.host.counters.refused.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Counts that the guest may not reach something, and tells of it.
+    pub(crate) fn deny(&self, denial: Denial) {
+        self.refuse(Limit::Network);
+        if let Some(denials) = &self.denials {
+            denials.tell(denial);
+        }
+    }
+
     /// What counts refusals on behalf of code that cannot reach the guest.
     #[cfg(feature = "wasi")]
     pub(crate) fn shared_refusals(&self) -> crate::guest::stats::SharedRefusals {
-        crate::guest::stats::SharedRefusals::new(&self.counters, &self.host.counters)
+        crate::guest::stats::SharedRefusals::new(&self.counters, &self.host.counters, &self.denials)
     }
 
     /// Gives the guest another handle.

@@ -1,6 +1,8 @@
 //! What a guest has done, in numbers: enough to answer "why is this guest awake?".
 
 use crate::limits::Limit;
+#[cfg(feature = "wasi")]
+use crate::limits::denial::{Denial, Denials};
 use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -106,13 +108,26 @@ type Refused = [AtomicU64; Limit::ALL.len()];
 pub(crate) struct SharedRefusals {
     guest: Arc<Refused>,
     host: Arc<HostCounters>,
+    denials: Option<Arc<Denials>>,
 }
 
 #[cfg(feature = "wasi")]
 impl SharedRefusals {
-    pub(crate) fn new(counters: &Counters, host: &Arc<HostCounters>) -> SharedRefusals {
+    pub(crate) fn new(
+        counters: &Counters,
+        host: &Arc<HostCounters>,
+        denials: &Option<Arc<Denials>>,
+    ) -> SharedRefusals {
         let guest = counters.refused_elsewhere.get_or_init(Arc::default).clone();
-        SharedRefusals { guest, host: host.clone() }
+        SharedRefusals { guest, host: host.clone(), denials: denials.clone() }
+    }
+
+    /// Counts that the guest may not reach something, and tells of it.
+    pub(crate) fn deny(&self, denial: Denial) {
+        self.count(Limit::Network);
+        if let Some(denials) = &self.denials {
+            denials.tell(denial);
+        }
     }
 
     pub(crate) fn count(&self, limit: Limit) {

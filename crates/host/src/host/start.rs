@@ -8,6 +8,7 @@ use crate::guest::state::Extras;
 use crate::guest::stats::Counters;
 use crate::guest::{ExitSlot, GuestConfig, GuestHandle};
 use crate::handles::table::{HandleEntry, Table};
+use crate::limits::denial::Denials;
 use crate::limits::{Limits, bandwidth};
 use crate::{Error, Result};
 use mainspring_reactor::Handle;
@@ -73,6 +74,7 @@ impl Host {
             arguments: config.arguments,
             environment: config.environment,
             telemetry: config.telemetry,
+            denials: config.on_denial.map(|callback| Arc::new(Denials::new(callback))),
             stretch: Cell::new(None),
             limits: config.limits,
             network: config.network,

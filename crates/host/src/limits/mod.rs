@@ -3,6 +3,7 @@
 //! call is for.
 
 pub(crate) mod bandwidth;
+pub(crate) mod denial;
 pub(crate) mod meter;
 pub(crate) mod policy;
 pub(crate) mod ticker;

@@ -82,7 +82,7 @@ pub(crate) struct WasiState {
 
 impl WasiState {
     pub(crate) fn new(guest: &Rc<GuestContext>, config: &WasiConfig) -> Result<WasiState, FolderError> {
-        let rules = Rules::of(guest);
+        let rules = Rules::of(guest, config.sockets);
         let mut builder = WasiCtxBuilder::new();
         builder
             .stdin(Standard::new(guest, STDIN))
@@ -149,8 +149,13 @@ pub(crate) fn add_to_component_linker(
         wasmtime_wasi::p2::bindings::sockets::ip_name_lookup::add_to_linker::<_, Names>(linker, |data| {
             data.wasi().names()
         });
+    let sockets =
+        wasmtime_wasi::p2::bindings::sockets::tcp_create_socket::add_to_linker::<_, Names>(linker, |data| {
+            data.wasi().names()
+        });
     linker.allow_shadowing(false);
     names?;
+    sockets?;
     folders::preview2::add_to_linker(linker)
 }
 

@@ -7,6 +7,7 @@
 use crate::guest::context::GuestContext;
 use crate::guest::stats::SharedRefusals;
 use crate::limits::Limit;
+use crate::limits::denial::Denial;
 use crate::limits::policy::NetworkPolicy;
 use mainspring_zcl::cap::TcpOpen;
 use std::collections::HashMap;
@@ -17,7 +18,8 @@ use wasmtime_wasi::p2::bindings::sockets::ip_name_lookup::{
     Host, HostResolveAddressStream, ResolveAddressStream,
 };
 use wasmtime_wasi::p2::bindings::sockets::network::{self, ErrorCode, IpAddress, Network};
-use wasmtime_wasi::p2::{DynPollable, SocketError};
+use wasmtime_wasi::p2::bindings::sockets::tcp_create_socket;
+use wasmtime_wasi::p2::{DynPollable, SocketError, TcpSocket};
 use wasmtime_wasi::sockets::{SocketAddrUse, WasiSocketsCtxView};
 
 /// How many addresses of names one guest may have in mind; then the names have to be looked up
@@ -27,6 +29,8 @@ const RESOLVED_MAX: usize = 1024;
 /// The allow-list of one guest, and what its lookups brought.
 #[derive(Debug)]
 pub(super) struct Rules {
+    /// Whether the guest may use sockets at all; wasmtime-wasi refuses them if not.
+    sockets: bool,
     policy: NetworkPolicy,
     lookups_max: usize,
     resolved: Mutex<HashMap<IpAddr, Vec<String>>>,
@@ -34,19 +38,23 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    pub(super) fn of(guest: &GuestContext) -> Arc<Rules> {
-        Arc::new(Rules::new(guest.network().clone(), guest.limits().lookups, guest.shared_refusals()))
+    pub(super) fn of(guest: &GuestContext, sockets: bool) -> Arc<Rules> {
+        let (policy, refusals) = (guest.network().clone(), guest.shared_refusals());
+        Arc::new(Rules { sockets, ..Rules::new(policy, guest.limits().lookups, refusals) })
     }
 
     fn new(policy: NetworkPolicy, lookups_max: usize, refusals: SharedRefusals) -> Rules {
-        Rules { policy, lookups_max, resolved: Mutex::default(), refusals }
+        Rules { sockets: true, policy, lookups_max, resolved: Mutex::default(), refusals }
     }
 
     /// What wasmtime-wasi asks before each use of an address.
     pub(super) fn admits(&self, address: SocketAddr, purpose: SocketAddrUse) -> bool {
         let allowed = self.allows(address, purpose);
         if !allowed {
-            self.refusals.count(Limit::Network);
+            self.refusals.deny(match purpose {
+                SocketAddrUse::TcpBind | SocketAddrUse::TcpListen => Denial::Listen(address.to_string()),
+                _ => Denial::Connect(address.to_string()),
+            });
         }
         allowed
     }
@@ -128,8 +136,14 @@ impl Host for NamesView<'_> {
         if name.len() > TcpOpen::HOST_BYTES_MAX as usize {
             return Err(ErrorCode::InvalidArgument.into());
         }
-        if name.parse::<IpAddr>().is_err() && !self.rules.policy.may_look_up_somewhere(&name) {
-            self.rules.refusals.count(Limit::Network);
+        let is_name = name.parse::<IpAddr>().is_err();
+        let denial = match self.rules.sockets {
+            false => Some(Denial::WasiSockets),
+            true => (is_name && !self.rules.policy.may_look_up_somewhere(&name))
+                .then(|| Denial::Connect(format!("{name}:*"))),
+        };
+        if let Some(denial) = denial {
+            self.rules.refusals.deny(denial);
             return Err(ErrorCode::AccessDenied.into());
         }
         self.forget_finished()?;
@@ -140,6 +154,18 @@ impl Host for NamesView<'_> {
         let stream = self.sockets.resolve_addresses(network, name.clone())?;
         self.lookups.names.insert(stream.rep(), name);
         Ok(stream)
+    }
+}
+
+impl tcp_create_socket::Host for NamesView<'_> {
+    fn create_tcp_socket(
+        &mut self,
+        family: network::IpAddressFamily,
+    ) -> Result<Resource<TcpSocket>, SocketError> {
+        if !self.rules.sockets {
+            self.rules.refusals.deny(Denial::WasiSockets);
+        }
+        self.sockets.create_tcp_socket(family)
     }
 }
 
@@ -227,7 +253,7 @@ mod tests {
         policy.allow_connect("db.example.com:5432").unwrap();
         policy.allow_connect("10.0.0.0/8:80").unwrap();
         policy.allow_listen("127.0.0.1:*").unwrap();
-        Rules::new(policy, 1, SharedRefusals::new(&Counters::default(), &Arc::default()))
+        Rules::new(policy, 1, SharedRefusals::new(&Counters::default(), &Arc::default(), &None))
     }
 
     #[test]

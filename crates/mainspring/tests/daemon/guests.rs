@@ -281,6 +281,14 @@ fn a_guest_connects_where_its_rules_allow_it_and_nowhere_else() {
     assert_eq!(client.command("Hostile.Do", json!(["connect", place(&allowed)])), json!("connected"));
     assert_eq!(client.command("Hostile.Do", json!(["connect", place(&other)])), json!("PermissionDenied"));
     assert_eq!(find(&daemon.stats(), "hostile").unwrap()["refused"], json!({ "network": 1 }));
+    // Its owner is told what is missing, in the log and in what the capability said last.
+    let (log, words) = (daemon.log(), client.query("Sys.Logs", json!({ "capability": "hostile" })));
+    let told = format!(
+        "denied: it may not connect to {0}; add \"{0}\" to program.allow_connect in its manifest",
+        place(&other)
+    );
+    assert!(log.contains(&told), "{log}");
+    assert_eq!(words["lines"][0]["text"], json!(told));
     daemon.end();
 }
 

@@ -5,6 +5,7 @@ use super::NetTcp;
 use crate::abi::errno::code_for;
 use crate::guest::context::GuestContext;
 use crate::limits::Limit;
+use crate::limits::denial::Denial;
 use mainspring_reactor::{Async, BlockingLane, Handle};
 use mainspring_zcl::abi::ErrorCode;
 use mainspring_zcl::cap::{TcpOpen, tcp_flags};
@@ -64,7 +65,11 @@ impl Target {
             None if guest.network().may_look_up(&host, port) => {
                 Ok(Target::Name { name: host, port, lookup: Lookup::begin(guest)? })
             }
-            _ => Err(super::denied(guest)),
+            Some(address) => {
+                let wanted = SocketAddr::new(address, port);
+                Err(super::denied(guest, Denial::Connect(wanted.to_string())))
+            }
+            None => Err(super::denied(guest, Denial::Connect(format!("{host}:{port}")))),
         }
     }
 
@@ -75,9 +80,16 @@ impl Target {
             Target::Name { name, port, lookup } => (name, port, lookup),
         };
         let found = look_up(guest, name, port, lookup).await?;
-        let allowed: Vec<_> =
-            found.into_iter().filter(|address| guest.network().may_connect_resolved(*address)).collect();
-        if allowed.is_empty() { Err(super::denied(guest)) } else { Ok(allowed) }
+        let may_connect = |address: &SocketAddr| guest.network().may_connect_resolved(*address);
+        let (allowed, denied): (Vec<_>, Vec<_>) = found.into_iter().partition(may_connect);
+        match denied.first() {
+            // A rule for a name does not open addresses of this machine or its network.
+            Some(address) if allowed.is_empty() => {
+                Err(super::denied(guest, Denial::Connect(address.to_string())))
+            }
+            None if allowed.is_empty() => Err(ErrorCode::NoEntry),
+            _ => Ok(allowed),
+        }
     }
 }
 

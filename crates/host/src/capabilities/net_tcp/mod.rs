@@ -1,4 +1,8 @@
 //! `net/tcp@v1`: connections and listeners.
+//!
+//! `connect` checks a target against the allow-list and makes a connection, `stream` and `listener`
+//! are the handles that a guest reads, writes and accepts on. The list in `capabilities/mod.rs` names
+//! it; `sockets/` uses its checks for components.
 
 pub(crate) mod connect;
 mod listener;
@@ -7,7 +11,7 @@ mod stream;
 use crate::abi::memory::GuestMemory;
 use crate::capabilities::{Capability, CapabilityId, Opened, Opening};
 use crate::guest::context::GuestContext;
-use crate::limits::Limit;
+use crate::limits::denial::Denial;
 use connect::Target;
 use listener::TcpListener;
 use mainspring_reactor::BlockingOwner;
@@ -80,8 +84,8 @@ fn address_of(host: &str) -> Option<IpAddr> {
     }
 }
 
-fn denied(guest: &GuestContext) -> ErrorCode {
-    guest.refuse(Limit::Network);
+fn denied(guest: &GuestContext, denial: Denial) -> ErrorCode {
+    guest.deny(denial);
     ErrorCode::Denied
 }
 
@@ -103,7 +107,7 @@ fn listen(
     }
     let address = SocketAddr::new(address, port);
     if !guest.network().may_listen(address) {
-        return Err(denied(guest));
+        return Err(denied(guest, Denial::Listen(address.to_string())));
     }
     guest.check_handle_room()?;
     let backlog = if open.backlog == 0 { BACKLOG_DEFAULT } else { open.backlog.min(BACKLOG_MAX) };

@@ -206,7 +206,7 @@ mod tests {
     use crate::guest::stats::Counters;
 
     fn account(limit: u64) -> Account {
-        Account::new(Some(limit), SharedRefusals::new(&Counters::default(), &Arc::default()))
+        Account::new(Some(limit), SharedRefusals::new(&Counters::default(), &Arc::default(), &None))
     }
 
     fn used(account: &Account) -> u64 {
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn without_a_limit_nothing_is_counted() {
-        let account = Account::new(None, SharedRefusals::new(&Counters::default(), &Arc::default()));
+        let account = Account::new(None, SharedRefusals::new(&Counters::default(), &Arc::default(), &None));
         assert!(!account.is_limited() && account.try_take(u64::MAX));
     }
 }

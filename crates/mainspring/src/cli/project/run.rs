@@ -6,8 +6,8 @@ use crate::cli::support::warnings;
 use crate::system::preopen;
 use crate::text::units;
 use mainspring_host::{
-    BadGuestConfig, CompileLimits, Component, Exit, Folder, GuestConfig, GuestConfigBuilder, GuestHandle,
-    GuestStats, HostConfig, Limit, Limits, SocketWait, Stdin, Stdout, WasiConfig,
+    BadGuestConfig, CompileLimits, Component, Denial, Exit, Folder, GuestConfig, GuestConfigBuilder,
+    GuestHandle, GuestStats, HostConfig, Limit, Limits, SocketWait, Stdin, Stdout, WasiConfig,
 };
 use mainspring_reactor::{Reactor, Signal, SignalEvent};
 use std::cell::{Cell, RefCell};
@@ -114,7 +114,7 @@ pub(in crate::cli) struct Arguments {
 
 /// Why a guest could not be started.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::cli) enum Error {
+pub(in crate::cli) enum RunError {
     #[error("cannot read {path}: {source}")]
     Read { path: String, source: std::io::Error },
     #[error("{path} is not WebAssembly: it begins with neither a module's nor a component's header")]
@@ -133,14 +133,14 @@ pub(in crate::cli) enum Error {
     Reactor(#[from] mainspring_reactor::Error),
 }
 
-impl Error {
+impl RunError {
     /// Whether the command line is to blame.
     pub(in crate::cli) fn is_usage(&self) -> bool {
-        matches!(self, Error::NoVariable(_) | Error::NoName(_) | Error::Refused { .. })
+        matches!(self, RunError::NoVariable(_) | RunError::NoName(_) | RunError::Refused { .. })
     }
 }
 
-pub(in crate::cli) fn run(arguments: &Arguments) -> Result<ExitCode, Error> {
+pub(in crate::cli) fn run(arguments: &Arguments) -> Result<ExitCode, RunError> {
     warnings::show();
     let config = configuration(arguments)?;
     let bytes = read(arguments)?;
@@ -181,29 +181,29 @@ fn compile_limits(arguments: &Arguments) -> CompileLimits {
 }
 
 /// Names the flag that a refusal is about, if it is about one.
-fn too_large(arguments: &Arguments, reason: mainspring_host::Error) -> Error {
+fn too_large(arguments: &Arguments, reason: mainspring_host::Error) -> RunError {
     let flag = match reason {
         mainspring_host::Error::GuestTooLarge { .. } => "--module-max",
         mainspring_host::Error::FunctionTooLarge { .. } => "--function-max",
         mainspring_host::Error::CompileTime { .. } => "--compile-time-max",
         mainspring_host::Error::CompileMemory { .. } => "--compile-memory-max",
-        _ => return Error::Host(reason),
+        _ => return RunError::Host(reason),
     };
-    Error::TooLarge { path: arguments.guest.display().to_string(), reason, flag }
+    RunError::TooLarge { path: arguments.guest.display().to_string(), reason, flag }
 }
 
-fn read(arguments: &Arguments) -> Result<Vec<u8>, Error> {
+fn read(arguments: &Arguments) -> Result<Vec<u8>, RunError> {
     let path = arguments.guest.display().to_string();
     // One byte more than there may be tells what is too large, and nothing is read without end.
     let most = compile_limits(arguments).bytes.saturating_add(1);
     let mut bytes = Vec::new();
     std::fs::File::open(&arguments.guest)
         .and_then(|file| file.take(most).read_to_end(&mut bytes))
-        .map_err(|source| Error::Read { path: path.clone(), source })?;
-    if bytes.starts_with(b"\0asm") { Ok(bytes) } else { Err(Error::NotWebAssembly { path }) }
+        .map_err(|source| RunError::Read { path: path.clone(), source })?;
+    if bytes.starts_with(b"\0asm") { Ok(bytes) } else { Err(RunError::NotWebAssembly { path }) }
 }
 
-fn configuration(arguments: &Arguments) -> Result<GuestConfig, Error> {
+fn configuration(arguments: &Arguments) -> Result<GuestConfig, RunError> {
     let name = arguments.guest.file_name().unwrap_or_default().to_string_lossy();
     let environment = arguments.env.iter().map(|text| variable(text)).collect::<Result<_, _>>()?;
     let mut config = GuestConfigBuilder::new(&name)
@@ -214,9 +214,20 @@ fn configuration(arguments: &Arguments) -> Result<GuestConfig, Error> {
         .allow_listen(&arguments.allow_listen)
         .wasi(WasiConfig { folders: arguments.dir.clone(), sockets: arguments.wasi_sockets })
         .build()
-        .map_err(|reason| Error::Refused { flag: flag_of(&reason), reason })?;
+        .map_err(|reason| RunError::Refused { flag: flag_of(&reason), reason })?;
     (config.stdin, config.stdout, config.stderr) = (Stdin::Inherit, Stdout::Inherit, Stdout::Inherit);
+    config.on_denial(|denial| eprintln!("mainspring: the guest was denied: {denial}{}", remedy(denial)));
     Ok(config)
+}
+
+/// The flag that would grant what a guest was denied.
+fn remedy(denial: &Denial) -> String {
+    match (denial, denial.rule()) {
+        (Denial::Connect(_), Some(rule)) => format!("; grant it with --allow-connect '{rule}'"),
+        (Denial::Listen(_), Some(rule)) => format!("; grant it with --allow-listen '{rule}'"),
+        (Denial::WasiSockets, _) => "; grant it with --wasi-sockets".to_owned(),
+        _ => String::new(),
+    }
 }
 
 /// The flag that a refusal is about.
@@ -229,15 +240,15 @@ fn flag_of(reason: &BadGuestConfig) -> &'static str {
     }
 }
 
-fn variable(text: &str) -> Result<(String, String), Error> {
+fn variable(text: &str) -> Result<(String, String), RunError> {
     let name = text.split('=').next().unwrap_or_default();
     if name.is_empty() {
-        return Err(Error::NoName(text.into()));
+        return Err(RunError::NoName(text.into()));
     }
     if let Some((name, value)) = text.split_once('=') {
         return Ok((name.into(), value.into()));
     }
-    let value = std::env::var(text).map_err(|_| Error::NoVariable(text.into()))?;
+    let value = std::env::var(text).map_err(|_| RunError::NoVariable(text.into()))?;
     Ok((text.into(), value))
 }
 
@@ -264,7 +275,7 @@ struct Signals {
 }
 
 impl Signals {
-    fn watch(reactor: &Reactor) -> Result<Signals, Error> {
+    fn watch(reactor: &Reactor) -> Result<Signals, RunError> {
         let signals = Signals::default();
         for signal in [Signal::INT, Signal::TERM] {
             let signals = signals.clone();

@@ -6,7 +6,9 @@ use crate::daemon::actors::guest::guest_compiler::{Buffer, CompiledGuest, GuestC
 use crate::daemon::actors::stderr_log::StderrLog;
 use crate::daemon::transport::outgoing::{Drained, Outgoing};
 use crate::settings::GuestProgram;
-use mainspring_host::{Exit, GuestHandle, PIPE_BYTES_DEFAULT, PipeReader, PipeWriter, Stdin, Stdout, pipe};
+use mainspring_host::{
+    Denial, Exit, GuestHandle, PIPE_BYTES_DEFAULT, PipeReader, PipeWriter, Stdin, Stdout, pipe,
+};
 use mainspring_kernel::ActorExit;
 use mainspring_message::Envelope;
 use mainspring_message::lines::LineSplitter;
@@ -98,6 +100,12 @@ impl GuestIncarnation {
         config.stdin = Stdin::Pipe(guest_stdin);
         config.stdout = Stdout::Pipe(guest_stdout);
         config.stderr = Stdout::Pipe(guest_stderr);
+        let told = port.clone();
+        config.on_denial(move |denial| {
+            let words = denied(denial);
+            tracing::warn!(capability = &**told.name(), "{words}");
+            told.complained(words.as_bytes());
+        });
         let guest = guest_compiler.start(compiled, config)?;
         let input =
             GuestInput { pipe: Some(stdin), rest: Outgoing::default(), blocked: false, ending: false };
@@ -318,6 +326,19 @@ impl GuestIncarnation {
             }
         }
     }
+}
+
+/// What a guest was denied, and the key of its manifest that would grant it.
+fn denied(denial: &Denial) -> String {
+    let remedy = match (denial, denial.rule()) {
+        (Denial::Connect(_), Some(rule)) => {
+            format!("; add {rule:?} to program.allow_connect in its manifest")
+        }
+        (Denial::Listen(_), Some(rule)) => format!("; add {rule:?} to program.allow_listen in its manifest"),
+        (Denial::WasiSockets, _) => "; set program.wasi_sockets = true in its manifest".to_owned(),
+        _ => String::new(),
+    };
+    format!("denied: {denial}{remedy}")
 }
 
 impl GuestInput {
