@@ -10,6 +10,7 @@ id = "greeter"
 description = "Greets people by name."
 inbound = { properties = { kind = { const = "query" }, type = { const = "App.Greet" } } }
 program = { process = ["sh", "-c", "cat"] }
+outbound = { properties = { kind = { const = "reply" }, type = { const = "App.Greet" } } }
 "#;
 
 fn folder() -> tempfile::TempDir {
@@ -109,6 +110,38 @@ process = ['cat']
     );
     let output = check(folder.path(), &[]);
     assert!(stdout(&output).starts_with("mainspring.toml: it can be used, with 2 warnings\n"), "{output:?}");
+}
+
+#[test]
+fn a_type_that_nothing_describes_and_a_reply_without_a_schema_are_warnings() {
+    let folder = folder();
+    write(folder.path(), "mainspring.toml", "manifests = ['a.json']\n");
+    let manifest = |types: &str, outbound: &str| {
+        format!(
+            r#"{{ "id": "a", "description": "Keeps notes.", "types": {types},
+"outbound": {outbound},
+"inbound": {{ "oneOf": [
+    {{ "description": "Keeps one.", "properties": {{ "kind": {{ "const": "command" }}, "type": {{ "const": "Notes.Add" }} }} }},
+    {{ "properties": {{ "kind": {{ "const": "query" }}, "type": {{ "const": "Notes.List" }} }} }},
+    {{ "properties": {{ "kind": {{ "const": "command" }}, "type": {{ "const": "Notes.Drop" }} }} }}
+] }}, "program": {{ "process": ["cat"] }} }}"#
+        )
+    };
+    let adds = r#"{ "properties": { "kind": { "const": "reply" }, "type": { "const": "Notes.Add" } } }"#;
+    write(folder.path(), "a.json", &manifest("{}", adds));
+    assert_eq!(
+        warnings(folder.path()),
+        [
+            "a.json:2:13: nothing says what Notes.Drop, Notes.List replies with; add a branch with kind `reply` and \
+             that type to `outbound`",
+            "a.json:3:12: nothing says what Notes.Drop, Notes.List is for; write a `description` into its branch of \
+             `inbound` or into `types`",
+        ]
+    );
+    let told =
+        r#"{ "Notes.List": { "description": "All." }, "Notes.Drop": { "description": "Drops one." } }"#;
+    write(folder.path(), "a.json", &manifest(told, "true"));
+    assert_eq!(warnings(folder.path()), Vec::<String>::new());
 }
 
 #[test]
@@ -227,7 +260,7 @@ format = "json"
         folder.path(),
         "capabilities/guest/capability.json",
         r#"{
-            "id": "guest", "description": "A guest.", "inbound": "inbound.json", "subscribes": ["App.Greeted"],
+            "id": "guest", "description": "A guest.", "inbound": "inbound.json", "outbound": true, "subscribes": ["App.Greeted"],
             "restart": { "backoff_ms": "250ms" },
             "program": { "wasm": "guest.wasm", "allow_connect": ["db.example.com:5432"], "limits": { "memory": "16MiB" } }
         }"#,
@@ -235,7 +268,7 @@ format = "json"
     write(
         folder.path(),
         "capabilities/guest/inbound.json",
-        r#"{ "properties": { "kind": { "const": "command" }, "type": { "enum": ["App.Run", "App.Stop"] } } }"#,
+        r#"{ "properties": { "kind": { "const": "command" }, "type": { "enum": ["App.Run", "App.Stop"] } }, "description": "Runs." }"#,
     );
     fs::write(folder.path().join("capabilities/guest/guest.wasm"), trap()).unwrap();
     let output = check(folder.path(), &[]);
@@ -597,7 +630,7 @@ fn what_two_capabilities_cannot_share_is_found() {
             "b/c.toml:4:11: greeter handles the query App.Greet, but so does greeter in a/c.toml; a query has one handler",
             "c/c.toml:4:11: other handles the query Memory.Get, but so does the native Memory; a query has one handler",
             "d/c.toml:4:11: system claims query:Sys.Mine, which the kernel keeps for itself",
-            "e/c.toml:7:26: limits.concurrency must be at least 1",
+            "e/c.toml:8:26: limits.concurrency must be at least 1",
         ]
     );
 }

@@ -57,17 +57,15 @@ impl<'a> Notes<'a> {
         let branch = branch_of(&manifest.inbound, kind, name, 0);
         let text = |key: &str| branch.and_then(|branch| branch.get(key)?.as_str());
         let data = branch.and_then(|branch| branch.pointer("/properties/data"));
-        let data_text = |key: &str| data.and_then(|data| data.get(key)?.as_str());
         let listed = data.and_then(|data| data.get("examples")?.as_array());
         let examples = match own.map(|own| &own.examples).filter(|examples| !examples.is_empty()) {
             Some(examples) => examples.iter().collect(),
             None => listed.into_iter().flatten().collect(),
         };
         let is_deprecated = branch.and_then(|branch| branch.get("deprecated")?.as_bool());
-        let description = own.and_then(|own| own.description.as_deref()).or_else(|| text("description"));
         Notes {
             title: own.and_then(|own| own.title.as_deref()).or_else(|| text("title")),
-            description: description.or_else(|| data_text("description")).unwrap_or(&manifest.description),
+            description: manifest.type_description(kind, name).unwrap_or(&manifest.description),
             examples,
             deprecated: own.and_then(|own| own.deprecated).or(is_deprecated).unwrap_or(false),
             hints: Hints::of(kind, own),
@@ -81,6 +79,20 @@ impl<'a> Notes<'a> {
         handle["examples"] = json!(self.examples);
         handle["deprecated"] = json!(self.deprecated);
         handle["hints"] = self.hints.told();
+    }
+}
+
+impl Manifest {
+    /// What is said about a type of its own: by the table `types`, by the branch of the inbound schema that admits it, or by
+    /// the schema of its data there. Nothing if only the capability as a whole is described.
+    #[must_use]
+    pub fn type_description(&self, kind: Kind, name: &str) -> Option<&str> {
+        let own = self.types.get(name).and_then(|own| own.description.as_deref());
+        own.or_else(|| {
+            let branch = branch_of(&self.inbound, kind, name, 0)?;
+            let data = branch.pointer("/properties/data");
+            [Some(branch), data].into_iter().flatten().find_map(|part| part.get("description")?.as_str())
+        })
     }
 }
 

@@ -33,6 +33,7 @@ pub(super) fn settings(
     let found = loader.finish();
     checks::kernel::verify(&found, sources);
     if let Some(check) = guests {
+        checks::catalogue::verify(&found, sources);
         checks::guests::verify(&found, sources, check);
     }
     let capabilities = found.into_iter().map(|found| found.capability).collect();

@@ -2,6 +2,7 @@
 //! words in schemas that mean nothing, and what the kernel and the host would refuse. A check is
 //! told values and places, and adds to the problems.
 
+pub(super) mod catalogue;
 pub(super) mod guests;
 pub(super) mod kernel;
 pub(super) mod keywords;
