@@ -220,6 +220,7 @@ impl Kernel {
                 Job::Tap => self.taps.alarm_rang(),
                 Job::Boot => self.boot_too_slow(),
                 Job::Drain => self.give_up_requests(),
+                Job::StillEnding => self.tell_what_ends(),
                 Job::Flush => self.end(),
             }
         }

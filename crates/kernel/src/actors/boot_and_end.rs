@@ -55,6 +55,12 @@ impl Actors {
         self.list.iter().all(|it| matches!(it.state, ActorState::Stopped | ActorState::Down))
     }
 
+    /// The ids of those that may still say something.
+    pub(crate) fn alive(&self) -> Vec<&str> {
+        let gone = |it: &&super::Actor| matches!(it.state, ActorState::Stopped | ActorState::Down);
+        self.list.iter().filter(|it| !gone(it)).map(|it| it.id()).collect()
+    }
+
     /// Has the daemon listen to all of them.
     pub(crate) fn attach_all(&self, out: &mut Out) {
         for capability in self.ids() {

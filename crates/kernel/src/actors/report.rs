@@ -21,6 +21,27 @@ pub(crate) struct Totals {
     pub(crate) overdue: usize,
 }
 
+/// A capability that has something to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Busy<'a> {
+    pub(crate) id: &'a str,
+    /// Requests in progress.
+    pub(crate) in_progress: usize,
+    /// Messages in its mailbox.
+    pub(crate) mail: usize,
+}
+
+impl std::fmt::Display for Busy<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Busy { id, in_progress, mail } = *self;
+        let requests = if in_progress == 1 { "request" } else { "requests" };
+        match mail {
+            0 => write!(f, "{id} ({in_progress} {requests})"),
+            mail => write!(f, "{id} ({in_progress} {requests}, {mail} waiting)"),
+        }
+    }
+}
+
 impl Actor {
     /// When it is tried again, while it rests.
     fn probe_in_ms(&self, now_ns: i64) -> Option<i64> {
@@ -38,10 +59,14 @@ impl Actors {
         })
     }
 
-    /// The capabilities that have requests in progress, with how many.
-    pub(crate) fn busy(&self) -> Vec<(&str, usize)> {
-        let busy = self.list.iter().filter(|it| it.progress.len() > 0);
-        busy.map(|it| (it.id(), it.progress.len())).collect()
+    /// The capabilities that have something to do.
+    pub(crate) fn busy(&self) -> Vec<Busy<'_>> {
+        let all = self.list.iter().map(|it| Busy {
+            id: it.id(),
+            in_progress: it.progress.len(),
+            mail: it.mailbox.len(),
+        });
+        all.filter(|busy| busy.in_progress + busy.mail > 0).collect()
     }
 
     /// The state of an actor, as an operator sees it.

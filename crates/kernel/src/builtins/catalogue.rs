@@ -77,9 +77,9 @@ pub(crate) const BUILTINS: &[BuiltinEntry] = &[
         builtin: Builtin::Shutdown,
         type_name: "Syscall.Shutdown",
         kinds: &[Kind::Command],
-        description: "Shuts the daemon down: drains, answers the rest, ends.",
+        description: "Shuts the daemon down: drains, answers the rest, ends. `waitsFor` names the capabilities that have something to do.",
         input: EMPTY,
-        output: r#"{"type":"object","properties":{"message":{"type":"string"}}}"#,
+        output: r#"{"type":"object","properties":{"message":{"type":"string"},"waitsFor":{"type":"array","items":{"type":"string"}}}}"#,
     },
     BuiltinEntry {
         builtin: Builtin::Subscribe,

@@ -165,7 +165,12 @@ impl Kernel {
 
     fn syscall_shutdown(&mut self, request: &Envelope) -> Answer {
         let _: serde_json::Map<String, Value> = read(request)?;
-        Ok(json!({ "message": "shutting down" }).to_string())
+        let waits_for: Vec<String> = self.actors.busy().iter().map(ToString::to_string).collect();
+        Ok(match waits_for.is_empty() {
+            true => json!({ "message": "shutting down" }),
+            false => json!({ "message": "shutting down", "waitsFor": waits_for }),
+        }
+        .to_string())
     }
 
     fn reset_by_name(&mut self, request: &Envelope) -> Answer {

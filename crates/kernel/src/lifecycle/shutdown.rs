@@ -14,6 +14,28 @@ use mainspring_message::Failure;
 use serde_json::json;
 use std::collections::VecDeque;
 
+/// When the operator is told what a shutdown waits for, and how often again.
+const TELL_AFTER_MS: u64 = 1_000;
+const TELL_EVERY_MS: u64 = 5_000;
+/// Capabilities that are named.
+const NAMED_MAX: usize = 8;
+
+/// Names in words, as many as a line should have.
+fn listed<T: ToString>(all: &[T]) -> String {
+    let mut names: Vec<String> = all.iter().take(NAMED_MAX).map(ToString::to_string).collect();
+    if all.len() > NAMED_MAX {
+        names.push(format!("{} more", all.len() - NAMED_MAX));
+    }
+    names.join(", ")
+}
+
+fn at_most(ms: u64) -> String {
+    match ms % 1000 {
+        0 => format!("at most {}s", ms / 1000),
+        _ => format!("at most {ms}ms"),
+    }
+}
+
 impl Kernel {
     /// Begins the shutdown: drain, answer the rest, end.
     ///
@@ -39,18 +61,34 @@ impl Kernel {
             count if self.is_durable() => format!("; scheduled messages that are kept: {count}"),
             count => format!("; scheduled messages that are given up: {count}"),
         };
-        self.out.log(Level::Info, format!("shutting down: {reason}{text}"));
+        let busy = match self.actors.busy() {
+            busy if busy.is_empty() => String::new(),
+            busy => format!("; waiting {} for {}", at_most(self.config.drain_ms), listed(&busy)),
+        };
+        self.out.log(Level::Info, format!("shutting down: {reason}{text}{busy}"));
         for gone in given_up {
             self.schedule_gone(gone);
         }
         self.lifecycle.stop_adapters(false, &mut self.out);
         self.out.announce("Sys.ShutdownStarted", json!({ "reason": reason }));
         self.out.schedule_in(self.config.drain_ms, Job::Drain);
+        self.out.schedule_in(TELL_AFTER_MS, Job::StillEnding);
     }
 
-    /// The capabilities that have requests in progress, with how many: what a shutdown waits for.
-    pub fn busy_capabilities(&self) -> Vec<(&str, usize)> {
-        self.actors.busy()
+    /// The shutdown goes on: says what it waits for, now and again.
+    pub(crate) fn tell_what_ends(&mut self) {
+        let text = match self.lifecycle.stage {
+            Stage::Draining => listed(&self.actors.busy()),
+            Stage::Flushing => match self.actors.alive() {
+                alive if !alive.is_empty() => format!("{} to end", listed(&alive)),
+                _ => "clients to read their answers".to_owned(),
+            },
+            Stage::Booting | Stage::Running | Stage::Ended => return,
+        };
+        if !text.is_empty() {
+            self.out.log(Level::Warn, format!("still waiting for {text}"));
+        }
+        self.out.schedule_in(TELL_EVERY_MS, Job::StillEnding);
     }
 
     /// Ends the patience of a shutdown: requests in flight are answered now, or, if that has begun, unwritten bytes and

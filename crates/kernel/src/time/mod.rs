@@ -29,6 +29,8 @@ pub(crate) enum Job {
     Boot,
     /// The drain took too long.
     Drain,
+    /// The shutdown takes a while: the operator is told what it waits for.
+    StillEnding,
     /// The flush took too long.
     Flush,
 }

@@ -4,6 +4,7 @@
 
 mod bounds;
 mod builtins;
+mod ending;
 mod memory;
 mod observation;
 mod reload;

@@ -98,7 +98,16 @@ fn a_second_signal_ends_firmly() {
     client.send(line("query", "Stuck.Ask", "s-2", &json!(1)));
     client.query("Syscall.Ping", json!(1));
     daemon.signal("INT");
-    eventually("the first signal has been seen", || daemon.log().contains("shutting down: SIGINT"));
+    eventually("the first signal says what is waited for, and what a second one does", || {
+        let log = daemon.log();
+        let waits = "shutting down: SIGINT; waiting at most 600s for stuck (1 request)";
+        let first = log.find(waits);
+        let hint = log.find("Ctrl-C again ends it at once; unfinished requests then end with an error");
+        first.is_some() && hint > first
+    });
+    eventually("after a while it says so again", || {
+        daemon.log().contains("still waiting for stuck (1 request)")
+    });
     daemon.signal("INT");
     assert_eq!(code(&client.receive()), 503);
     assert_eq!(client.next(), None);

@@ -3,15 +3,15 @@
 use crate::cli::support::target::{Failure, Target};
 use crate::cli::support::{output, text};
 use crate::client::{ClientError, Deadline};
-use mainspring_message::{Draft, Json, Kind};
-use serde_json::json;
+use mainspring_message::{Draft, Envelope, Json, Kind};
+use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// How long an end is waited for without a word about it.
 const QUIET: Duration = Duration::from_secs(1);
 /// How long it is waited for unless it is said: longer than a daemon takes as it is shipped.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -48,12 +48,13 @@ fn down(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if arguments.no_wait {
         return Ok(output::print("the daemon is ending\n"));
     }
-    let patience = arguments.target.timeout().unwrap_or(PATIENCE);
+    let timeout = arguments.target.timeout().unwrap_or(TIMEOUT_DEFAULT);
+    let busy = waits_for(&answer);
     let mut told = false;
     loop {
-        let left = patience.saturating_sub(began.elapsed());
+        let left = timeout.saturating_sub(began.elapsed());
         if left.is_zero() {
-            let waited = text::span(u64::try_from(patience.as_millis()).unwrap_or(u64::MAX));
+            let waited = text::span(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
             return Err(Failure::Refused(format!("the daemon is ending, but has not ended within {waited}")));
         }
         // The connection ends with the daemon.
@@ -62,7 +63,7 @@ fn down(arguments: &Arguments) -> Result<ExitCode, Failure> {
             Ok(Some(_)) => {}
             Err(ClientError::Silent { .. }) if !told => {
                 told = true;
-                eprintln!("mainspring: the daemon answers what it has accepted, and ends its capabilities");
+                eprintln!("mainspring: the daemon {busy}, and ends its capabilities");
             }
             Err(ClientError::Silent { .. }) => {}
             Err(error) => return Err(error.into()),
@@ -70,4 +71,15 @@ fn down(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     let took = text::span(u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX));
     Ok(output::print(&format!("the daemon has ended, after {took}\n")))
+}
+
+/// What the daemon does first: `waits for stuck (1 request)`.
+fn waits_for(answer: &Envelope) -> String {
+    let data: Value = serde_json::from_str(answer.data()).unwrap_or_default();
+    let names: Vec<&str> =
+        data["waitsFor"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    match names.is_empty() {
+        true => "answers what it has accepted".into(),
+        false => format!("waits for {}", text::visible(&names.join(", "))),
+    }
 }
