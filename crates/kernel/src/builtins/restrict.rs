@@ -50,9 +50,7 @@ impl Kernel {
             }
             rights = rights.limited_to(patterns);
         }
-        if !rights.is_operator() {
-            self.taps.close(connection);
-        }
+        self.taps.limit(connection, &rights);
         self.connections.set_rights(connection, rights.clone());
         self.connections
             .unsubscribe_where(connection, |pattern| !is_reserved(pattern) && !rights.allows(pattern));

@@ -19,6 +19,8 @@ use serde_json::value::RawValue;
 pub(crate) struct ListTimers {
     /// Whose; nothing for everybody's.
     peer: Option<PeerId>,
+    /// Whose view it is, if that one may not see every type.
+    limited: Option<Recipient>,
     /// The last one in the list.
     after: Option<(PeerId, Box<str>)>,
     text: String,
@@ -43,6 +45,11 @@ impl ListTimers {
             }
             None => {
                 for (name, schedule) in kernel.schedules.all_after(after.as_ref()) {
+                    let is_shown = |who| kernel.may_see(who, schedule.type_name());
+                    if !self.limited.is_none_or(is_shown) {
+                        slice.spend(work::LOOK);
+                        continue;
+                    }
                     let mut item = schedule.describe(now);
                     item["peer"] = json!(kernel.peer_name(name.0));
                     append(&mut self.text, &item);
@@ -96,7 +103,7 @@ struct InnerMetadata {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct CancelData {
+struct CancelTimerData {
     timer_id: String,
     peer: Option<String>,
 }
@@ -206,17 +213,22 @@ impl Kernel {
             return Err(self.needs_operator("data.all", caller.recipient));
         }
         let peer = (!data.all).then_some(caller.peer);
-        Ok(Served::In(Task::Timers(ListTimers { peer, after: None, text: String::new() })))
+        let limited = self.is_limited_operator(caller.recipient).then_some(caller.recipient);
+        Ok(Served::In(Task::Timers(ListTimers { peer, limited, after: None, text: String::new() })))
     }
 
     pub(super) fn timer_cancel(&mut self, request: &Envelope, caller: Caller) -> Answer {
-        let data: CancelData = read(request)?;
+        let data: CancelTimerData = read(request)?;
         let peer = match data.peer {
             None => Some(caller.peer),
             Some(_) if !self.is_operator(caller.recipient) => {
                 return Err(self.needs_operator("data.peer", caller.recipient));
             }
-            Some(name) => self.peer_of_name(&name),
+            Some(name) => self.peer_of_name(&name).filter(|peer| {
+                // Whoever may not see a type finds no schedule of it.
+                let type_name = self.schedules.type_name(*peer, &data.timer_id);
+                type_name.is_none_or(|type_name| self.may_see(caller.recipient, type_name))
+            }),
         };
         if let Some(peer) = peer
             && self.schedules.is_durable(peer, &data.timer_id)

@@ -28,7 +28,7 @@ fn mono_of(unix_ms: u64, now: Now) -> i64 {
 }
 
 /// The peers of the earlier run, while what it left is taken up: each is held, and has a share for what is remembered of it.
-type Peers = BTreeMap<(bool, Box<str>), (PeerId, ShareId)>;
+type RestoredPeers = BTreeMap<(bool, Box<str>), (PeerId, ShareId)>;
 
 impl Kernel {
     /// Takes up what an earlier run left; the routes are there, the actors not yet.
@@ -36,7 +36,7 @@ impl Kernel {
         let Some(durable) = self.durability.restored.take() else { return };
         let unix_ms = self.out.now.unix_ms;
         self.out.record(Fact::Started { build: env!("CARGO_PKG_VERSION").into(), unix_ms });
-        let mut peers = Peers::default();
+        let mut peers = RestoredPeers::default();
         self.take_up_letters(&durable, &mut peers);
         self.take_up_events(&durable);
         for remembered in &durable.remembered {
@@ -76,7 +76,7 @@ impl Kernel {
 
     /// The peer of that name, whether or not it is connected. A capability that is no longer there has a name that no client
     /// can have.
-    fn peer_called(&mut self, name: &PeerName, peers: &mut Peers) -> (PeerId, ShareId) {
+    fn peer_called(&mut self, name: &PeerName, peers: &mut RestoredPeers) -> (PeerId, ShareId) {
         let name: Box<str> = match name {
             PeerName::Client(name) => name.as_str().into(),
             PeerName::Capability(id) => {
@@ -92,7 +92,7 @@ impl Kernel {
         *peers.entry((true, name.clone())).or_insert_with(|| self.requests.connect(&name))
     }
 
-    fn take_up_letters(&mut self, durable: &Durable, peers: &mut Peers) {
+    fn take_up_letters(&mut self, durable: &Durable, peers: &mut RestoredPeers) {
         for (number, letter) in &durable.letters {
             let Ok(message) = Envelope::parse(letter.line.as_bytes()) else { continue };
             let owner = match &letter.owner {
@@ -106,7 +106,7 @@ impl Kernel {
         self.dead_letters.go_on_after(durable.last_letter);
     }
 
-    fn take_up_answer(&mut self, remembered: &Remembered, peers: &mut Peers) {
+    fn take_up_answer(&mut self, remembered: &Remembered, peers: &mut RestoredPeers) {
         let Ok(answer) = Envelope::parse(remembered.answer.as_bytes()) else { return };
         if remembered.until_ms <= self.out.now.unix_ms {
             return;
@@ -128,7 +128,7 @@ impl Kernel {
         self.requests.restore_answer(request, share, &answer, ended_ns, &mut self.out);
     }
 
-    fn take_up_request(&mut self, number: u64, pending: &Pending, peers: &mut Peers) -> Fate {
+    fn take_up_request(&mut self, number: u64, pending: &Pending, peers: &mut RestoredPeers) -> Fate {
         // It was a message when it was recorded.
         let Ok(message) = Envelope::parse(pending.line.as_bytes()) else { return Fate::Discarded };
         let route = self.routes.handler(Kind::Command, message.type_name());
@@ -173,7 +173,7 @@ impl Kernel {
         pending: &Pending,
         message: Envelope,
         route: Option<Handler>,
-        peers: &mut Peers,
+        peers: &mut RestoredPeers,
     ) -> RequestKey {
         let (peer, share) = self.peer_called(&pending.peer, peers);
         let (origin, share) = match &pending.timer_id {

@@ -68,10 +68,18 @@ impl Kernel {
         }
         self.connections.subscribers(event.type_name(), &mut self.fan_out.clients);
         if let Hearers::Operators(peer) = hearers {
+            // A line of a log is of a capability; all else is about messages, which may be of any type.
+            let tells_messages = event.type_name() != "Sys.Log";
             let connections = &self.connections;
             self.fan_out.clients.retain(|connection| {
                 let is_own = || connections.place(*connection).map(|place| place.peer) == peer;
-                connections.is_operator(*connection) || (peer.is_some() && is_own())
+                let may_hear = || {
+                    let rights = connections.rights(*connection);
+                    rights.is_some_and(|rights| {
+                        rights.is_operator() && (!rights.leaves_types_out() || !tells_messages)
+                    })
+                };
+                may_hear() || (peer.is_some() && is_own())
             });
         }
         self.fan_out.reached = 0;

@@ -10,7 +10,7 @@ pub(crate) use record::Named;
 
 use crate::api::config::Limits;
 use crate::api::ids::ConnectionId;
-use crate::api::rights::covers;
+use crate::api::rights::{Rights, covers};
 use crate::flow::refusal::is_reserved;
 use crate::history::{Audience, Author, Record};
 use crate::out::{MS, Out};
@@ -98,6 +98,8 @@ impl Sieve {
 struct Tap {
     connection: ConnectionId,
     filter: TapFilter,
+    /// What its reader may see, if that is not everything.
+    limit: Option<Rights>,
     sieve: Option<Sieve>,
     gather_ns: i64,
     /// When the records that wait are to be sent.
@@ -128,9 +130,28 @@ impl Tap {
         takes
     }
 
+    /// Whether its reader may see messages of this type.
+    fn may_see(&self, type_name: &str) -> bool {
+        self.limit.as_ref().is_none_or(|rights| is_reserved(type_name) || rights.allows(type_name))
+    }
+
+    /// Whether it shows the data of messages of this type. What the kernel serves itself may carry messages of any type.
+    fn shows_data(&self, type_name: &str) -> bool {
+        self.filter.data && (self.limit.is_none() || !is_reserved(type_name))
+    }
+
     fn is_due(&self, least: usize, now_ns: i64) -> bool {
         let waits = self.records.len();
-        waits >= BATCH_BYTES || (waits >= least && now_ns >= self.due_ns)
+        let is_wanted = waits >= least || (waits == 0 && self.skipped > 0);
+        waits >= BATCH_BYTES || (is_wanted && now_ns >= self.due_ns)
+    }
+
+    /// A record was not made. If none is on its way that would say so, the reader is told when the second is over.
+    fn note_skipped(&mut self, now_ns: i64) {
+        if self.records.is_empty() && self.skipped == 1 {
+            let second_ends_ns = (now_ns.div_euclid(SECOND_NS) + 1).saturating_mul(SECOND_NS);
+            self.due_ns = second_ends_ns.max(now_ns.saturating_add(self.gather_ns));
+        }
     }
 }
 
@@ -166,11 +187,18 @@ impl Taps {
     }
 
     /// A connection taps from now on, in the place of what it tapped before.
-    pub(crate) fn open(&mut self, connection: ConnectionId, filter: TapFilter, pace: TapPace) {
+    pub(crate) fn open(
+        &mut self,
+        connection: ConnectionId,
+        filter: TapFilter,
+        pace: TapPace,
+        rights: &Rights,
+    ) {
         self.close(connection);
         self.taps.push(Tap {
             connection,
             filter,
+            limit: rights.leaves_types_out().then(|| rights.clone()),
             sieve: pace.per_second.map(Sieve::new),
             gather_ns: i64::try_from(pace.gather_ms).unwrap_or(0).saturating_mul(MS),
             due_ns: i64::MIN,
@@ -184,6 +212,16 @@ impl Taps {
     /// A connection does not tap any more.
     pub(crate) fn close(&mut self, connection: ConnectionId) {
         self.taps.retain(|tap| tap.connection != connection);
+    }
+
+    /// A connection may do this from now on.
+    pub(crate) fn limit(&mut self, connection: ConnectionId, rights: &Rights) {
+        if !rights.is_operator() {
+            return self.close(connection);
+        }
+        for tap in self.taps.iter_mut().filter(|tap| tap.connection == connection) {
+            tap.limit = rights.leaves_types_out().then(|| rights.clone());
+        }
     }
 
     pub(crate) fn has(&self, connection: ConnectionId) -> bool {
@@ -210,15 +248,20 @@ impl Taps {
             return;
         }
         let now_ns = out.now.mono_ns;
-        for tap in self.taps.iter_mut().filter(|tap| tap.filter.wants(record, named)) {
+        for tap in self.taps.iter_mut() {
+            if !tap.filter.wants(record, named) || !tap.may_see(record.type_name) {
+                continue;
+            }
             if !tap.takes(self.per_second, now_ns) {
+                tap.note_skipped(now_ns);
                 continue;
             }
             match tap.records.is_empty() {
                 true => tap.due_ns = now_ns.saturating_add(tap.gather_ns),
                 false => tap.records.push(','),
             }
-            let shown = tap.filter.data.then_some((message, answer, self.data_bytes_max));
+            let shows_data = tap.shows_data(record.type_name);
+            let shown = shows_data.then_some((message, answer, self.data_bytes_max));
             record::write(record, named, shown, out.now, &mut tap.records);
         }
     }
@@ -239,7 +282,8 @@ impl Taps {
 
     /// The deadline that has to be put into the wheel, if records gather and none there stands for them.
     pub(crate) fn new_alarm(&mut self, now_ns: i64) -> Option<i64> {
-        let gathering = self.taps.iter().filter(|tap| !tap.records.is_empty() && tap.due_ns > now_ns);
+        let waits = |tap: &&Tap| (!tap.records.is_empty() || tap.skipped > 0) && tap.due_ns > now_ns;
+        let gathering = self.taps.iter().filter(waits);
         let due_ns = gathering.map(|tap| tap.due_ns).min()?;
         if self.alarm_ns.is_some_and(|alarm_ns| alarm_ns <= due_ns) {
             return None;

@@ -119,6 +119,11 @@ impl Schedule {
         }
     }
 
+    /// The type of the message that it sends.
+    pub(crate) fn type_name(&self) -> &str {
+        self.draft.type_name.as_str()
+    }
+
     /// What `Timer.List` tells of it.
     pub(crate) fn describe(&self, now: Now) -> Value {
         let left_ns = self.deadline_ns.saturating_sub(now.mono_ns).max(0);
@@ -349,6 +354,12 @@ impl Schedules {
     pub(crate) fn is_durable(&self, peer: PeerId, timer_id: &str) -> bool {
         let id = self.by_id.get(&(peer, timer_id.into()));
         id.is_some_and(|id| self.slots[id.0 as usize].is_durable)
+    }
+
+    /// The type of the message that a schedule sends.
+    pub(crate) fn type_name(&self, peer: PeerId, timer_id: &str) -> Option<&str> {
+        let id = self.by_id.get(&(peer, timer_id.into()))?;
+        Some(self.slots[id.0 as usize].type_name())
     }
 
     /// The names of a peer's schedules that survive the process.

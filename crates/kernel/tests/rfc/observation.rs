@@ -128,10 +128,14 @@ fn beyond_a_rate_records_are_counted_and_not_made() {
     }
     let records = tapped(&mut world, tapper);
     assert_eq!((records.len(), &records[0]["dataBytes"]), (10, &json!(11)));
+    // Though nothing more passes, the reader is told when the second is over.
     world.pass_ms(1000);
+    assert_eq!(data(&world.only_written(tapper)), json!({ "records": [], "skipped": 15 }));
     world.ask(client, &line("event", "Door.Rang", "later", json!(1)));
     let event = world.only_written(tapper);
-    assert_eq!((&data(&event)["skipped"], &data(&event)["records"][0]["id"]), (&json!(15), &json!("later")));
+    assert_eq!((&data(&event)["skipped"], &data(&event)["records"][0]["id"]), (&json!(0), &json!("later")));
+    world.pass_ms(5000);
+    assert!(world.take_written(tapper).is_empty());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Who may do what: `docs/reference/observation.md`, "Rights".
 
 use super::support::*;
-use mainspring_kernel::{ConnectionId, Manifest, Rights};
+use mainspring_kernel::{Config, ConnectionId, Manifest, Rights};
 use serde_json::json;
 
 fn shop() -> Manifest {
@@ -192,4 +192,138 @@ fn a_capability_is_an_operator_if_its_manifest_says_so() {
         world.says(actor, &ask);
         assert_eq!(world.only_delivered().1.kind().as_str(), kind);
     }
+}
+
+/// A world with an operator for orders alone, and one who may do everything.
+fn with_limited_operator() -> (World, ConnectionId, ConnectionId) {
+    let mut config = Config::default();
+    config.limits.history_data_bytes_max = 1 << 20;
+    let mut world = World::booted_with(config, vec![shop(), manifest("bank", &["command:Bank.Pay"])]);
+    let operator = world.connect(1);
+    let limited = world.connect_with(2, "ops", limited().as_operator(true));
+    (world, operator, limited)
+}
+
+/// One order and one payment, of somebody else.
+fn order_and_pay(world: &mut World) {
+    let client = world.connect(7);
+    for (name, id) in [("Order.Place", "order"), ("Bank.Pay", "pay")] {
+        world.ask(client, &line("command", name, id, json!({ "secret": id })));
+        let (actor, request) = world.only_delivered();
+        world.replies(actor, &request, json!("done"));
+    }
+}
+
+#[test]
+fn an_operator_for_some_types_taps_and_traces_messages_of_those_alone() {
+    let (mut world, _, limited) = with_limited_operator();
+    let taps = json!({ "types": ["Order.*", "Bank.*", "Timer.*"], "data": true });
+    assert_eq!(world.call(limited, "command", "Sys.Tap", taps).kind().as_str(), "reply");
+    order_and_pay(&mut world);
+    let other = world.connect(8);
+    let inner = json!({ "delay": 60_000, "message": { "kind": "command", "type": "Bank.Pay", "data": "inner secret" } });
+    world.call(other, "command", "Timer.Schedule", inner);
+    let records: Vec<String> = world.take_written(limited).iter().map(|it| it.line().to_owned()).collect();
+    let told = records.join("\n");
+    assert!(told.contains("Order.Place") && told.contains("Timer.Schedule"), "{told}");
+    assert!(!told.contains("Bank.Pay") && !told.contains("inner secret"), "{told}");
+    for what in [json!({ "latest": 10 }), json!({ "id": "pay" }), json!({ "latest": 9, "type": "Timer.*" })] {
+        let told = world.call(limited, "query", "Sys.Trace", what).line().to_owned();
+        assert!(!told.contains("Bank.Pay") && !told.contains("secret\":\"pay"), "{told}");
+        assert!(!told.contains("inner secret"), "{told}");
+    }
+    let own = data(&world.call(limited, "query", "Sys.Trace", json!({ "id": "order" })));
+    assert_eq!(own["nodes"][0]["data"], json!({ "secret": "order" }));
+}
+
+#[test]
+fn an_operator_who_gives_types_up_does_not_tap_them_any_more() {
+    let (mut world, operator, _) = with_limited_operator();
+    world.call(operator, "command", "Sys.Tap", json!({ "data": true }));
+    world.call(operator, "command", "Sys.Restrict", json!({ "allow": ["Order.*"] }));
+    order_and_pay(&mut world);
+    let told: Vec<String> = world.take_written(operator).iter().map(|it| it.line().to_owned()).collect();
+    let told = told.join("\n");
+    assert!(told.contains("Order.Place") && !told.contains("Bank.Pay"), "{told}");
+}
+
+#[test]
+fn an_operator_for_some_types_finds_dead_letters_and_schedules_of_those_alone() {
+    let (mut world, operator, limited) = with_limited_operator();
+    let other = world.connect(8);
+    for name in ["Order.Place", "Bank.Pay"] {
+        let what = json!({ "delay": 60_000, "timerId": name, "message": { "kind": "command", "type": name, "data": 1 } });
+        world.call(other, "command", "Timer.Schedule", what);
+        let dead = json!({ "delay": 0, "message": { "kind": "command", "type": name, "data": "secret" } });
+        world.call(other, "command", "Timer.Schedule", dead);
+        world.pass_ms(1);
+        let (actor, request) = world.only_delivered();
+        world.says_draft(actor, mainspring_message::Draft::error(&request, 500, "no"));
+    }
+    let all = world.dead_letters(operator);
+    assert_eq!(all.len(), 2, "{all:?}");
+    let seen = world.dead_letters(limited);
+    assert_eq!((seen.len(), &seen[0]["type"]), (1, &json!("Order.Place")), "{seen:?}");
+    let hidden = all.iter().find(|letter| letter["type"] == "Bank.Pay").unwrap()["number"].clone();
+    for action in ["show", "requeue", "drop"] {
+        let what = json!({ "action": action, "number": hidden });
+        assert_eq!(code(&world.call(limited, "command", "Sys.DeadLetters", what)), 404, "{action}");
+    }
+    let edited = json!({ "action": "requeue", "number": seen[0]["number"], "data": "edited" });
+    assert_eq!(world.call(limited, "command", "Sys.DeadLetters", edited).kind().as_str(), "reply");
+    assert_eq!(world.only_delivered().1.data(), "\"edited\"");
+    let dropped = data(&world.call(limited, "command", "Sys.DeadLetters", json!({ "action": "drop" })));
+    assert_eq!((dropped, world.dead_letters(operator).len()), (json!({ "dropped": 0 }), 1));
+    let timers = data(&world.call(limited, "query", "Timer.List", json!({ "all": true })));
+    let names: Vec<&str> =
+        timers["timers"].as_array().unwrap().iter().map(|it| it["type"].as_str().unwrap()).collect();
+    assert_eq!(names, ["Order.Place"]);
+    for (name, cancelled) in [("Bank.Pay", false), ("Order.Place", true)] {
+        let what = json!({ "timerId": name, "peer": "peer-8" });
+        let told = data(&world.call(limited, "command", "Timer.Cancel", what));
+        assert_eq!(told["cancelled"], cancelled, "{name}");
+    }
+    world.kernel.audit().unwrap();
+}
+
+#[test]
+fn the_result_of_a_command_is_told_to_whoever_may_see_its_type() {
+    let mut world = World::booted(vec![shop(), manifest("bank", &["command:Bank.Pay"])]);
+    let whole = world.connect_with(1, "ci", Rights::default());
+    world.ask(whole, &line("command", "Bank.Pay", "paid", json!(1)));
+    let (actor, request) = world.only_delivered();
+    world.replies(actor, &request, json!("a secret"));
+    world.ask(whole, &line_with("command", "Bank.Pay", "late", json!(1), json!({ "timeout": 5 })));
+    world.take_delivered();
+    world.pass_ms(10);
+    let narrow = world.connect_with(2, "ci", limited());
+    for id in ["paid", "late"] {
+        assert_eq!(
+            world.call(whole, "query", "Sys.Result", json!({ "id": id })).kind().as_str(),
+            "reply",
+            "{id}"
+        );
+        let refused = world.call(narrow, "query", "Sys.Result", json!({ "id": id }));
+        assert_eq!(code(&refused), 403, "{id}");
+        assert!(!refused.line().contains("a secret"), "{refused:?}");
+    }
+}
+
+#[test]
+fn what_was_scheduled_is_sent_only_as_long_as_it_may_be() {
+    let (mut world, operator, client) = world();
+    let every = json!({ "repeat": 10, "timerId": "t", "message": { "kind": "command", "type": "Order.Place", "data": 1 } });
+    assert_eq!(world.call(client, "command", "Timer.Schedule", every).kind().as_str(), "reply");
+    world.pass_ms(10);
+    let (actor, request) = world.only_delivered();
+    world.replies(actor, &request, json!(1));
+    let invoices = Rights::default().limited_to(["Invoice.*"]);
+    world.kernel.peers_have(vec![("ci".into(), invoices)], world.now);
+    world.take_written(client);
+    world.pass_ms(10);
+    assert!(world.take_delivered().is_empty(), "its token has lost the right");
+    let refused = world.only_written(client);
+    assert_eq!(code(&refused), 403);
+    assert!(words(&refused).contains("Invoice.*"), "{refused:?}");
+    assert_eq!(world.dead_letters(operator).len(), 1, "what could not be sent is kept");
 }

@@ -203,3 +203,49 @@ fn a_client_by_http_is_turned_away_in_http_when_there_are_no_descriptors() {
     });
     daemon.end();
 }
+
+#[test]
+fn what_a_token_may_not_see_is_in_no_document_and_is_not_sent() {
+    let capability = |id: &str, name: &str| {
+        format!(
+            "[[capability]]\nid = \"{id}\"\ndescription = \"Answers.\"\nprogram = {{ process = [\"cat\"] }}\n\
+             inbound = {{ properties = {{ kind = {{ const = \"command\" }}, type = {{ const = \"{name}\" }} }} }}\n\
+             outbound = {{ properties = {{ kind = {{ const = \"event\" }}, type = {{ const = \"{name}d\" }} }} }}\n"
+        )
+    };
+    let config = CONFIG.replace(
+        "tokens = [",
+        "tokens = [{ name = \"ci\", token = \"fedcba9876543210\", allow = [\"Order.*\"] }, ",
+    ) + &capability("shop", "Order.Place")
+        + &capability("bank", "Bank.Transfer");
+    let daemon = Daemon::with_config(&config);
+    let get = |token: &str, path: &str| {
+        let token = format!("Authorization: Bearer {token}\r\n");
+        let (status, body) = ask(&mut connect(&daemon), "GET", path, &token, "");
+        (status, String::from_utf8(body).unwrap())
+    };
+    for path in ["/openapi.json", "/asyncapi.json"] {
+        let (status, whole) = get(TOKEN, path);
+        assert_eq!(status, 200);
+        assert!(whole.contains("Order.Place") && whole.contains("Bank.Transfer"), "{path}: {whole}");
+        let (status, part) = get("fedcba9876543210", path);
+        assert_eq!(status, 200);
+        assert!(part.contains("Order.Place") && !part.contains("Bank."), "{path}: {part}");
+    }
+    assert_eq!(get(TOKEN, "/schemas/Bank.Transfer.json").0, 200);
+    assert_eq!(get("fedcba9876543210", "/schemas/Bank.Transfer.json").0, 404);
+    let token = "Authorization: Bearer fedcba9876543210\r\n";
+    for (path, body) in [
+        ("/v1/commands/Bank.Transfer", "{}"),
+        ("/v1/commands/Sys.Tap", "{}"),
+        ("/v1/queries/Sys.DeadLetters", "{}"),
+    ] {
+        let (status, body) = ask(&mut connect(&daemon), "POST", path, token, body);
+        assert_eq!(status, 403, "{path}: {}", String::from_utf8_lossy(&body));
+    }
+    for path in ["/v1/events?types=*", "/v1/events?types=Bank.*", "/v1/events?tap={}"] {
+        let (status, body) = ask(&mut connect(&daemon), "GET", path, token, "");
+        assert_eq!(status, 403, "{path}: {}", String::from_utf8_lossy(&body));
+    }
+    daemon.end();
+}

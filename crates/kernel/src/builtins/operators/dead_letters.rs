@@ -9,7 +9,7 @@ use crate::flow::refusal::Refusal;
 use crate::flow::routes::Handler;
 use crate::flow::work;
 use crate::kernel::{Kernel, with_verbatim};
-use crate::requests::Delegate;
+use crate::requests::{Delegate, Recipient};
 use mainspring_message::{Draft, Envelope, Failure, Json, Kind};
 use serde::Deserialize;
 use serde_json::json;
@@ -54,6 +54,8 @@ struct DeadLettersData<'a> {
 /// Which letters are meant.
 #[derive(Debug, Default)]
 pub(crate) struct LetterFilter {
+    /// Whose view it is, if that one may not see every type.
+    limited: Option<Recipient>,
     type_name: Option<String>,
     capability: Option<String>,
     /// In small letters.
@@ -64,13 +66,18 @@ pub(crate) struct LetterFilter {
 }
 
 impl LetterFilter {
-    fn of(data: &DeadLettersData<'_>, now_ms: u64) -> Result<LetterFilter, Refusal> {
+    fn of(
+        data: &DeadLettersData<'_>,
+        limited: Option<Recipient>,
+        now_ms: u64,
+    ) -> Result<LetterFilter, Refusal> {
         if let Some(pattern) = &data.type_name {
             check_pattern(pattern).map_err(|reason| {
                 Refusal::new(Failure::Schema, format!("data.type: {pattern:?}: {reason}"))
             })?;
         }
         Ok(LetterFilter {
+            limited,
             type_name: data.type_name.clone(),
             capability: data.capability.clone(),
             reason: data.reason.as_ref().map(|words| words.to_lowercase()),
@@ -79,8 +86,9 @@ impl LetterFilter {
         })
     }
 
+    /// Whether nothing was asked for in particular.
     fn is_none(&self) -> bool {
-        let Self { type_name, capability, reason, before_ms, since_ms } = self;
+        let Self { limited: _, type_name, capability, reason, before_ms, since_ms } = self;
         type_name.is_none()
             && capability.is_none()
             && reason.is_none()
@@ -88,8 +96,10 @@ impl LetterFilter {
             && since_ms.is_none()
     }
 
-    fn fits(&self, letter: &DeadLetter, capability: Option<&str>) -> bool {
-        self.type_name.as_ref().is_none_or(|pattern| covers(pattern, letter.message().type_name()))
+    fn fits(&self, kernel: &Kernel, letter: &DeadLetter, capability: Option<&str>) -> bool {
+        let type_name = letter.message().type_name();
+        self.limited.is_none_or(|who| kernel.may_see(who, type_name))
+            && self.type_name.as_ref().is_none_or(|pattern| covers(pattern, type_name))
             && self.capability.as_ref().is_none_or(|id| capability == Some(id))
             && self.reason.as_ref().is_none_or(|words| letter.reason().to_lowercase().contains(words))
             && self.before_ms.is_none_or(|before_ms| letter.unix_ms() <= before_ms)
@@ -120,7 +130,7 @@ impl ListLetters {
             }
             self.after = number;
             let capability = kernel.capability_of_letter(number);
-            if !self.filter.fits(letter, capability) {
+            if !self.filter.fits(kernel, letter, capability) {
                 slice.spend(work::LOOK);
                 continue;
             }
@@ -160,8 +170,9 @@ impl Kernel {
             return Err(Refusal::new(Failure::Schema, text));
         }
         let limit = data.limit.map_or(LIST_LIMIT, |Whole(limit)| limit.clamp(1, LIST_LIMIT_MAX) as usize);
+        let limited = self.is_limited_operator(caller.recipient).then_some(caller.recipient);
         let Some(Whole(number)) = data.number else {
-            let filter = LetterFilter::of(&data, self.out.now.unix_ms)?;
+            let filter = LetterFilter::of(&data, limited, self.out.now.unix_ms)?;
             return match data.action {
                 Action::List => {
                     let (after, text) = (data.after.0, String::new());
@@ -176,7 +187,10 @@ impl Kernel {
                 Action::Requeue => Ok(Served::AtOnce(self.requeue_many(&filter, limit, request, caller))),
             };
         };
-        let Some(letter) = self.dead_letters.get(number).cloned() else {
+        let letter = self.dead_letters.get(number).cloned();
+        let may_see =
+            |letter: &DeadLetter| limited.is_none_or(|who| self.may_see(who, letter.message().type_name()));
+        let Some(letter) = letter.filter(may_see) else {
             let text = format!("data.number: there is no dead letter {number}");
             return Err(Refusal::new(Failure::Routing, text));
         };
@@ -204,13 +218,13 @@ impl Kernel {
     /// The numbers of the letters that fit, oldest first.
     fn fitting(&self, filter: &LetterFilter) -> Vec<u64> {
         let all = self.dead_letters.after(0);
-        all.filter(|(number, letter)| filter.fits(letter, self.capability_of_letter(*number)))
+        all.filter(|(number, letter)| filter.fits(self, letter, self.capability_of_letter(*number)))
             .map(|(number, _)| number)
             .collect()
     }
 
     fn drop_letters(&mut self, filter: &LetterFilter) -> String {
-        if filter.is_none() {
+        if filter.is_none() && filter.limited.is_none() {
             if let Some((first, last)) = self.dead_letters.range() {
                 self.dead_letters.note(LetterChange::Dropped(first, last), &self.out);
             }

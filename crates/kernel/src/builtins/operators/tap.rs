@@ -69,7 +69,8 @@ impl Kernel {
             let text = format!("data: perSecond is at least 1, gatherMs at most {GATHER_MS_MAX}");
             return Err(wrong(text));
         }
-        self.taps.open(connection, filter, TapPace { per_second, gather_ms });
+        let rights = self.connections.rights(connection).cloned().unwrap_or_default();
+        self.taps.open(connection, filter, TapPace { per_second, gather_ms }, &rights);
         let records = per_second.unwrap_or(self.taps.per_second());
         Ok(json!({ "tapping": true, "recordsPerSecond": records }).to_string())
     }

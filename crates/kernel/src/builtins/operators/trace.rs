@@ -78,7 +78,7 @@ impl Kernel {
                 return Err(Refusal::new(Failure::Schema, text));
             }
         };
-        let view = (!self.is_operator(caller.recipient)).then(|| OwnView::of(self, caller));
+        let view = LimitedView::of(self, caller);
         Ok(Served::In(Task::Trace(Box::new(Trace::new(asked, wanted, view)))))
     }
 
@@ -151,13 +151,13 @@ enum NodePlace {
 
 /// The messages found so far: the latest, and how many there were.
 #[derive(Debug, Default)]
-struct Found {
+struct FoundNodes {
     /// The earliest on top, to make room.
     latest: BinaryHeap<Reverse<(i64, NodePlace)>>,
     count: usize,
 }
 
-impl Found {
+impl FoundNodes {
     fn add(&mut self, accepted_ns: i64, place: NodePlace, most: usize) {
         self.count += 1;
         self.latest.push(Reverse((accepted_ns, place)));
@@ -167,18 +167,31 @@ impl Found {
     }
 }
 
-/// What somebody who is no operator may see: what its own open connections sent, and what that caused, of its types.
+/// What somebody may see who may not see everything: messages of its types, and unless it is an operator only what its
+/// own open connections sent, and what that caused.
 #[derive(Debug)]
-struct OwnView {
-    connections: Vec<ConnectionId>,
+struct LimitedView {
+    /// Its own; nothing if it sees those of everybody.
+    connections: Option<Vec<ConnectionId>>,
     caller: Caller,
     /// Hashes of the ids of what was seen, and of their answers.
     seen: HashSet<u64, foldhash::fast::FixedState>,
 }
 
-impl OwnView {
-    fn of(kernel: &Kernel, caller: Caller) -> OwnView {
-        OwnView { connections: kernel.connections.of_peer(caller.peer), caller, seen: HashSet::default() }
+impl LimitedView {
+    /// Nothing for whoever may see everything.
+    fn of(kernel: &Kernel, caller: Caller) -> Option<LimitedView> {
+        let connections = match kernel.is_operator(caller.recipient) {
+            true if kernel.is_limited_operator(caller.recipient) => None,
+            true => return None,
+            false => Some(kernel.connections.of_peer(caller.peer)),
+        };
+        Some(LimitedView { connections, caller, seen: HashSet::default() })
+    }
+
+    /// Whether the data of a message may be seen. What the kernel serves itself may carry messages of any type.
+    fn shows_data(&self, record: &Record<'_>) -> bool {
+        self.connections.is_some() || !is_reserved(record.type_name)
     }
 
     /// Looks at all messages before any is told: a message may stand before what caused it, if both came at once.
@@ -192,13 +205,14 @@ impl OwnView {
 
     /// Whether a message may be seen. Those that caused it must have been asked about before.
     fn shows(&mut self, kernel: &Kernel, record: &Record<'_>) -> bool {
-        let is_own = match record.from {
-            Author::Connection(connection) => self.connections.contains(&connection),
-            Author::Capability(_) | Author::Kernel => {
+        let is_own = match (&self.connections, record.from) {
+            (None, _) => true,
+            (Some(own), Author::Connection(connection)) => own.contains(&connection),
+            (Some(_), Author::Capability(_) | Author::Kernel) => {
                 record.causation.is_some_and(|cause| self.seen.contains(&kernel.out.hash_id(cause)))
             }
         };
-        if is_own {
+        if is_own && self.connections.is_some() {
             self.seen.insert(kernel.out.hash_id(record.id));
             self.seen.extend(record.end.map(|end| kernel.out.hash_id(end.outcome_id)));
         }
@@ -317,8 +331,8 @@ pub(crate) struct Trace {
     asked: RequestKey,
     wanted: Wanted,
     /// What may be seen, if that is not everything.
-    view: Option<OwnView>,
-    found: Found,
+    view: Option<LimitedView>,
+    found: FoundNodes,
     /// The next slot of the table of requests to look at.
     slot: u32,
     /// The next place in the history to look at, and where to stop.
@@ -331,12 +345,12 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    fn new(asked: RequestKey, wanted: Wanted, view: Option<OwnView>) -> Trace {
+    fn new(asked: RequestKey, wanted: Wanted, view: Option<LimitedView>) -> Trace {
         Trace {
             asked,
             wanted,
             view,
-            found: Found::default(),
+            found: FoundNodes::default(),
             slot: 0,
             past: None,
             shown: None,
@@ -377,6 +391,7 @@ impl Trace {
             {
                 let mut node = kernel.node(&record, self.start_ns, now);
                 if kernel.history.keeps_data()
+                    && self.view.as_ref().is_none_or(|view| view.shows_data(&record))
                     && let Some((message, answer)) = messages_at(kernel, place)
                 {
                     kernel.add_data(&mut node, message, answer);
@@ -475,7 +490,7 @@ impl Trace {
     }
 
     /// Counts the families, and finds the latest messages that nothing known has caused.
-    fn choose_latest(latest: &mut Latest, found: &mut Found, slice: &mut Slice) {
+    fn choose_latest(latest: &mut Latest, found: &mut FoundNodes, slice: &mut Slice) {
         while let Some((name, ..)) = latest.families.messages.get(latest.families.sorted).copied() {
             if slice.is_over() {
                 return;

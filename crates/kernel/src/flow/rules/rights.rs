@@ -17,6 +17,7 @@ impl Kernel {
     pub fn connection_has(&mut self, connection: ConnectionId, rights: Rights, now: Now) {
         self.out.now = now;
         self.note(now, |pen| pen.connection_has(connection, &rights));
+        self.taps.limit(connection, &rights);
         self.connections.set_rights(connection, rights);
     }
 
@@ -100,6 +101,27 @@ impl Kernel {
                 self.connections.rights(connection).is_none_or(|rights| rights.allows(type_name))
             }
             Recipient::Actor(_) => true,
+        }
+    }
+
+    /// Whether whoever asks is an operator for some types only: it sees the traffic of others, but of those types.
+    pub(crate) fn is_limited_operator(&self, who: Recipient) -> bool {
+        match who {
+            Recipient::Connection(connection) => self
+                .connections
+                .rights(connection)
+                .is_some_and(|rights| rights.is_operator() && rights.leaves_types_out()),
+            Recipient::Actor(_) => false,
+        }
+    }
+
+    /// Whether whoever asks may see this type; else the refusal.
+    pub(crate) fn check_seen(&self, type_name: &str, who: Recipient) -> Result<(), Refusal> {
+        match who {
+            Recipient::Connection(connection) => {
+                self.connections.rights(connection).map_or(Ok(()), |rights| check_type(rights, type_name))
+            }
+            Recipient::Actor(_) => Ok(()),
         }
     }
 
