@@ -23,6 +23,9 @@ const SIMULATED_SEEDS: &str = "1000";
 /// Steps of each.
 const SIMULATED_STEPS: &str = "2000";
 
+/// The zig that compiles C for WASI.
+const ZIG: &str = "0.14.1";
+
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Skip the simulator.
@@ -52,6 +55,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         Need { program: "nm", package: "binutils", purpose: "the symbols of the C library" },
     ]);
     let valgrind = ensure(&[Need { program: "valgrind", package: "valgrind", purpose: "C tests for leaks" }]);
+    ensure(&[Need { program: "go", package: "golang-go", purpose: "the skeleton in Go" }]);
     let strace =
         ensure(&[Need { program: "strace", package: "strace", purpose: "tests that count system calls" }]);
 
@@ -83,6 +87,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     tests.env("MAINSPRING_VALGRIND", if valgrind { "1" } else { "0" });
     tests.env("MAINSPRING_STRACE", if strace { "1" } else { "0" });
     tests.env("MAINSPRING_GUESTS", guests::folder());
+    match wasi_c_compiler() {
+        Ok(compiler) => drop(tests.env("WASI_CC", compiler)),
+        Err(error) => println!("missing: {error:#}; the skeleton of a guest in C is not tried"),
+    }
     let server = postgres::Server::start();
     match &server {
         Ok(server) => server.tell(&mut tests),
@@ -127,6 +135,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         bail!("{} of the checks and tests failed", count.failed);
     }
     Ok(())
+}
+
+/// A compiler of C for WASI, as the skeleton of a guest wants it: zig, which pip has.
+fn wasi_c_compiler() -> Result<String> {
+    let folder = root().join(target_dir()).join("tools").join(format!("ziglang-{ZIG}"));
+    if !folder.join("ziglang").is_dir() {
+        println!("==> installing zig {ZIG}");
+        let mut pip = Command::new("python3");
+        pip.args(["-m", "pip", "install", "--quiet", "--target"]).arg(&folder);
+        command::run(pip.arg(format!("ziglang=={ZIG}")))?;
+    }
+    Ok(format!("env PYTHONPATH={} python3 -m ziglang cc -target wasm32-wasi", folder.display()))
 }
 
 /// Guests are built for this machine too: nothing of what clippy looks at depends on the target.

@@ -15,6 +15,14 @@ fn new_capability(folder: &Path, language: &str) -> String {
     stdout(&output).to_owned()
 }
 
+/// `PATH`, with the folder of this program first.
+fn path_with_the_program() -> std::ffi::OsString {
+    let program = Path::new(env!("CARGO_BIN_EXE_mainspring"));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = program.parent().map(Path::to_owned).into_iter().chain(std::env::split_paths(&path));
+    std::env::join_paths(folders).unwrap()
+}
+
 /// Types what the command says to type in the capability's folder: to build the program, and to test it.
 fn build_and_test(folder: &Path, told: &str) -> Result<(), String> {
     let lines = told.lines().filter(|line| line.trim_start().starts_with("(cd "));
@@ -29,6 +37,8 @@ fn build_and_test(folder: &Path, told: &str) -> Result<(), String> {
             .env_remove("CARGO_TARGET_DIR")
             // How fast it runs is not the question here, and optimising takes most of the time.
             .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
+            // The test of a guest runs it.
+            .env("PATH", path_with_the_program())
             // The runner of tests may be one itself.
             .env_remove("NODE_TEST_CONTEXT")
             .stdin(Stdio::null())
@@ -40,6 +50,13 @@ fn build_and_test(folder: &Path, told: &str) -> Result<(), String> {
     }
     assert!(typed > 0, "{told}");
     Ok(())
+}
+
+/// The same as `new capability`, in a sandbox.
+fn new_guest(folder: &Path, language: &str) -> String {
+    let output = command(&["new", "guest", "hello-there", "--lang", language], folder).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    stdout(&output).to_owned()
 }
 
 /// Makes the program say something else.
@@ -55,9 +72,13 @@ fn spoil(folder: &Path) {
 }
 
 fn works(language: &str) {
+    works_as(language, new_capability);
+}
+
+fn works_as(language: &str, new: fn(&Path, &str) -> String) {
     let mut listed = String::new();
     let daemon = Real::start_with("manifests = ['capabilities/*/capability.toml']", |folder| {
-        let told = new_capability(folder, language);
+        let told = new(folder, language);
         assert!(told.starts_with("wrote capabilities/hello-there\n"), "{told}");
         build_and_test(folder, &told).unwrap();
         listed = told;
@@ -242,6 +263,28 @@ fn a_skeleton_in_c_works() {
 #[test]
 fn a_skeleton_in_rust_works() {
     works("rust");
+}
+
+#[test]
+fn a_skeleton_of_a_guest_in_c_works() {
+    // `cargo xtask test` names a compiler.
+    if std::env::var_os("WASI_CC").is_none() {
+        eprintln!("skipped: WASI_CC names no compiler of C for WASI");
+        return;
+    }
+    works_as("c", new_guest);
+}
+
+#[test]
+fn a_skeleton_of_a_guest_in_rust_works() {
+    let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output();
+    let has_target = sysroot
+        .is_ok_and(|output| Path::new(stdout(&output).trim()).join("lib/rustlib/wasm32-wasip1/lib").is_dir());
+    if !has_target {
+        eprintln!("skipped: this toolchain does not compile for wasm32-wasip1");
+        return;
+    }
+    works_as("rust", new_guest);
 }
 
 #[test]

@@ -1,3 +1,3 @@
 module {{name}}
 
-go 1.21
+go 1.19
