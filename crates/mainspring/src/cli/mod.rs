@@ -1,4 +1,9 @@
-//! The command line: one file for each command.
+//! The command line: one file for each command, in folders by what they are for (`daemon`,
+//! `messages`, `inspect`, `project`, `models`, `journal`).
+//!
+//! This file lists them and calls the one that was asked for. `support` is what several of them
+//! share. Only `up`, `check`, `run` and `test-capability` know the daemon, the configuration or the
+//! host; all others are clients.
 
 mod daemon;
 mod flight;

@@ -65,6 +65,8 @@ fn emit_says_who_took_it_and_what_was_meant_if_nobody_did() {
     assert_eq!(told, "nobody took it: App.Ask is a query, ask it with `mainspring query App.Ask`\n");
     let told = daemon.ok(&["emit", "App.Nothing"]);
     assert!(told.contains("no capability subscribes to App.Nothing"), "{told}");
+    let told = daemon.ok(&["emit", "App.Rnag"]);
+    assert!(told.ends_with("did you mean App.Rang?\n"), "{told}");
 }
 
 #[test]
@@ -171,6 +173,31 @@ fn down_ends_the_daemon_and_waits_for_its_end() {
         let output = daemon.run(again);
         assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     }
+}
+
+#[test]
+fn down_says_what_the_daemon_waits_for() {
+    let daemon = Real::start(
+        "[timeouts]
+drain = '3s'
+[[capability]]
+id = 'stuck'
+description = 'Never answers.'
+inbound = { properties = { kind = { const = 'command' }, type = { const = 'App.Wait' } } }
+program = { process = ['sleep', '1000'], grace = '200ms' }
+",
+    );
+    let mut waiting =
+        daemon.command(&["send", "App.Wait"]).stderr(std::process::Stdio::null()).spawn().unwrap();
+    let is_busy = || daemon.ok(&["query", "Sys.Actors"]).replace(' ', "").contains("\"inFlight\":1");
+    while !is_busy() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let output = daemon.run(&["down"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let told = "mainspring: the daemon waits for stuck (1 request), and ends its capabilities\n";
+    assert_eq!(stderr(&output), told);
+    assert!(!waiting.wait().unwrap().success());
 }
 
 #[test]

@@ -80,6 +80,20 @@ fn type_in(folder: &Path, line: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// Whether times and numbers in what a command shows are others each time.
+fn varies(line: &str) -> bool {
+    let own = ["status", "timers", "restart", "down"].map(|name| format!("mainspring {name}"));
+    line.ends_with(" --trace") || own.iter().any(|name| line.starts_with(name.as_str()))
+}
+
+/// A page with `#` for each word that has a digit, and one space where there are many.
+fn shape(page: &str) -> String {
+    let word =
+        |word: &str| if word.contains(|c: char| c.is_ascii_digit()) { "#".to_owned() } else { word.into() };
+    let line = |line: &str| line.split_whitespace().map(word).collect::<Vec<_>>().join(" ");
+    page.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
 /// Does what a page says, in an empty folder.
 fn follow(page: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
@@ -97,7 +111,11 @@ fn follow(page: &str) {
         if line == "mainspring up &" {
             daemon = Some(start(folder.path()));
         } else {
-            assert_eq!(type_in(folder.path(), line), expected, "$ {line}");
+            let shown = type_in(folder.path(), line);
+            match varies(line) {
+                true => assert_eq!(shape(&shown), shape(&expected), "$ {line}\n{shown}"),
+                false => assert_eq!(shown, expected, "$ {line}"),
+            }
         }
     }
     let mut daemon = daemon.unwrap();

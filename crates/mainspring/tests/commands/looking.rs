@@ -29,7 +29,14 @@ fn describe_tells_everything_one_capability_and_one_type() {
     let help = daemon.ok(&["describe", "--help"]);
     assert!(help.contains("--capability Memory "), "{help}");
     let capability = daemon.ok(&["describe", "--capability", "Memory"]);
-    assert!(capability.contains("\ntakes:\n{") && capability.contains("\nsays:\n{"), "{capability}");
+    for words in ["\ntakes:\n  command  Memory.Set ", "\nemits:\n  event  Memory.Changed "] {
+        assert!(capability.contains(words), "{words:?}: {capability}");
+    }
+    assert!(daemon.ok(&["describe", "--capability", "Memory", "--json"]).contains("\"outbound\""));
+    let event = daemon.ok(&["describe", "Memory.Changed"]);
+    assert!(event.starts_with("event Memory.Changed (Memory)\n") && event.contains("\ndata:\n{"), "{event}");
+    let near = daemon.run(&["describe", "Memory.Chnged"]);
+    assert!(stderr(&near).contains("did you mean Memory.Changed"), "{}", stderr(&near));
     let data: Value = serde_json::from_str(&daemon.ok(&["describe", "--json"])).unwrap();
     assert!(data["capabilities"].is_array());
     let unknown = daemon.run(&["describe", "No.Such"]);

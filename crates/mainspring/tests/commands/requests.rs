@@ -188,7 +188,7 @@ fn actors_are_listed_for_people_and_for_programs() {
     };
     let output = serve().run(&["actors"]);
     let row: Vec<&str> = stdout(&output).lines().nth(1).unwrap().split_whitespace().collect();
-    assert_eq!(row, ["memory", "up", "5ms", "0", "0", "0", "3", "0", "0", "1"]);
+    assert_eq!(row, ["memory", "up", "5ms", "0", "0", "0", "3", "0", "1"]);
     let output = serve().run(&["actors", "--json"]);
     assert_eq!(serde_json::from_str::<serde_json::Value>(stdout(&output)).unwrap(), data);
 }

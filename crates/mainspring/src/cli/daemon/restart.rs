@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// How often it is asked whether a capability is up again.
 const INTERVAL: Duration = Duration::from_millis(50);
 /// How long that is waited for unless it is said.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
 
 const RESTART_EXAMPLES: &str = "\
 Examples:
@@ -57,7 +57,7 @@ fn restart_and_wait(arguments: &Restart) -> Result<ExitCode, Failure> {
     let data: Value = serde_json::from_str(reply.data()).unwrap_or_default();
     let before = data["incarnation"].as_u64().unwrap_or(0);
     let began = Instant::now();
-    let patience = arguments.target.timeout().unwrap_or(PATIENCE);
+    let timeout = arguments.target.timeout().unwrap_or(TIMEOUT_DEFAULT);
     loop {
         let actors = arguments.target.ask("Sys.Actors", json!({}))?;
         let mut list = actors["actors"].as_array().into_iter().flatten();
@@ -68,7 +68,7 @@ fn restart_and_wait(arguments: &Restart) -> Result<ExitCode, Failure> {
             let took = text::span(u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX));
             return Ok(output::print(&format!("{} is up again, after {took}\n", text::visible(id))));
         }
-        if began.elapsed() > patience {
+        if began.elapsed() > timeout {
             let state = actor["state"].as_str().unwrap_or_default();
             return Err(Failure::Refused(format!(
                 "{id} is not up yet, but {state}; see `mainspring logs {id}`"

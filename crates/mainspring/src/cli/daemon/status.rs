@@ -60,8 +60,7 @@ fn page(stats: &Value, actors: &Value) -> String {
         Some(path) => row("configuration", text::visible(path).into_owned()),
         None => row("configuration", "none: the built-in defaults".into()),
     }
-    let connections = text::count(number(&gauges["connections"]), "connection", "connections");
-    row("clients", format!("{connections} of {}", text::count(number(&gauges["peers"]), "peer", "peers")));
+    row("clients", text::count(number(&gauges["connections"]), "connection", "connections"));
     let [taken, failed] = ["requestsAccepted", "requestsFailed"].map(|name| number(&counters[name]));
     let [unfinished, overdue] = ["requests", "overdue"].map(|name| number(&gauges[name]));
     // The question itself is one of them.
@@ -69,8 +68,9 @@ fn page(stats: &Value, actors: &Value) -> String {
     row("requests", format!("{taken} taken, {failed} failed, {unfinished} unfinished, {overdue} overdue"));
     row("latency", latency(&stats["latencyNs"]));
     row("events", format!("{} taken", number(&counters["eventsAccepted"])));
-    let kept = [("timers", "schedules"), ("dead letters", "deadLetters")];
-    row("kept", kept.map(|(name, gauge)| format!("{} {name}", number(&gauges[gauge]))).join(", "));
+    let timers = text::count(number(&gauges["schedules"]), "timer", "timers");
+    let letters = text::count(number(&gauges["deadLetters"]), "dead letter", "dead letters");
+    row("kept", format!("{timers}, {letters}"));
     let [memory, cpu_ms] = ["memoryBytes", "cpuMs"].map(|name| number(&daemon[name]));
     let (open, open_max) = (number(&daemon["descriptors"]), number(&daemon["descriptorsMax"]));
     let cpu = text::span(cpu_ms);

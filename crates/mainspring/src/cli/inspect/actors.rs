@@ -28,19 +28,9 @@ pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn listing(data: &Value) -> String {
-    let heading = [
-        "CAPABILITY",
-        "STATE",
-        "FOR",
-        "MAILBOX",
-        "WORKING",
-        "OVERDUE",
-        "HANDLED",
-        "FAULTS",
-        "RESTARTS",
-        "INCARNATION",
-    ]
-    .map(String::from);
+    let heading =
+        ["CAPABILITY", "STATE", "FOR", "MAILBOX", "WORKING", "OVERDUE", "HANDLED", "FAULTS", "INCARNATION"]
+            .map(String::from);
     let mut rows = vec![heading.to_vec()];
     for actor in data["actors"].as_array().into_iter().flatten() {
         let number = |key: &str| actor[key].as_u64().unwrap_or_default().to_string();
@@ -54,7 +44,6 @@ fn listing(data: &Value) -> String {
             number("overdue"),
             number("handled"),
             number("faults"),
-            number("restartsInWindow"),
             number("incarnation"),
         ]);
     }
@@ -75,9 +64,9 @@ mod tests {
         ]});
         assert_eq!(
             listing(&data),
-            "CAPABILITY  STATE                FOR    MAILBOX  WORKING  OVERDUE  HANDLED  FAULTS  RESTARTS  INCARNATION
-memory      up                   1m01s        0        1        0    12345       0         0            1
-greeter     unhealthy (blocked)  1.5s        12        0        2        7       4         3            5
+            "CAPABILITY  STATE                FOR    MAILBOX  WORKING  OVERDUE  HANDLED  FAULTS  INCARNATION
+memory      up                   1m01s        0        1        0    12345       0            1
+greeter     unhealthy (blocked)  1.5s        12        0        2        7       4            5
 "
         );
         assert_eq!(listing(&json!({ "actors": [] })), "no capability runs\n");

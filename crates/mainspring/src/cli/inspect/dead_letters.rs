@@ -35,13 +35,13 @@ Exit code: 0 it is shown or done, 1 there is no such letter, or the daemon refus
 #[command(after_help = EXAMPLES)]
 pub(in crate::cli) struct Arguments {
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<LettersAction>,
     #[command(flatten)]
     look: ReadCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+enum LettersAction {
     /// List dead letters, oldest first (the default).
     List {
         #[command(flatten)]
@@ -117,15 +117,17 @@ impl Filter {
 }
 
 pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
-    let list = Action::List { filter: Filter::default() };
+    let list = LettersAction::List { filter: Filter::default() };
     told(act(&arguments.look, arguments.action.as_ref().unwrap_or(&list)))
 }
 
-fn act(look: &ReadCommand, action: &Action) -> Result<ExitCode, Failure> {
+fn act(look: &ReadCommand, action: &LettersAction) -> Result<ExitCode, Failure> {
     match action {
-        Action::List { filter } => look.print(&all_letters(&look.target, filter)?, |data| Ok(listing(data))),
-        Action::Show { number } => show(look, *number),
-        Action::Requeue { number, data, filter, .. } => {
+        LettersAction::List { filter } => {
+            look.print(&all_letters(&look.target, filter)?, |data| Ok(listing(data)))
+        }
+        LettersAction::Show { number } => show(look, *number),
+        LettersAction::Requeue { number, data, filter, .. } => {
             let mut question = json!({ "action": "requeue" });
             match number {
                 Some(number) => question["number"] = json!(number),
@@ -142,7 +144,7 @@ fn act(look: &ReadCommand, action: &Action) -> Result<ExitCode, Failure> {
             }
             requeue(look, question)
         }
-        Action::Drop { number, filter, .. } => {
+        LettersAction::Drop { number, filter, .. } => {
             let mut question = json!({ "action": "drop" });
             match number {
                 Some(number) => question["number"] = json!(number),

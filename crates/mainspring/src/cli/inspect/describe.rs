@@ -11,6 +11,7 @@ const EXAMPLES: &str = "\
 Examples:
   mainspring describe                      # everything, in a few lines
   mainspring describe Memory.Set           # one type, with its schemas
+  mainspring describe Memory.Changed       # an event that a capability emits
   mainspring describe Memory               # one capability
   mainspring describe --capability Memory  # the same
   mainspring describe --json | jq '.capabilities[].handles'
@@ -55,9 +56,18 @@ fn by_name(look: &ReadCommand, name: &str) -> Result<ExitCode, Failure> {
     }
     let all = look.target.ask("Syscall.Describe", json!({}))?;
     let capabilities = || list(&all["capabilities"]);
+    // Events are what capabilities emit: each says which.
+    let mut emitted = Vec::new();
+    for id in capabilities().filter_map(|it| it["id"].as_str()) {
+        let one = look.target.ask("Syscall.Describe", json!({ "capability": id }))?;
+        if let Some(found) = list(&one["emits"]).find(|own| own["type"] == name) {
+            return look.print(found, |found| Ok(event(found, id)));
+        }
+        emitted.extend(list(&one["emits"]).map(|own| own["type"].clone()));
+    }
     let handled = capabilities().flat_map(|it| list(&it["handles"])).map(|handle| &handle["type"]);
     let told = capabilities().flat_map(|it| list(&it["subscribes"]));
-    let known = handled.chain(told).chain(capabilities().map(|it| &it["id"]));
+    let known = handled.chain(told).chain(&emitted).chain(capabilities().map(|it| &it["id"]));
     let known = known.chain(list(&all["builtins"]).map(|it| &it["type"])).filter_map(Value::as_str);
     let meant = near::did_you_mean(name, known);
     Err(Failure::Refused(format!("there is no type and no capability {name:?} (404){meant}")))
@@ -97,12 +107,42 @@ fn capability_head(it: &Value) -> String {
     page
 }
 
+/// One capability: what it takes and what it emits, each with its description.
 fn capability(it: &Value) -> String {
-    let mut page = capability_head(it);
-    for (title, schema) in [("takes", &it["inbound"]), ("says", &it["outbound"])] {
-        if !schema.is_null() {
-            let _ = write!(page, "\n{title}:\n{}\n", text::pretty(&schema.to_string()));
+    let mut page = format!("{}: {}\n", words(&it["id"]), words(&it["description"]));
+    let row = |kind: &str, name: &Value, description: &Value| {
+        vec![kind.to_owned(), words(name), first_line(description)]
+    };
+    let takes = list(&it["types"])
+        .map(|own| row(own["kind"].as_str().unwrap_or_default(), &own["name"], &own["description"]));
+    let hears = list(&it["subscribes"]).map(|event| row("event", event, &Value::Null));
+    let emits = list(&it["emits"]).map(|own| row("event", &own["type"], &own["description"]));
+    let takes: Vec<Vec<String>> = takes.chain(hears).collect();
+    for (title, rows) in [("takes", takes), ("emits", emits.collect())] {
+        if !rows.is_empty() {
+            let _ = writeln!(page, "\n{title}:");
+            for line in text::table(&rows).lines() {
+                let _ = writeln!(page, "  {line}");
+            }
         }
+    }
+    page + "\n`mainspring describe TYPE` shows the data of one, --json the schemas of all.\n"
+}
+
+/// The first line of a text.
+fn first_line(text: &Value) -> String {
+    let line = text.as_str().unwrap_or_default().lines().next().unwrap_or_default();
+    text::visible(line).into_owned()
+}
+
+/// An event that a capability emits.
+fn event(it: &Value, id: &str) -> String {
+    let mut page = format!("event {} ({})\n", words(&it["type"]), text::visible(id));
+    if let Some(description) = it["description"].as_str() {
+        let _ = writeln!(page, "{}", text::visible(description));
+    }
+    if !it["data"].is_null() {
+        let _ = write!(page, "\ndata:\n{}\n", text::pretty(&it["data"].to_string()));
     }
     page
 }

@@ -39,7 +39,7 @@ pub(in crate::cli) struct Arguments {
 }
 
 pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
-    let mut view = View {
+    let mut view = LogView {
         target: arguments.target.clone(),
         capability: arguments.capability.clone(),
         lines: arguments.lines,
@@ -62,7 +62,7 @@ pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
 }
 
 /// How lines are shown.
-struct View {
+struct LogView {
     target: Target,
     capability: Option<String>,
     lines: u64,
@@ -72,7 +72,7 @@ struct View {
     last: u64,
 }
 
-impl Show for View {
+impl Show for LogView {
     /// What was written before. The subscription stands by now, so that nothing is missed in between.
     fn begin(&mut self, out: &mut Vec<u8>) -> Result<(), Failure> {
         let mut question = json!({ "lines": self.lines });
@@ -96,7 +96,7 @@ impl Show for View {
     }
 }
 
-impl View {
+impl LogView {
     fn show(&mut self, line: &Value, out: &mut Vec<u8>) {
         self.last = self.last.max(line["number"].as_u64().unwrap_or(0));
         let words = line["text"].as_str().unwrap_or_default();

@@ -1,4 +1,8 @@
-//! `mainspring journal`: looks at a journal, saves what is whole of a damaged one, and sends commands again.
+//! `mainspring journal`: looks at a journal, saves what is whole of a damaged one, and sends commands
+//! again.
+//!
+//! Each file is one of its subcommands; `facts` and `listing` say in words what a record holds. They
+//! read the files of a journal by themselves, and only `replay` needs a daemon.
 
 mod check;
 mod facts;

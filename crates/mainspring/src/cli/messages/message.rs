@@ -54,7 +54,7 @@ pub(in crate::cli) struct Send {
     #[arg(value_name = "TYPE", add = completion::commands())]
     type_name: String,
     #[command(flatten)]
-    request: Request,
+    request: RequestArguments,
 }
 
 #[derive(Debug, clap::Args)]
@@ -64,7 +64,7 @@ pub(in crate::cli) struct Query {
     #[arg(value_name = "TYPE", add = completion::queries())]
     type_name: String,
     #[command(flatten)]
-    request: Request,
+    request: RequestArguments,
 }
 
 #[derive(Debug, clap::Args)]
@@ -85,7 +85,7 @@ pub(in crate::cli) struct Emit {
 }
 
 #[derive(Debug, clap::Args)]
-struct Request {
+struct RequestArguments {
     #[command(flatten)]
     message: Message,
     /// The id; the same id again within two minutes gets the same answer and runs nothing [default: a fresh one].
@@ -160,7 +160,14 @@ fn audience(client: &mut Client, event: &Envelope) -> String {
             format!("nobody took it: {name} is a query, ask it with `mainspring query {name}`\n")
         }
         Some(_) => format!("nobody took it: {name} is a command, give it with `mainspring send {name}`\n"),
-        None => format!("nobody took it: no capability subscribes to {name}, and no client watches it\n"),
+        None => {
+            let all = ask(client, "Syscall.Describe", json!({})).unwrap_or_default();
+            let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+            let heard = list(&all["capabilities"]).into_iter().flat_map(|it| list(&it["subscribes"]));
+            let heard: Vec<Value> = heard.collect();
+            let meant = near::did_you_mean(name, heard.iter().filter_map(Value::as_str));
+            format!("nobody took it: no capability subscribes to {name}, and no client watches it{meant}\n")
+        }
     }
 }
 
@@ -170,7 +177,7 @@ fn ask(client: &mut Client, type_name: &'static str, data: Value) -> Option<Valu
     (answer.kind() == Kind::Reply).then(|| serde_json::from_str(answer.data()).unwrap_or_default())
 }
 
-fn request(kind: Kind, type_name: &str, arguments: &Request) -> Result<ExitCode, Failure> {
+fn request(kind: Kind, type_name: &str, arguments: &RequestArguments) -> Result<ExitCode, Failure> {
     let mut draft = arguments.message.draft(kind, type_name, arguments.id.as_deref())?;
     draft.timeout_ms = arguments.target.timeout_ms();
     if arguments.schedule.is_asked()? {

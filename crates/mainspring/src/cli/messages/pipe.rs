@@ -43,12 +43,12 @@ pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
 
 fn pipe(target: &Target) -> Result<(), Failure> {
     let (mut stream, mut lines) = target.connect()?.into_parts();
-    let patience = target.timeout().map(|_| target.patience());
+    let reply_timeout = target.timeout().map(|_| target.reply_timeout());
     // Without a time, a daemon may hold us back for as long as it has enough to do.
-    stream.set_write_timeout(patience.map(ReplyTimeout::longest)).map_err(ClientError::from)?;
+    stream.set_write_timeout(reply_timeout.map(ReplyTimeout::longest)).map_err(ClientError::from)?;
     let mut feeder = Feeder {
         stream: stream.try_clone().map_err(ClientError::from)?,
-        patience,
+        reply_timeout,
         timeout_ms: target.timeout_ms(),
         unanswered: Arc::default(),
     };
@@ -62,9 +62,9 @@ fn pipe(target: &Target) -> Result<(), Failure> {
         // Told before the daemon learns that nothing more comes, so it is known when the daemon hangs up for that.
         let _ = done.send(fed);
         let _ = feeder.stream.shutdown(end);
-        if let Some(patience) = patience {
-            std::thread::sleep(patience.longest());
-            let _ = done.send(Err(patience.gave_up().into()));
+        if let Some(reply_timeout) = reply_timeout {
+            std::thread::sleep(reply_timeout.longest());
+            let _ = done.send(Err(reply_timeout.gave_up().into()));
             let _ = feeder.stream.shutdown(Shutdown::Both);
         }
     });
@@ -91,7 +91,7 @@ fn pipe(target: &Target) -> Result<(), Failure> {
 struct Feeder {
     stream: Stream,
     /// How long the daemon may leave us waiting, if that was said.
-    patience: Option<ReplyTimeout>,
+    reply_timeout: Option<ReplyTimeout>,
     /// What messages say about it that have no metadata of their own.
     timeout_ms: Option<u64>,
     /// Lines that the daemon has yet to answer. Whoever repeats itself may be answered early, so it may be below zero for a while.
@@ -138,9 +138,9 @@ impl Feeder {
 
     /// All that came with one read is sent with one write.
     fn send(&mut self, lines: &[u8]) -> Result<(), Failure> {
-        match (self.stream.write_all(lines), self.patience) {
-            (Err(error), Some(patience)) if error.kind() == io::ErrorKind::WouldBlock => {
-                Err(patience.gave_up().into())
+        match (self.stream.write_all(lines), self.reply_timeout) {
+            (Err(error), Some(reply_timeout)) if error.kind() == io::ErrorKind::WouldBlock => {
+                Err(reply_timeout.gave_up().into())
             }
             // That the daemon is gone is told by whoever reads from it.
             _ => Ok(()),
@@ -150,7 +150,7 @@ impl Feeder {
 
 /// Any message, as far as it matters who answers it.
 #[derive(Deserialize)]
-struct Named<'a> {
+struct NamedMessage<'a> {
     #[serde(borrow)]
     kind: Cow<'a, str>,
 }
@@ -176,7 +176,7 @@ fn take(
     outgoing.push(b'\n');
     // Nobody answers an event or an error; whatever is no message at all is answered with an error.
     let is_silent = |kind: &str| matches!(Kind::from_wire(kind), Some(Kind::Event | Kind::Error));
-    Ok(!serde_json::from_slice::<Named<'_>>(line).is_ok_and(|named| is_silent(&named.kind)))
+    Ok(!serde_json::from_slice::<NamedMessage<'_>>(line).is_ok_and(|named| is_silent(&named.kind)))
 }
 
 /// Prints what comes back until the daemon hangs up, and says how many bytes that was.

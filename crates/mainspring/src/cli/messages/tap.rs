@@ -54,7 +54,7 @@ pub(in crate::cli) struct Arguments {
 }
 
 pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
-    let view = View {
+    let view = TapView {
         json: arguments.json,
         colour: text::may_colour(),
         is_terminal: io::stdout().is_terminal(),
@@ -83,7 +83,7 @@ fn request(arguments: &Arguments) -> Draft {
 }
 
 /// How records are shown.
-struct View {
+struct TapView {
     json: bool,
     colour: bool,
     is_terminal: bool,
@@ -91,7 +91,7 @@ struct View {
     left: Option<u64>,
 }
 
-impl Show for View {
+impl Show for TapView {
     fn event(&mut self, event: &Envelope, out: &mut Vec<u8>) -> bool {
         if event.type_name() != "Sys.Tapped" {
             return false;
@@ -119,7 +119,7 @@ impl Show for View {
     }
 }
 
-impl View {
+impl TapView {
     fn line(&self, record: &Value) -> String {
         let word = |value: &Value| text::visible(value.as_str().unwrap_or_default()).into_owned();
         let kind = word(&record["kind"]);
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_record_is_a_line_with_way_outcome_and_data() {
-        let view = View { json: false, colour: false, is_terminal: true, left: None };
+        let view = TapView { json: false, colour: false, is_terminal: true, left: None };
         let record = json!({ "kind": "command", "type": "Order.Place", "at": 1000, "from": { "connection": 3, "peer": "token:ci" },
             "to": { "capability": "shop" }, "tookUs": 1500, "data": { "item": "a\u{9b}" },
             "outcome": { "kind": "error", "code": 409, "data": { "code": 409 } } });

@@ -51,7 +51,7 @@ pub(in crate::cli) struct Arguments {
 }
 
 pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
-    let show = View::new(arguments);
+    let show = WatchView::new(arguments);
     follow(&arguments.target, &subscription(arguments), show)
         .map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
 }
@@ -68,7 +68,7 @@ fn subscription(arguments: &Arguments) -> Draft {
 }
 
 /// How events are shown.
-struct View {
+struct WatchView {
     json: bool,
     colour: bool,
     is_terminal: bool,
@@ -85,9 +85,9 @@ const CYAN: &str = "\x1b[36m";
 const YELLOW: &str = "\x1b[33m";
 const PLAIN: &str = "\x1b[0m";
 
-impl View {
-    fn new(arguments: &Arguments) -> View {
-        View {
+impl WatchView {
+    fn new(arguments: &Arguments) -> WatchView {
+        WatchView {
             json: arguments.json,
             colour: text::may_colour(),
             is_terminal: io::stdout().is_terminal(),
@@ -123,7 +123,7 @@ impl View {
     }
 }
 
-impl Show for View {
+impl Show for WatchView {
     fn event(&mut self, event: &Envelope, out: &mut Vec<u8>) -> bool {
         if self.cursor.is_some() {
             let metadata: serde_json::Value = serde_json::from_str(event.metadata()).unwrap_or_default();
@@ -154,7 +154,7 @@ impl Show for View {
 mod tests {
     use super::*;
 
-    fn shown(view: &View, line: &str) -> String {
+    fn shown(view: &WatchView, line: &str) -> String {
         let mut out = Vec::new();
         view.show(&Envelope::parse(line.as_bytes()).unwrap(), 2000, &mut out);
         String::from_utf8(out).unwrap()
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn events_are_coloured_on_a_terminal_only_and_cannot_command_it() {
         let line = "{\"kind\":\"event\",\"type\":\"Order.Shipped\",\"data\":\"a\u{9b}b\",\"metadata\":{\"id\":\"e\",\"timestamp\":1000,\"correlation\":\"w\"}}";
-        let plain = View {
+        let plain = WatchView {
             json: false,
             colour: false,
             is_terminal: false,
@@ -175,7 +175,7 @@ mod tests {
         // When it came, by the clock here; not when it says that it was sent.
         let came = local_time::clock(2000);
         assert_eq!(shown(&plain, line), format!("{came}  Order.Shipped  \"a\u{9b}b\"  [w]\n"));
-        let terminal = View {
+        let terminal = WatchView {
             json: false,
             colour: true,
             is_terminal: true,
@@ -190,7 +190,7 @@ mod tests {
                 "\x1b[2m{came}\x1b[0m  \x1b[36mOrder.Shipped\x1b[0m  \"a\\u{{9b}}b\"  \x1b[2m[w]\x1b[0m\n"
             )
         );
-        let json = View { json: true, ..plain };
+        let json = WatchView { json: true, ..plain };
         assert_eq!(shown(&json, line), format!("{line}\n"));
     }
 }

@@ -40,20 +40,20 @@ pub(in crate::cli) struct Arguments {
         long, value_name = "PAGE", num_args = 0..=1, require_equals = true, default_missing_value = "configuration",
         conflicts_with_all = ["file", "quiet"]
     )]
-    reference: Option<Page>,
+    reference: Option<ReferencePage>,
 }
 
 /// A page of the documentation.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Page {
+enum ReferencePage {
     Configuration,
     Protocol,
 }
 
 pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
     match arguments.reference {
-        Some(Page::Configuration) => return crate::cli::support::output::print(&config::reference()),
-        Some(Page::Protocol) => return crate::cli::support::output::print(&protocol::reference()),
+        Some(ReferencePage::Configuration) => return crate::cli::support::output::print(&config::reference()),
+        Some(ReferencePage::Protocol) => return crate::cli::support::output::print(&protocol::reference()),
         None => {}
     }
     let file = config::file_to_load(arguments.file.as_deref());

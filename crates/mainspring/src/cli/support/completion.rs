@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 /// How long the daemon may take.
-const PATIENCE: Duration = Duration::from_millis(200);
+const ANSWER_TIME_MAX: Duration = Duration::from_millis(200);
 /// The longest description that is shown beside a name.
 const HELP_CHARACTERS_MAX: usize = 60;
 
@@ -98,11 +98,11 @@ fn ask(type_name: &'static str, data: Value) -> Option<Value> {
     // A thread that may stay behind: the process ends before it does.
     std::thread::spawn(move || {
         let answer = Address::find(Flags::default()).and_then(|address| {
-            let mut client = Client::connect(&address, ReplyTimeout::new(Some(PATIENCE)))?;
+            let mut client = Client::connect(&address, ReplyTimeout::new(Some(ANSWER_TIME_MAX)))?;
             client.request(&Draft::new(Kind::Query, type_name, Json::from(data)))
         });
         let _ = sender.send(answer.ok().filter(|answer| answer.kind() == Kind::Reply));
     });
-    let answer = receiver.recv_timeout(PATIENCE).ok()??;
+    let answer = receiver.recv_timeout(ANSWER_TIME_MAX).ok()??;
     serde_json::from_str(answer.data()).ok()
 }

@@ -74,14 +74,14 @@ fn give_up_later(
     ending: &Rc<RefCell<End>>,
 ) -> Result<(), Failure> {
     let (subscribed, ending) = (subscribed.clone(), ending.clone());
-    let patience = target.patience();
+    let reply_timeout = target.reply_timeout();
     let late = move |handle: &mainspring_reactor::Handle| {
         if !subscribed.get() {
-            *ending.borrow_mut() = Err(patience.gave_up().into());
+            *ending.borrow_mut() = Err(reply_timeout.gave_up().into());
             handle.stop();
         }
     };
-    reactor.after(patience.longest(), late).map_err(loop_failed)?;
+    reactor.after(reply_timeout.longest(), late).map_err(loop_failed)?;
     Ok(())
 }
 

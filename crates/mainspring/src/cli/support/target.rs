@@ -150,7 +150,7 @@ impl Target {
         let address = self.place.address()?;
         let started = Instant::now();
         loop {
-            match Client::connect(&address, self.patience()) {
+            match Client::connect(&address, self.reply_timeout()) {
                 // Nothing tells when a socket comes to listen, so it is tried again.
                 Err(error) if is_starting(&error) && started.elapsed() < self.wait => {
                     std::thread::sleep(RETRY_INTERVAL);
@@ -165,7 +165,7 @@ impl Target {
         self.timeout
     }
 
-    pub(in crate::cli) fn patience(&self) -> ReplyTimeout {
+    pub(in crate::cli) fn reply_timeout(&self) -> ReplyTimeout {
         ReplyTimeout::new(self.timeout)
     }
 

@@ -174,7 +174,8 @@ pub(in crate::cli) fn crowd(capabilities: u64, clients: u64) -> String {
 /// Nanoseconds in a few characters.
 pub(in crate::cli) fn nanoseconds(ns: u64) -> String {
     match ns {
-        0..10_000 => format!("{}.{:02}us", ns / 1000, ns % 1000 / 10),
+        0 => "0us".into(),
+        1..10_000 => format!("{}.{:02}us", ns / 1000, ns % 1000 / 10),
         10_000..1_000_000 => format!("{}us", ns / 1000),
         1_000_000..1_000_000_000 => format!("{}.{}ms", ns / 1_000_000, ns % 1_000_000 / 100_000),
         _ => span(ns / 1_000_000),
@@ -254,8 +255,8 @@ mod tests {
     #[test]
     fn times_are_short() {
         assert_eq!(
-            [900, 2050, 12_345, 1_230_000, 2_000_000_000].map(nanoseconds),
-            ["0.90us", "2.05us", "12us", "1.2ms", "2.0s"]
+            [0, 900, 2050, 12_345, 1_230_000, 2_000_000_000].map(nanoseconds),
+            ["0us", "0.90us", "2.05us", "12us", "1.2ms", "2.0s"]
         );
     }
 }

@@ -35,18 +35,18 @@ const KEY_BYTES: usize = 32;
 /// What is added to the path of the socket for the file with the key.
 const KEY_SUFFIX: &str = ".console";
 
-type Key = [u8; KEY_BYTES];
+type SessionKey = [u8; KEY_BYTES];
 
 /// The sessions of a daemon's owner.
 pub(crate) struct ConsoleSessions {
     bus: Rc<HttpBus>,
     /// Where the key is kept, if the daemon has a socket.
     key_file: Option<PathBuf>,
-    key: RefCell<Option<Key>>,
+    key: RefCell<Option<SessionKey>>,
     /// Whether the file was looked at: it is read once.
     is_read: std::cell::Cell<bool>,
     /// Hashes of the one-time tokens, with when each ends.
-    once: RefCell<VecDeque<(Key, u64)>>,
+    once: RefCell<VecDeque<(SessionKey, u64)>>,
     owner: OnceCell<Peer>,
 }
 
@@ -105,7 +105,7 @@ impl ConsoleSessions {
     }
 
     /// The key, from memory or from the file of an earlier run.
-    fn key(&self) -> Option<Key> {
+    fn key(&self) -> Option<SessionKey> {
         if self.key.borrow().is_none() && !self.is_read.replace(true) {
             *self.key.borrow_mut() = self.key_file.as_deref().and_then(read_key);
         }
@@ -152,7 +152,7 @@ fn unix_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn random() -> Result<Key, String> {
+fn random() -> Result<SessionKey, String> {
     let mut bytes = [0; KEY_BYTES];
     match getrandom(&mut bytes, GetRandomFlags::empty()) {
         Ok(KEY_BYTES) => Ok(bytes),
@@ -161,12 +161,12 @@ fn random() -> Result<Key, String> {
     }
 }
 
-fn digest(bytes: &[u8]) -> Key {
+fn digest(bytes: &[u8]) -> SessionKey {
     Sha256::digest(bytes).into()
 }
 
 /// HMAC with SHA-256 (RFC 2104).
-fn keyed_hash(key: &Key, text: &[u8]) -> Key {
+fn keyed_hash(key: &SessionKey, text: &[u8]) -> SessionKey {
     let padded = |with: u8| {
         let mut block = [with; 64];
         for (byte, key) in block.iter_mut().zip(key) {
@@ -186,7 +186,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// The key of an earlier run, if it is this user's and nobody else could read it.
-fn read_key(path: &Path) -> Option<Key> {
+fn read_key(path: &Path) -> Option<SessionKey> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let mut file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
     let about = file.metadata().ok()?;
@@ -198,7 +198,7 @@ fn read_key(path: &Path) -> Option<Key> {
     (is_ours && file.read_exact(&mut key).is_ok()).then_some(key)
 }
 
-fn write_key(path: &Path, key: &Key) -> std::io::Result<()> {
+fn write_key(path: &Path, key: &SessionKey) -> std::io::Result<()> {
     // What is there is not a key that can be used.
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),

@@ -15,11 +15,11 @@ const PERIOD: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Throttle {
     reactor: Handle,
-    tally: Rc<Tally>,
+    tally: Rc<ThrottleTally>,
 }
 
 /// What was logged in this period and what was not.
-struct Tally {
+struct ThrottleTally {
     lines_max: u32,
     tell: Box<dyn Fn(u64)>,
     period_began: Cell<Option<Instant>>,
@@ -32,7 +32,7 @@ struct Tally {
 impl Throttle {
     /// Lets `lines_max` lines through per period; `tell` logs how many were left out.
     pub(crate) fn new(reactor: &Handle, lines_max: u32, tell: impl Fn(u64) + 'static) -> Throttle {
-        let tally = Rc::new(Tally {
+        let tally = Rc::new(ThrottleTally {
             lines_max,
             tell: Box::new(tell),
             period_began: Cell::new(None),
@@ -90,7 +90,7 @@ impl Drop for Throttle {
     }
 }
 
-impl Tally {
+impl ThrottleTally {
     fn tell(&self) {
         let left_out = self.left_out.take();
         if left_out > 0 {
@@ -99,9 +99,9 @@ impl Tally {
     }
 }
 
-impl fmt::Debug for Tally {
+impl fmt::Debug for ThrottleTally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tally")
+        f.debug_struct("ThrottleTally")
             .field("lines_max", &self.lines_max)
             .field("logged", &self.logged)
             .field("left_out", &self.left_out)

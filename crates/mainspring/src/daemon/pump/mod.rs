@@ -1,5 +1,9 @@
 //! The pump: once per turn of the reactor it reads from some clients, runs the kernel, carries its
 //! effects out and writes what is to be written.
+//!
+//! This file is that turn, and the one place where an [`Effect`] becomes a deed. `durable` holds back
+//! what rests on a record that is not on disk, `reloading` reads settings again off the thread,
+//! `fixed` says what of them cannot change. `daemon/mod.rs` makes it; signals and listeners call it.
 
 mod durable;
 mod fixed;

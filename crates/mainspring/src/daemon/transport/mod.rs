@@ -1,4 +1,8 @@
 //! Where clients connect: listeners, each one of the kernel's adapters, and lines on the wire.
+//!
+//! `unix`, `tcp`, `stdio` and `http` are the kinds of listeners, `listener` what they share, `passed`
+//! those of a service manager; `wire` reads and writes one client, `outgoing` and `outlet` are what
+//! waits to be written. The pump opens and closes them; `clients/` gets whoever connects.
 
 mod http;
 mod listener;

@@ -75,14 +75,16 @@ fn help(model: &Model) -> String {
         return "Esc back   up/down scroll   q quit".into();
     }
     let reversed = if model.is_reversed() { ", reversed" } else { "" };
-    let mut words =
-        format!("q quit  Tab page  Enter detail  s sort: {}{reversed}  r reverse", model.column(model.tab).0);
+    let mut words = "q quit  Tab page  Enter detail".to_owned();
+    words += &match model.tab {
+        // It comes as it comes.
+        Tab::Stream if model.paused => "  space go on".to_owned(),
+        Tab::Stream => "  space pause".to_owned(),
+        tab => format!("  s sort: {}{reversed}  r reverse", model.column(tab).0),
+    };
     match model.filter.is_empty() {
         true => words += "  / filter",
         false => words += &format!("  / filter: {} (Esc drops it)", model.filter),
-    }
-    if model.tab == Tab::Stream {
-        words += if model.paused { "  space go on" } else { "  space pause" };
     }
     words
 }

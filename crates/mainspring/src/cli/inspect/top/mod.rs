@@ -1,4 +1,8 @@
 //! `mainspring top`: the daemon at a glance, over and over.
+//!
+//! `asker` asks the daemon on a thread of its own; `model` is what was told and what is selected,
+//! `keys` changes it, `draw` and `page` show it on a `screen`, `columns` and `detail` are parts of
+//! that. Model and drawing know no terminal, so that tests compare whole screens.
 
 mod asker;
 mod columns;

@@ -28,7 +28,7 @@ const LATENCY_NS_MAX: u64 = 60_000_000_000;
 const LATENCY_DIGITS: u8 = 3;
 
 /// How long the daemon may take to answer what is under way at the end.
-const PATIENCE: Duration = Duration::from_secs(30);
+const SILENCE_MAX: Duration = Duration::from_secs(30);
 
 /// What is measured.
 #[derive(Clone, Copy, Debug)]
@@ -146,8 +146,8 @@ fn finish(stage: &mut Stage, tally: &Rc<RefCell<Tally>>) -> Result<(), Failure> 
     tally.borrow_mut().is_ending = true;
     let start = Instant::now();
     while tally.borrow().under_way > 0 {
-        if start.elapsed() > PATIENCE {
-            return Err(ClientError::Silent { within: PATIENCE, grace: Duration::ZERO }.into());
+        if start.elapsed() > SILENCE_MAX {
+            return Err(ClientError::Silent { within: SILENCE_MAX, grace: Duration::ZERO }.into());
         }
         stage.turn_for(Duration::from_millis(10), tally, |_, _| {})?;
         if let Some(failure) = tally.borrow_mut().failure.take() {

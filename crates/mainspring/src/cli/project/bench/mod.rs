@@ -1,4 +1,7 @@
 //! `mainspring bench`: how fast the daemon is on this machine.
+//!
+//! `subject` is the daemon that is measured, one of its own or one that runs; `load` keeps requests
+//! under way; `report` and `progress` show it. It is a client like any other.
 
 mod load;
 mod progress;

@@ -1,4 +1,9 @@
-//! `mainspring new capability` and `mainspring new guest`: a folder with a manifest and a program that works.
+//! `mainspring new capability` and `mainspring new guest`: a folder with a manifest and a program that
+//! works.
+//!
+//! The skeletons are files in the folders beside this one; `templates` lists which belong to a
+//! language. `packages` writes the SDKs that the binary carries, `listing` looks whether the
+//! configuration names the new manifest, `mcp` asks a server of tools.
 
 mod listing;
 mod mcp;

@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
-use subject::Subject;
+use subject::TestSubject;
 
 /// Attempts to make data that fits before a type is given up.
 const ATTEMPTS_MAX: usize = 50;
@@ -63,11 +63,11 @@ pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
 
 fn test(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let seed = arguments.seed.unwrap_or_else(|| crate::client::now_ms() % 1_000_000);
-    let mut subject = Subject::start(&arguments.place)?;
+    let mut subject = TestSubject::start(&arguments.place)?;
     let id = subject.capability.manifest.id.clone();
-    let mut trial = Trial::new(&subject, arguments, seed)?;
-    let outcome = trial.run().and_then(|()| trial.end(&mut subject));
-    let told = trial.told();
+    let mut test_run = TestRun::new(&subject, arguments, seed)?;
+    let outcome = test_run.run().and_then(|()| test_run.end(&mut subject));
+    let told = test_run.told();
     match outcome {
         Ok(()) => Ok(output::print(&format!("{id}: {told}, seed {seed}: it keeps the rules\n"))),
         Err(Flaw::Failed(failure)) => Err(failure),
@@ -105,7 +105,7 @@ struct Taken {
     sent: u64,
 }
 
-struct Trial {
+struct TestRun {
     client: Client,
     random: Random,
     timeout: Duration,
@@ -118,8 +118,8 @@ struct Trial {
     grace: Duration,
 }
 
-impl Trial {
-    fn new(subject: &Subject, arguments: &Arguments, seed: u64) -> Result<Trial, Failure> {
+impl TestRun {
+    fn new(subject: &TestSubject, arguments: &Arguments, seed: u64) -> Result<TestRun, Failure> {
         let manifest = &subject.capability.manifest;
         let pairs = discover(&manifest.inbound).map_err(|error| Failure::Refused(error.to_string()))?;
         let taken = pairs.into_iter().map(|pair| {
@@ -131,7 +131,7 @@ impl Trial {
             Program::Guest(guest) => guest.grace,
             Program::Native(_) => Duration::ZERO,
         };
-        Ok(Trial {
+        Ok(TestRun {
             client: subject.connect(arguments.timeout)?,
             random: Random::new(seed),
             timeout: arguments.timeout,
@@ -264,7 +264,7 @@ impl Trial {
     }
 
     /// Ends its input, and waits for it to end by itself.
-    fn end(&mut self, subject: &mut Subject) -> Result<(), Flaw> {
+    fn end(&mut self, subject: &mut TestSubject) -> Result<(), Flaw> {
         self.client.request(&Draft::new(Kind::Command, "Syscall.Shutdown", Json::from(json!({}))))?;
         let took = subject.ended(self.grace);
         match took {

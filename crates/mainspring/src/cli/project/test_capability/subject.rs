@@ -29,7 +29,7 @@ impl Drop for Scratch {
 }
 
 /// A daemon that runs one capability.
-pub(super) struct Subject {
+pub(super) struct TestSubject {
     pub(super) capability: Capability,
     child: Child,
     log: Arc<Mutex<VecDeque<String>>>,
@@ -37,9 +37,9 @@ pub(super) struct Subject {
     _scratch: Scratch,
 }
 
-impl Subject {
+impl TestSubject {
     /// Reads the manifest in a folder (or the manifest itself) and starts a daemon for it.
-    pub(super) fn start(place: &Path) -> Result<Subject, Failure> {
+    pub(super) fn start(place: &Path) -> Result<TestSubject, Failure> {
         let manifest = find_manifest(place)?;
         let scratch = scratch()?;
         let config = scratch.0.join("mainspring.toml");
@@ -71,7 +71,7 @@ impl Subject {
             BufReader::new(stdout).read_line(&mut boot).map_err(failed)?;
         }
         let socket = scratch.0.join("it.sock");
-        let mut subject = Subject { capability, child, log, socket, _scratch: scratch };
+        let mut subject = TestSubject { capability, child, log, socket, _scratch: scratch };
         if !boot.contains("Sys.BootComplete") {
             let _ = subject.child.wait();
             return Err(Failure::Refused(format!("it does not start:\n{}", subject.log())));
@@ -104,7 +104,7 @@ impl Subject {
     }
 }
 
-impl Drop for Subject {
+impl Drop for TestSubject {
     fn drop(&mut self) {
         if !matches!(self.child.try_wait(), Ok(Some(_))) {
             let _ = rustix::process::kill_process(

@@ -1,5 +1,8 @@
-//! `mainspring up --watch`: a change of a program, of what it imports in its folder, of a manifest or of the configuration is
-//! noticed, and the settings are read again, as by a hangup.
+//! `mainspring up --watch`: a change of a program, of what it imports in its folder, of a manifest or
+//! of the configuration is noticed, and the settings are read again, as by a hangup.
+//!
+//! `tree` watches folders by inotify. This file waits until a burst of changes is over and looks
+//! whether something is different at all. The pump owns it and does the reading.
 
 mod tree;
 
