@@ -88,7 +88,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     tests.env("MAINSPRING_STRACE", if strace { "1" } else { "0" });
     tests.env("MAINSPRING_GUESTS", guests::folder());
     match wasi_c_compiler() {
-        Ok(compiler) => drop(tests.env("WASI_CC", compiler)),
+        Ok(compiler) => {
+            tests.env("WASI_CC", compiler);
+        }
         Err(error) => println!("missing: {error:#}; the skeleton of a guest in C is not tried"),
     }
     let server = postgres::Server::start();
