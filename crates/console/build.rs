@@ -1,4 +1,5 @@
-//! Gives each file of the page a tag that changes when it does, so that browsers keep what they have.
+//! Gives each file of the page a tag that changes when it does, so that browsers keep what they
+//! have.
 
 use sha2::{Digest, Sha256};
 use std::fmt::Write;

@@ -1,4 +1,5 @@
-//! `cargo xtask console`: builds the page of the console, and tests it in a browser at the daemon that is built here.
+//! `cargo xtask console`: builds the page of the console, and tests it in a browser at the daemon
+//! that is built here.
 
 use crate::command::{cargo, root, run, target_dir};
 use crate::guests;

@@ -1,8 +1,8 @@
 //! `cargo xtask dist`: what is passed on, in `target/dist`.
 //!
-//! Static programs (the daemon, and the bridge to models) with their symbols beside them, an archive
-//! of them, a Debian package with units, man pages and completions, a Dockerfile, lists of everything
-//! that they are made of, and checksums.
+//! Static programs (the daemon, and the bridge to models) with their symbols beside them, an
+//! archive of them, a Debian package with units, man pages and completions, a Dockerfile, lists of
+//! everything that they are made of, and checksums.
 
 mod debian;
 mod sbom;
@@ -94,8 +94,8 @@ fn build() -> Result<Vec<PathBuf>> {
     built.into_iter().collect()
 }
 
-/// Copies the binary without its debug information, which goes into a file beside it. Functions keep
-/// their names.
+/// Copies the binary without its debug information, which goes into a file beside it. Functions
+/// keep their names.
 fn separate_symbols(built: &Path, binary: &Path) -> Result<()> {
     let symbols = binary.with_extension("debug");
     let objcopy = |options: &[&str], from: &Path, to: &Path| {
@@ -157,7 +157,8 @@ fn archive(folder: &Path) -> Result<()> {
     run(&mut tar)
 }
 
-/// When the last change was made: files of what is passed on have this time, whenever they are made.
+/// When the last change was made: files of what is passed on have this time, whenever they are
+/// made.
 fn time_of_commit() -> String {
     let output = Command::new("git").args(["log", "-1", "--format=%ct"]).current_dir(root()).output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());

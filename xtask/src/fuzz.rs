@@ -1,4 +1,5 @@
-//! `cargo xtask fuzz`: the readers of bytes that a stranger reaches, for minutes, guided by coverage.
+//! `cargo xtask fuzz`: the readers of bytes that a stranger reaches, for minutes, guided by
+//! coverage.
 //!
 //! libFuzzer needs a compiler that counts which branches were taken. rustc can do that on every
 //! channel, so neither a nightly Rust nor `cargo fuzz` is needed; both work with the same folder.

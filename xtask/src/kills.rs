@@ -1,4 +1,5 @@
-//! `cargo xtask kills`: the program is killed at random under load, again and again, with accounting from outside.
+//! `cargo xtask kills`: the program is killed at random under load, again and again, with
+//! accounting from outside.
 
 use crate::command::{self, cargo};
 use anyhow::Result;

@@ -1,7 +1,7 @@
 //! `cargo xtask semver`: whether what is public fits the version, by comparing it with a release.
 //!
-//! Before 1.0 a break needs a new minor version, an addition a new patch. `cargo-semver-checks` reads
-//! the documentation of both as JSON; it does not read what code does.
+//! Before 1.0 a break needs a new minor version, an addition a new patch. `cargo-semver-checks`
+//! reads the documentation of both as JSON; it does not read what code does.
 
 use crate::command::{root, run};
 use crate::package;

@@ -1,5 +1,5 @@
-//! `cargo xtask soak`: the whole daemon for hours, under mixed load and random faults, with an account
-//! of every request (`xtask/soak/soak.py`).
+//! `cargo xtask soak`: the whole daemon for hours, under mixed load and random faults, with an
+//! account of every request (`xtask/soak/soak.py`).
 
 use crate::command::{cargo, root, run, target_dir};
 use crate::guests;

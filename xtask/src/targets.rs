@@ -50,7 +50,8 @@ pub(crate) fn check() -> Result<()> {
     LINUX_ONLY.into_iter().try_for_each(refuses_other_systems)
 }
 
-/// Runs a crate's build script as cargo would elsewhere: to compile wasmtime for that takes minutes.
+/// Runs a crate's build script as cargo would elsewhere: to compile wasmtime for that takes
+/// minutes.
 fn refuses_other_systems(name: &str) -> Result<()> {
     let source = root().join("crates").join(name).join("build.rs");
     let program = root().join(target_dir()).join("targets").join(format!("build-script-of-{name}"));

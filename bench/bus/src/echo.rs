@@ -1,4 +1,5 @@
-//! A bare echo server on the reactor: what a socket costs before anybody understands what comes through it.
+//! A bare echo server on the reactor: what a socket costs before anybody understands what comes
+//! through it.
 
 use bench_support::echo;
 use mainspring_reactor::{Async, Handle, Reactor};

@@ -1,4 +1,5 @@
-//! Where the peers come from: what is there is used, what is missing is installed where that is possible.
+//! Where the peers come from: what is there is used, what is missing is installed where that is
+//! possible.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

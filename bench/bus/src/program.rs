@@ -1,4 +1,5 @@
-//! The capability that runs as a child process: it reads lines and answers each request with its own data.
+//! The capability that runs as a child process: it reads lines and answers each request with its
+//! own data.
 
 use mainspring_message::{Draft, Envelope};
 use std::io::{BufRead, BufReader, Write};

@@ -10,7 +10,8 @@ const POLL: &[&str] = &["mainspring", "wasi-poll"];
 pub(crate) fn all(quick: bool) -> Vec<Case> {
     let pick = |full: u64, short: u64| if quick { short } else { full };
     let rounds = |full: u32, short: u32| if quick { short } else { full };
-    // park: guests, milliseconds. echo: connections, active at a time, round trips a batch, batches. poll: the same. start: guests.
+    // park: guests, milliseconds. echo: connections, active at a time, round trips a batch,
+    // batches. poll: the same. start: guests.
     vec![
         Case::new("park-1000", "park", &[1000, pick(10_000, 2000)], OURS, 1),
         Case::new("park-10000", "park", &[10_000, pick(10_000, 2000)], OURS, 1),

@@ -1,12 +1,14 @@
-//! The other end of the connections, in a process of its own: one process may not have enough descriptors for both ends, and what the client costs is not
-//! the server's.
+//! The other end of the connections, in a process of its own: one process may not have enough
+//! descriptors for both ends, and what the client costs is not the server's.
 //!
-//! `guests-bench client PORT CONNECTIONS ACTIVE ROUND_TRIPS BATCHES` opens the connections, then makes batches of round trips: each sends a
-//! message on ACTIVE of them and waits for the echoes. Prints `ready`, then the nanoseconds of each batch, and goes on after each line when it is
-//! told to: the server reads its own clock in between.
+//! `guests-bench client PORT CONNECTIONS ACTIVE ROUND_TRIPS BATCHES` opens the connections, then
+//! makes batches of round trips: each sends a message on ACTIVE of them and waits for the echoes.
+//! Prints `ready`, then the nanoseconds of each batch, and goes on after each line when it is told
+//! to: the server reads its own clock in between.
 //!
-//! Those that talk take turns, but they are few, and as many whatever the number of connections: the question is what it costs to wait for the
-//! others, not what it costs the kernel to touch ten thousand sockets that no cache holds.
+//! Those that talk take turns, but they are few, and as many whatever the number of connections:
+//! the question is what it costs to wait for the others, not what it costs the kernel to touch ten
+//! thousand sockets that no cache holds.
 
 use bench_support::monotonic_ns;
 use std::io::{Read, Write};
@@ -24,8 +26,8 @@ pub(crate) fn run(words: &[String]) {
         std::process::exit(2);
     };
     let mut turn = 0;
-    // Each is used once before anything counts, and before the next is opened: more than the server's backlog at a time would be refused, and
-    // tried again a second later.
+    // Each is used once before anything counts, and before the next is opened: more than the
+    // server's backlog at a time would be refused, and tried again a second later.
     let mut streams: Vec<TcpStream> = (0..connections).map(|_| connect(port as u16, &mut turn)).collect();
     say("ready");
     for _ in 0..batches {

@@ -21,7 +21,8 @@ pub(crate) fn run(options: &Options) {
     publish(&results, &targets::all(), options);
 }
 
-/// One measurement of every subject. Each round begins with another subject, so that none always follows the same one.
+/// One measurement of every subject. Each round begins with another subject, so that none always
+/// follows the same one.
 fn run_case(case: &Case, round: usize, options: &Options, results: &mut Results) {
     let this = std::env::current_exe().expect("a running program has a path");
     for position in 0..case.subjects.len() {

@@ -1,9 +1,10 @@
-//! Guests on the reactor: what an idle one costs, a wake-up beside the same work written natively, a POLL among many watches beside
-//! `wasi:io/poll`, and a start.
+//! Guests on the reactor: what an idle one costs, a wake-up beside the same work written natively,
+//! a POLL among many watches beside `wasi:io/poll`, and a start.
 //!
-//! `guests-bench [--quick] [--json FILE] [--filter TEXT] [--subject NAME] [--rounds N]` is the harness. It starts itself as
-//! `guests-bench subject NAME CASE NUMBERS...` for each measurement, and that one starts itself as `guests-bench client ...` for the other end of its
-//! connections. See `bench/README.md` for how to read the result.
+//! `guests-bench [--quick] [--json FILE] [--filter TEXT] [--subject NAME] [--rounds N]` is the
+//! harness. It starts itself as `guests-bench subject NAME CASE NUMBERS...` for each measurement,
+//! and that one starts itself as `guests-bench client ...` for the other end of its connections.
+//! See `bench/README.md` for how to read the result.
 
 mod cases;
 mod client;

@@ -5,7 +5,8 @@ use mainspring_zcl::sys_loop::{Poll, TIMEOUT_FOREVER};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// What the parked guest touches of its memory beside the page of its data: the heap of a guest that is more than a toy.
+/// What the parked guest touches of its memory beside the page of its data: the heap of a guest
+/// that is more than a toy.
 pub(crate) const TOUCHED_BYTES: u64 = 16 * 1024;
 
 fn escaped(bytes: &[u8]) -> String {

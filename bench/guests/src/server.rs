@@ -1,4 +1,5 @@
-//! What every subject that serves connections does: start the client, take the time of its batches, print the figures.
+//! What every subject that serves connections does: start the client, take the time of its batches,
+//! print the figures.
 
 use bench_support::process_cpu_ns;
 use mainspring_reactor::Remote;
@@ -21,7 +22,8 @@ impl Load {
     }
 }
 
-/// Starts the client, on this core if only one of the two ends ever has work, and, on a thread of its own, reads what it says; when it is done, prints the figures and stops the loop.
+/// Starts the client, on this core if only one of the two ends ever has work, and, on a thread of
+/// its own, reads what it says; when it is done, prints the figures and stops the loop.
 pub(crate) fn measure_client(port: u16, load: Load, remote: Remote) {
     if load.active == 1 {
         bench_support::stay_on_one_core();
@@ -53,7 +55,8 @@ pub(crate) fn measure_client(port: u16, load: Load, remote: Remote) {
 
 struct Batches {
     cpu_before: u64,
-    /// Round trip in microseconds, requests per second, and the server's CPU per request in microseconds.
+    /// Round trip in microseconds, requests per second, and the server's CPU per request in
+    /// microseconds.
     figures: Vec<[f64; 3]>,
 }
 

@@ -14,8 +14,8 @@ pub(crate) struct Case {
 
 /// A guest on sys/loop beside the same code on tokio.
 const NEW: &[(&str, &str)] = &[("native", "native"), ("mainspring", "new")];
-/// A component that wakes itself: on this host, on one that blocks its thread for 1 ms, on one that does nothing. Beside it the same component
-/// parked, and the guest on sys/loop.
+/// A component that wakes itself: on this host, on one that blocks its thread for 1 ms, on one that
+/// does nothing. Beside it the same component parked, and the guest on sys/loop.
 const OLD: &[(&str, &str)] = &[
     ("plan", "plan"),
     ("spin", "spin"),

@@ -35,7 +35,8 @@ fn subject() -> Command {
     command
 }
 
-/// One measurement of every subject. Each round begins with another subject, so that none always follows the same one.
+/// One measurement of every subject. Each round begins with another subject, so that none always
+/// follows the same one.
 fn run_case(case: &Case, round: usize, options: &Options, results: &mut Results) {
     for position in 0..case.subjects.len() {
         let (name, who) = case.subjects[(position + round) % case.subjects.len()];

@@ -1,8 +1,10 @@
-//! One database client, `guests/postgres-client`, in every place where it can run: natively on tokio, in a guest on sys/loop, in a component
-//! that wakes itself on three kinds of host. Time, CPU time of the thread, wake-ups.
+//! One database client, `guests/postgres-client`, in every place where it can run: natively on
+//! tokio, in a guest on sys/loop, in a component that wakes itself on three kinds of host. Time,
+//! CPU time of the thread, wake-ups.
 //!
-//! `postgres-bench [--quick] [--json FILE] [--filter TEXT] [--subject NAME] [--rounds N]` is the harness; it needs the address of a server in
-//! `MAINSPRING_POSTGRES`, which `cargo xtask bench postgres` provides. It starts itself as `postgres-bench subject NAME WORK NUMBER` for each
+//! `postgres-bench [--quick] [--json FILE] [--filter TEXT] [--subject NAME] [--rounds N]` is the
+//! harness; it needs the address of a server in `MAINSPRING_POSTGRES`, which `cargo xtask bench
+//! postgres` provides. It starts itself as `postgres-bench subject NAME WORK NUMBER` for each
 //! measurement. See `bench/README.md` for how to read the result.
 
 mod cases;

@@ -1,4 +1,5 @@
-//! What a piece of work took: time, CPU time of this thread, and how often the thread had to be woken.
+//! What a piece of work took: time, CPU time of this thread, and how often the thread had to be
+//! woken.
 
 use bench_support::monotonic_ns;
 

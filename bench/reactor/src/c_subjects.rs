@@ -1,6 +1,7 @@
 //! Compiling the C subjects, once, into the target folder.
 //!
-//! The libraries are the distribution's, linked statically where it ships an archive, since the Rust peers are too.
+//! The libraries are the distribution's, linked statically where it ships an archive, since the
+//! Rust peers are too.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -2,7 +2,8 @@
 
 use bench_support::Case;
 
-/// The case whose turns are counted (system calls, allocations), and the number of descriptors in it.
+/// The case whose turns are counted (system calls, allocations), and the number of descriptors in
+/// it.
 pub(crate) const TURNS_CASE: &str = "dispatch-16";
 /// The words of the counted case, up to the number of turns.
 pub(crate) const TURNS_WORDS: [&str; 2] = ["turns", "16"];
@@ -37,8 +38,8 @@ pub(crate) const COUNTED: &[&str] =
 pub(crate) fn all(quick: bool) -> Vec<Case> {
     let pick = |full: u64, short: u64| if quick { short } else { full };
     let rounds = |full: u32, short: u32| if quick { short } else { full };
-    // dispatch: descriptors, turns a batch, batches. pipe: pairs, active, writes, runs. rewatch: pairs, runs.
-    // timers: count, spread in ms, repeats. lateness: delay in ns, samples.
+    // dispatch: descriptors, turns a batch, batches. pipe: pairs, active, writes, runs. rewatch:
+    // pairs, runs. timers: count, spread in ms, repeats. lateness: delay in ns, samples.
     vec![
         Case::new("dispatch-1", "dispatch", &[1, 3000, pick(40, 20)], LEVEL, rounds(30, 8)),
         Case::new("dispatch-16", "dispatch", &[16, 500, pick(40, 20)], LEVEL, rounds(30, 8)),

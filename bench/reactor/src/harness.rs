@@ -12,14 +12,16 @@ use crate::{c_subjects, cases, subjects, system_calls, targets};
 /// A subject that takes longer than this for one measurement hangs.
 const SUBJECT_TIME_LIMIT: Duration = Duration::from_secs(120);
 
-/// In a quick run no further round begins after this, so that a busy machine gets fewer rounds rather than a longer run.
+/// In a quick run no further round begins after this, so that a busy machine gets fewer rounds
+/// rather than a longer run.
 const QUICK_TIME_LIMIT: Duration = Duration::from_secs(40);
 
 /// How to start each subject: its program and the words that come before the case.
 struct Programs(BTreeMap<&'static str, (PathBuf, Vec<String>)>);
 
 impl Programs {
-    /// Compiles what needs compiling. A subject that cannot be had is left out, with one line that says why.
+    /// Compiles what needs compiling. A subject that cannot be had is left out, with one line that
+    /// says why.
     fn prepare(options: &Options) -> Programs {
         let mut programs = BTreeMap::new();
         for subject in c_subjects::C_SUBJECTS.iter().filter(|subject| options.wants_subject(subject.name)) {
@@ -55,7 +57,8 @@ pub(crate) fn run(options: &Options) {
     publish(&results, &targets::all(), options);
 }
 
-/// One measurement of every subject. Each round begins with another subject, so that none always follows the same one.
+/// One measurement of every subject. Each round begins with another subject, so that none always
+/// follows the same one.
 fn run_case(case: &Case, round: usize, programs: &Programs, results: &mut Results) {
     for position in 0..case.subjects.len() {
         let subject = case.subjects[(position + round) % case.subjects.len()];

@@ -1,8 +1,10 @@
-//! The reactor against its peers: same work, CPU minima of interleaved processes, a table with the targets.
+//! The reactor against its peers: same work, CPU minima of interleaved processes, a table with the
+//! targets.
 //!
-//! `reactor-bench [--quick] [--json FILE] [--filter TEXT] [--subject NAME] [--rounds N]` is the harness. It starts itself
-//! as `reactor-bench subject NAME CASE NUMBERS...` for the Rust subjects, and the programs compiled from `c/` for the
-//! others. See `bench/README.md` for how to read the result.
+//! `reactor-bench [--quick] [--json FILE] [--filter TEXT] [--subject NAME] [--rounds N]` is the
+//! harness. It starts itself as `reactor-bench subject NAME CASE NUMBERS...` for the Rust subjects,
+//! and the programs compiled from `c/` for the others. See `bench/README.md` for how to read the
+//! result.
 
 mod c_subjects;
 mod cases;

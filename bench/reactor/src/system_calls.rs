@@ -1,6 +1,7 @@
 //! Counting system calls per turn, by the difference of two runs under strace.
 //!
-//! A run of many turns minus a run of fewer leaves exactly the turns: start-up, set-up and exit cancel out.
+//! A run of many turns minus a run of fewer leaves exactly the turns: start-up, set-up and exit
+//! cancel out.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

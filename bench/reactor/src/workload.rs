@@ -1,8 +1,9 @@
-//! The work that every Rust subject does; `c/workload.h` is the same work for the C subjects. Keep the two in step.
+//! The work that every Rust subject does; `c/workload.h` is the same work for the C subjects. Keep
+//! the two in step.
 //!
-//! A subject implements the traits for what it can do: [`Watching`], [`TimerQueue`], [`Oneshot`]. Everything is generic
-//! and so inlined into the batches as its users would inline it. Each figure is the minimum of many short batches of CPU
-//! time: noise only ever adds.
+//! A subject implements the traits for what it can do: [`Watching`], [`TimerQueue`], [`Oneshot`].
+//! Everything is generic and so inlined into the batches as its users would inline it. Each figure
+//! is the minimum of many short batches of CPU time: noise only ever adds.
 
 use std::cell::Cell;
 use std::os::fd::RawFd;
@@ -17,7 +18,8 @@ pub(crate) enum Kind {
     Dispatch,
     /// One write, which is what makes an edge-triggered eventfd ready again.
     DispatchEdge,
-    /// Read what is there, which is one byte, and send as much to the next pair. Edge-triggered by all who can.
+    /// Read what is there, which is one byte, and send as much to the next pair. Edge-triggered by
+    /// all who can.
     Pipe,
     /// The same, level-triggered.
     PipeLevel,
@@ -32,7 +34,8 @@ impl Kind {
 
 /// A subject that watches descriptors.
 pub(crate) trait Watching {
-    /// Watches `fds` for reading; the callback of `fds[i]` calls [`on_ready`] and stops the loop when that is true.
+    /// Watches `fds` for reading; the callback of `fds[i]` calls [`on_ready`] and stops the loop
+    /// when that is true.
     fn watch(&mut self, fds: &[RawFd], kind: Kind);
     /// The same for descriptors that will never be ready: only their registration is measured.
     fn watch_idle(&mut self, fds: &[RawFd]) {
@@ -189,7 +192,8 @@ pub(crate) fn turns(subject: &mut impl Watching, count: u64, turns: u64) {
     println!("allocations_per_turn count {:.4}", allocations as f64 / turns as f64);
 }
 
-/// libevent's pipe benchmark: `active` bytes travel round `count` pairs until `writes` more were sent.
+/// libevent's pipe benchmark: `active` bytes travel round `count` pairs until `writes` more were
+/// sent.
 pub(crate) fn pipe(subject: &mut impl Watching, kind: Kind, [count, active, writes, runs]: [u64; 4]) {
     let (count, active) = (count as usize, active as usize);
     subject.watch(&pipes(count), kind);
@@ -331,8 +335,8 @@ pub(crate) fn lateness(subject: &mut impl Oneshot, after_ns: u64, samples: u64) 
     println!("lateness us{}", samples.concat());
 }
 
-/// Every pair of sockets takes two descriptors: 9,000 pairs are beyond the usual soft limit. Where it cannot be raised,
-/// opening that many says so.
+/// Every pair of sockets takes two descriptors: 9,000 pairs are beyond the usual soft limit. Where
+/// it cannot be raised, opening that many says so.
 pub(crate) fn raise_descriptor_limit() {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: a valid rlimit to write to, then to read from.

@@ -1,7 +1,9 @@
-//! The page of Mainspring's console, built: whoever serves HTTP looks a path up and sends what is there.
+//! The page of Mainspring's console, built: whoever serves HTTP looks a path up and sends what is
+//! there.
 //!
-//! The sources are in `web/` (TypeScript, Preact); `cargo xtask console --build` makes `assets/` of them, and the tests prove
-//! that they fit. So building this crate needs neither Node nor the network.
+//! The sources are in `web/` (TypeScript, Preact); `cargo xtask console --build` makes `assets/` of
+//! them, and the tests prove that they fit. So building this crate needs neither Node nor the
+//! network.
 //!
 //! ```
 //! let page = mainspring_console::asset("/").unwrap();
@@ -22,8 +24,8 @@ pub struct Asset {
     pub tag: &'static str,
 }
 
-/// The policy that every file is to be served with: scripts and styles of the page alone, requests to its own origin alone, no
-/// frames, and no text that becomes markup.
+/// The policy that every file is to be served with: scripts and styles of the page alone, requests
+/// to its own origin alone, no frames, and no text that becomes markup.
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
 macro_rules! file {

@@ -1,5 +1,5 @@
-//! A line that should be a message: whatever is accepted is JSON to everybody else too, and says the
-//! same.
+//! A line that should be a message: whatever is accepted is JSON to everybody else too, and says
+//! the same.
 
 use mainspring_message::Envelope;
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! Bytes of an HTTP client: whatever they are, what reaches the bus is a message, and what comes back
-//! is HTTP.
+//! Bytes of an HTTP client: whatever they are, what reaches the bus is a message, and what comes
+//! back is HTTP.
 
 use mainspring_http::{Access, Bus, Health, Inbox, Limits, Link, Options, Peer, Server};
 use mainspring_message::{Draft, Envelope, Kind};
@@ -60,7 +60,8 @@ impl Bus for EchoBus {
     }
 
     fn send(&self, link: Link, line: &[u8]) {
-        // Lines that a client wrote itself (`/v1/messages`) may be anything; the kernel refuses them.
+        // Lines that a client wrote itself (`/v1/messages`) may be anything; the kernel refuses
+        // them.
         let Ok(message) = Envelope::parse(line) else { return };
         assert!(!line.contains(&b'\n'), "a message is a line");
         if matches!(message.kind(), Kind::Command | Kind::Query) {

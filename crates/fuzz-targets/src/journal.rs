@@ -1,5 +1,5 @@
-//! A journal's folder after damage: it opens with the records that were written, all or the first of
-//! them, or it is refused and nothing is changed.
+//! A journal's folder after damage: it opens with the records that were written, all or the first
+//! of them, or it is refused and nothing is changed.
 
 use mainspring_journal::simulation::SimFolder;
 use mainspring_journal::{Batch, Error, Journal, Options, Reader, Restored, SnapshotWriter, check};

@@ -1,5 +1,5 @@
-//! A stream of bytes: whatever pieces it comes in, the lines are the same, and no more than one line
-//! is held.
+//! A stream of bytes: whatever pieces it comes in, the lines are the same, and no more than one
+//! line is held.
 
 use mainspring_message::lines::{Line, LineSplitter};
 

@@ -1,5 +1,5 @@
-//! What a guest writes to its host, and the host to a guest: frames and the messages in them. What is
-//! read is written again as it was.
+//! What a guest writes to its host, and the host to a guest: frames and the messages in them. What
+//! is read is written again as it was.
 
 use mainspring_zcl::cap::{AcceptRecord, CapOpen, TcpOpen};
 use mainspring_zcl::ctl::HandleOp;

@@ -55,8 +55,8 @@ fn content(path: &Path) -> u64 {
         .sum()
 }
 
-/// A guest of preview 1 whose one folder is 3. It ends with the number of the first step that did not
-/// return what it should have.
+/// A guest of preview 1 whose one folder is 3. It ends with the number of the first step that did
+/// not return what it should have.
 fn steps(body: &str) -> Program {
     program(&format!(
         r#"(module

@@ -1,9 +1,10 @@
 //! Who may ask: tokens, and the hosts and origins from which a browser may.
 //!
-//! A browser page of anybody can make a browser send requests to loopback. Two checks on every request keep such pages
-//! out: `Host` must name this server, so a name that was bound to this address behind the browser's back does not count,
-//! and `Origin`, if there is one, must be this server itself. What changes something needs the token in a header, which
-//! no form and no link can send.
+//! A browser page of anybody can make a browser send requests to loopback. Two checks on every
+//! request keep such pages out: `Host` must name this server, so a name that was bound to this
+//! address behind the browser's back does not count, and `Origin`, if there is one, must be this
+//! server itself. What changes something needs the token in a header, which no form and no link can
+//! send.
 
 use crate::bus::Peer;
 use crate::console::Sessions;
@@ -78,7 +79,8 @@ impl Access {
         found.ok_or_else(wrong)
     }
 
-    /// Refuses what a page of another origin, or of a name that only pretends to be this server, sends.
+    /// Refuses what a page of another origin, or of a name that only pretends to be this server,
+    /// sends.
     pub(crate) fn check_origin(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
         let Access::Tokens { hosts, .. } = self else { return Ok(()) };
         if headers.get_all(HOST).iter().count() > 1 {
@@ -108,7 +110,8 @@ fn bearer(value: &HeaderValue) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(b"Bearer ").then(|| token.trim_ascii())
 }
 
-/// Whether a `Host` means this server: a loopback address, `localhost`, or a name that was configured.
+/// Whether a `Host` means this server: a loopback address, `localhost`, or a name that was
+/// configured.
 fn is_own_host(host: &str, names: &[String]) -> bool {
     let name = without_port(host);
     let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();

@@ -51,7 +51,8 @@ impl Connection {
         self.place.is_known();
     }
 
-    /// The connection on the bus for this peer: one for all requests of a connection, because nearly all have one token.
+    /// The connection on the bus for this peer: one for all requests of a connection, because
+    /// nearly all have one token.
     pub(crate) fn exchange(&self, peer: &Peer) -> Option<Rc<Exchange>> {
         let mut current = self.exchange.borrow_mut();
         if let Some(exchange) = &*current
@@ -138,7 +139,8 @@ async fn run<S: Read + Write + Abort + Unpin + 'static>(connection: Rc<Connectio
         if control.stopping.get() && !std::mem::replace(&mut told_to_stop, true) {
             Pin::new(&mut http).graceful_shutdown();
         }
-        // Errors of a connection are its client's: gone, slow or not speaking HTTP. hyper has answered what can be answered.
+        // Errors of a connection are its client's: gone, slow or not speaking HTTP. hyper has
+        // answered what can be answered.
         if Pin::new(&mut http).poll(context).is_ready() {
             return Poll::Ready(End::Finished);
         }
@@ -160,8 +162,8 @@ enum End {
     Aborted,
 }
 
-/// Reads what the client is still sending, and throws it away, for a moment: a socket that is closed with unread bytes in it
-/// is reset, and the answer that says why may never be seen.
+/// Reads what the client is still sending, and throws it away, for a moment: a socket that is
+/// closed with unread bytes in it is reset, and the answer that says why may never be seen.
 async fn linger<S: Read + Unpin>(shared: &Shared, mut stream: S) {
     let drained = async {
         let mut bytes = [MaybeUninit::uninit(); 4096];
@@ -179,8 +181,8 @@ async fn linger<S: Read + Unpin>(shared: &Shared, mut stream: S) {
     let _ = shared.reactor.timeout(LINGER_TIME_MAX, drained).await;
 }
 
-/// The one timer of a connection. It is only ever moved to earlier: when it rings too early it is set anew, which costs less
-/// than touching it with every request.
+/// The one timer of a connection. It is only ever moved to earlier: when it rings too early it is
+/// set anew, which costs less than touching it with every request.
 #[derive(Default)]
 struct Alarm {
     ringing: Option<(Instant, Pin<Box<Sleep>>)>,

@@ -1,8 +1,10 @@
-//! The console: whoever runs the server says whose sessions there are; the page itself is the crate `mainspring-console`.
+//! The console: whoever runs the server says whose sessions there are; the page itself is the crate
+//! `mainspring-console`.
 //!
-//! The page is the same for everybody and tells nothing, so it is served without a token. It is opened with a one-time token
-//! in the fragment of its address, which browsers do not send; it swaps that for a session, and sends the session with every
-//! request as any other client sends its token.
+//! The page is the same for everybody and tells nothing, so it is served without a token. It is
+//! opened with a one-time token in the fragment of its address, which browsers do not send; it
+//! swaps that for a session, and sends the session with every request as any other client sends its
+//! token.
 
 use crate::bus::Peer;
 

@@ -9,9 +9,10 @@
 //! GET  /                       the console, where there is one; POST /v1/console/session opens it
 //! ```
 //!
-//! A [`Server`] is given accepted sockets and a [`Bus`]: whoever routes messages. It knows HTTP, tokens and limits;
-//! the bus knows types, schemas and rights. There is no second runtime and no thread: hyper's connections are tasks
-//! of the reactor. `docs/contracts/http.md` says clause by clause what a client may rely on.
+//! A [`Server`] is given accepted sockets and a [`Bus`]: whoever routes messages. It knows HTTP,
+//! tokens and limits; the bus knows types, schemas and rights. There is no second runtime and no
+//! thread: hyper's connections are tasks of the reactor. `docs/contracts/http.md` says clause by
+//! clause what a client may rely on.
 //!
 //! - [`bus`]: what stands behind the server, and the connection on it that serves one client.
 //! - [`access`]: tokens, and which hosts and origins may ask.

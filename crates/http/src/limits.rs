@@ -11,10 +11,12 @@ pub struct Limits {
     pub headers_max: usize,
     /// Bytes of a request's body, and of a line of `/v1/messages`. Beyond: 413.
     pub body_bytes_max: usize,
-    /// From the first byte the server waits for to the end of a request's head; for TLS the handshake counts. An idle
-    /// connection that was used before has [`idle_time_max`](Limits::idle_time_max) instead. Beyond: closed.
+    /// From the first byte the server waits for to the end of a request's head; for TLS the
+    /// handshake counts. An idle connection that was used before has
+    /// [`idle_time_max`](Limits::idle_time_max) instead. Beyond: closed.
     pub head_time_max: Duration,
-    /// How long a body may take. Beyond: 408, and the connection is closed. The body of `/v1/messages` may take for ever.
+    /// How long a body may take. Beyond: 408, and the connection is closed. The body of
+    /// `/v1/messages` may take for ever.
     pub body_time_max: Duration,
     /// How long a connection may be kept without a request. Beyond: closed.
     pub idle_time_max: Duration,
@@ -26,7 +28,8 @@ pub struct Limits {
     pub streams_max: usize,
     /// Types in `types=` of one stream. Beyond: 400.
     pub stream_types_max: usize,
-    /// How long nothing may pass on a stream of server-sent events before a comment is sent, so that proxies keep it open.
+    /// How long nothing may pass on a stream of server-sent events before a comment is sent, so
+    /// that proxies keep it open.
     pub keep_alive: Duration,
 }
 

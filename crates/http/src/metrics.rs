@@ -1,4 +1,5 @@
-//! The daemon's numbers as OpenMetrics. They are the ones of `Sys.Stats` and `Sys.Actors`: nothing is counted twice.
+//! The daemon's numbers as OpenMetrics. They are the ones of `Sys.Stats` and `Sys.Actors`: nothing
+//! is counted twice.
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};

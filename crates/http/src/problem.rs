@@ -65,7 +65,8 @@ impl Problem {
         Problem { status, body, closes: false }
     }
 
-    /// The same, and the connection is closed afterwards: what else was sent on it cannot be trusted or is too much.
+    /// The same, and the connection is closed afterwards: what else was sent on it cannot be
+    /// trusted or is too much.
     pub(crate) fn and_close(mut self) -> Problem {
         self.closes = true;
         self

@@ -1,4 +1,5 @@
-//! The server: sockets come in, each becomes a task; strangers make room for others, and all end together.
+//! The server: sockets come in, each becomes a task; strangers make room for others, and all end
+//! together.
 
 use crate::access::Access;
 use crate::bus::Bus;
@@ -149,7 +150,8 @@ impl Server {
         self.shared.open.get()
     }
 
-    /// Finishes: idle connections are closed, running requests are answered first, and nothing new is served.
+    /// Finishes: idle connections are closed, running requests are answered first, and nothing new
+    /// is served.
     pub fn stop(&self) {
         self.shared.stopping.set(true);
         for control in self.shared.connections.borrow_mut().drain(..).filter_map(|weak| weak.upgrade()) {

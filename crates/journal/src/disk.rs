@@ -17,7 +17,8 @@ const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// A journal's folder on disk.
 ///
-/// The folder has mode 0700 and belongs to the user, no symbolic link is followed, and one process at a time has it open.
+/// The folder has mode 0700 and belongs to the user, no symbolic link is followed, and one process
+/// at a time has it open.
 #[derive(Debug)]
 pub struct DiskFolder {
     descriptor: OwnedFd,

@@ -63,7 +63,8 @@ pub enum Error {
         /// The largest that fits.
         most: usize,
     },
-    /// No room: the next segment could not be made. The journal is usable until its last segment is full.
+    /// No room: the next segment could not be made. The journal is usable until its last segment is
+    /// full.
     #[error("the disk is full: no room for another segment of {bytes} bytes")]
     Full {
         /// The size of a segment.

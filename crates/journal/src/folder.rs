@@ -104,11 +104,13 @@ pub trait File {
     /// Makes content and length durable.
     ///
     /// # Errors
-    /// Whatever the system says. What had been written before may be lost then, though it can still be read.
+    /// Whatever the system says. What had been written before may be lost then, though it can still
+    /// be read.
     fn sync(&self) -> io::Result<()>;
 
-    /// Makes content durable, then lets go of whatever only memory holds, so that what is read next is what the disk has.
-    /// After a failed flush a system may go on showing bytes that never reached the disk.
+    /// Makes content durable, then lets go of whatever only memory holds, so that what is read next
+    /// is what the disk has. After a failed flush a system may go on showing bytes that never
+    /// reached the disk.
     ///
     /// # Errors
     /// Whatever the system says.

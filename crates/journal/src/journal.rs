@@ -1,4 +1,5 @@
-//! The journal: opening it, writing batches, rolling over to the next segment, forgetting what a snapshot stands for.
+//! The journal: opening it, writing batches, rolling over to the next segment, forgetting what a
+//! snapshot stands for.
 
 use crate::batch::{Batch, CLOSED, OPENED, Record, SEALED};
 use crate::error::{Error, Result};
@@ -19,7 +20,8 @@ const SNAPSHOTS_KEPT: usize = 2;
 /// The settings of a journal.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// The size of a segment that is made from now on: whole pages, 64 KiB to 1 GiB. A batch must fit into one.
+    /// The size of a segment that is made from now on: whole pages, 64 KiB to 1 GiB. A batch must
+    /// fit into one.
     pub segment_bytes: u64,
 }
 
@@ -34,7 +36,8 @@ impl Default for Options {
 pub enum Space {
     /// The next segment is there, or will be.
     Enough,
-    /// The disk had no room for the next segment when the present one was half full. What was begun can still end.
+    /// The disk had no room for the next segment when the present one was half full. What was begun
+    /// can still end.
     Full,
 }
 
@@ -104,12 +107,13 @@ pub(crate) struct NextSegment<F> {
 }
 
 impl<D: Folder> Journal<D> {
-    /// Opens the journal in a folder, or makes one in an empty folder, and gives what it holds to `visit`: the newest snapshot,
-    /// then the records behind it. Segments that the snapshot stands for are not read.
+    /// Opens the journal in a folder, or makes one in an empty folder, and gives what it holds to
+    /// `visit`: the newest snapshot, then the records behind it. Segments that the snapshot stands
+    /// for are not read.
     ///
     /// # Errors
-    /// [`Error::Damaged`], [`Error::Newer`] or what the system says. The folder is as it was then, but for a torn
-    /// batch that may have been cut off.
+    /// [`Error::Damaged`], [`Error::Newer`] or what the system says. The folder is as it was then,
+    /// but for a torn batch that may have been cut off.
     pub fn open(
         folder: D,
         options: Options,
@@ -121,7 +125,8 @@ impl<D: Folder> Journal<D> {
         })
     }
 
-    /// As [`Journal::open`], but `visit` may refuse a record, in words: then the folder stays as it was.
+    /// As [`Journal::open`], but `visit` may refuse a record, in words: then the folder stays as it
+    /// was.
     ///
     /// # Errors
     /// As those of [`Journal::open`], and [`Error::Refused`].
@@ -150,18 +155,21 @@ impl<D: Folder> Journal<D> {
         Journal { folder, options, sealed, head, file, offset, durable, next, space, failure }
     }
 
-    /// Writes a batch and makes it durable; gives the last number that is durable now. The batch is empty afterwards and goes
-    /// on behind its records. `unix_ms` is the time, for people who read the journal.
+    /// Writes a batch and makes it durable; gives the last number that is durable now. The batch is
+    /// empty afterwards and goes on behind its records. `unix_ms` is the time, for people who read
+    /// the journal.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] and [`Error::Full`] leave the journal as it was. Everything else is final.
+    /// [`Error::TooLarge`] and [`Error::Full`] leave the journal as it was. Everything else is
+    /// final.
     pub fn write(&mut self, batch: &mut Batch, unix_ms: u64) -> Result<u64> {
         self.write_with(batch, 0, unix_ms)?;
         self.prepare_next()?;
         Ok(self.durable)
     }
 
-    /// Ends the journal with a batch that proves the one before: whatever is missing then at the next start is damage.
+    /// Ends the journal with a batch that proves the one before: whatever is missing then at the
+    /// next start is damage.
     ///
     /// # Errors
     /// As those of [`Journal::write`].
@@ -214,8 +222,9 @@ impl<D: Folder> Journal<D> {
         self.sealed.last().map(|sealed| sealed.last)
     }
 
-    /// Takes note of a snapshot that has been finished, and deletes what is not needed any more: all but two snapshots, and
-    /// segments whose records are all at or before both the older snapshot and `up_to`.
+    /// Takes note of a snapshot that has been finished, and deletes what is not needed any more:
+    /// all but two snapshots, and segments whose records are all at or before both the older
+    /// snapshot and `up_to`.
     ///
     /// # Errors
     /// What the system says; that is final.
@@ -297,8 +306,8 @@ impl<D: Folder> Journal<D> {
         Ok(())
     }
 
-    /// Goes on in the next segment. Its head is durable before this one is sealed, so that a sealed segment without its
-    /// successor is damage and not a crash at a bad moment.
+    /// Goes on in the next segment. Its head is durable before this one is sealed, so that a sealed
+    /// segment without its successor is damage and not a crash at a bad moment.
     fn roll(&mut self, unix_ms: u64) -> Result<()> {
         let bytes = self.options.segment_bytes;
         if let Err(error) = self.fill_next(bytes) {
@@ -322,7 +331,8 @@ impl<D: Folder> Journal<D> {
         Ok(())
     }
 
-    /// Keeps the next segment's zeros ahead of what is written here, in small steps from the middle of this one on.
+    /// Keeps the next segment's zeros ahead of what is written here, in small steps from the middle
+    /// of this one on.
     fn prepare_next(&mut self) -> Result<()> {
         let half = self.head.bytes / 2;
         let due = (2 * self.offset.saturating_sub(half)).min(self.options.segment_bytes);

@@ -38,7 +38,8 @@ impl<'a, D: Folder> Reader<'a, D> {
         Ok(read_heads(folder, identity, &Files::list(folder)?.segments)?[0].before)
     }
 
-    /// Gives the records of the next batch to `visit`, each with the time at which it was written; false if there is none yet.
+    /// Gives the records of the next batch to `visit`, each with the time at which it was written;
+    /// false if there is none yet.
     ///
     /// # Errors
     /// [`Error::Damaged`], or what the system says.

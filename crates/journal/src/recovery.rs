@@ -8,7 +8,8 @@ use crate::scan::{Cut, Scan};
 use crate::segment::{FileKind, Files, Head, IDENTITY_FILE, Identity, NEXT_SEGMENT, PAGE, segment_name};
 use crate::snapshot;
 
-/// How far numbers leap when a journal was not closed: more than any batch can hold, so that none is used twice.
+/// How far numbers leap when a journal was not closed: more than any batch can hold, so that none
+/// is used twice.
 const LEAP: u64 = 1 << 24;
 
 /// Opens what is in the folder, or makes a journal in an empty one.
@@ -54,7 +55,8 @@ pub(crate) fn open<D: Folder>(
     let mut journal = Journal::assemble(folder, options, tail.sealed, tail.head, tail.file);
     (journal.offset, journal.durable) = (tail.offset, tail.last);
     let closed = tail.flags & CLOSED != 0;
-    // The leap is durable before a number behind it is used; and this batch proves the ones before it.
+    // The leap is durable before a number behind it is used; and this batch proves the ones before
+    // it.
     let mut opened = Batch::new(if closed || created { tail.last + 1 } else { tail.last + 1 + LEAP });
     journal.write_with(&mut opened, OPENED, 0)?;
     let opened = Opened {
@@ -73,7 +75,8 @@ pub(crate) fn read_identity(folder: &impl Folder) -> Result<Identity> {
     Ok(Head::read(&file, IDENTITY_FILE, FileKind::Identity)?.identity)
 }
 
-/// The heads of all segments: there is at least one, they are of this journal, whole, and follow each other.
+/// The heads of all segments: there is at least one, they are of this journal, whole, and follow
+/// each other.
 pub(crate) fn read_heads(folder: &impl Folder, identity: Identity, segments: &[u64]) -> Result<Vec<Head>> {
     let mut heads: Vec<Head> = Vec::with_capacity(segments.len());
     for number in segments {
@@ -196,7 +199,8 @@ fn scan_of<D: Folder>(folder: &D, head: &Head) -> Result<Scan<D::File>> {
 }
 
 impl<F: File> Scan<F> {
-    /// Writes zeros over a torn batch. If that is interrupted, the rest of it is cut off the next time.
+    /// Writes zeros over a torn batch. If that is interrupted, the rest of it is cut off the next
+    /// time.
     fn erase(&mut self, cut: &Cut) -> Result<()> {
         let zeros = vec![0; cut.bytes as usize];
         self.file().write_at(&zeros, cut.offset).map_err(Error::io("write to", &self.name))?;
@@ -212,7 +216,8 @@ impl<F: File> Scan<F> {
     }
 }
 
-/// Whether there is no journal yet, or one whose making was interrupted: the identity is written last.
+/// Whether there is no journal yet, or one whose making was interrupted: the identity is written
+/// last.
 fn is_unmade(folder: &impl Folder, files: &Files) -> Result<bool> {
     if files.has_identity {
         return Ok(false);

@@ -11,7 +11,8 @@ use crate::snapshot;
 /// What [`salvage`] found and missed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Salvaged {
-    /// The last record that the snapshot stands for with which it began; nothing if there is no whole one.
+    /// The last record that the snapshot stands for with which it began; nothing if there is no
+    /// whole one.
     pub snapshot: Option<u64>,
     /// How many records behind it could be read.
     pub records: u64,
@@ -30,8 +31,8 @@ pub enum Found<'a> {
     Record(Record<'a>, u64),
 }
 
-/// Gives everything that is whole to `visit`: the newest whole snapshot, then the records behind it, in order, whatever is
-/// missing between them. `progress` gets bytes done and bytes in all.
+/// Gives everything that is whole to `visit`: the newest whole snapshot, then the records behind
+/// it, in order, whatever is missing between them. `progress` gets bytes done and bytes in all.
 ///
 /// # Errors
 /// What the system says of the folder itself.
@@ -44,7 +45,8 @@ pub fn salvage<D: Folder>(
     let mut salvaged = Salvaged::default();
     let heads: Vec<Head> =
         files.segments.iter().filter_map(|number| head(folder, *number, &mut salvaged)).collect();
-    // Every head says which journal it belongs to; the file that says so first may be what is damaged.
+    // Every head says which journal it belongs to; the file that says so first may be what is
+    // damaged.
     let identity = read_identity(folder).ok().or(heads.first().map(|head| head.identity));
     for number in files.snapshots.iter().rev() {
         let Some(identity) = identity else { break };

@@ -1,4 +1,5 @@
-//! What files look like: names, the head page that every file begins with, and the seed of its checksums.
+//! What files look like: names, the head page that every file begins with, and the seed of its
+//! checksums.
 //!
 //! | file | holds |
 //! | --- | --- |
@@ -42,7 +43,8 @@ pub(crate) enum FileKind {
 pub(crate) struct Head {
     pub(crate) kind: FileKind,
     pub(crate) identity: Identity,
-    /// Of a segment: its place in the row of segments. Of a snapshot: the last record it stands for.
+    /// Of a segment: its place in the row of segments. Of a snapshot: the last record it stands
+    /// for.
     pub(crate) number: u64,
     /// The size of the whole file, of a segment.
     pub(crate) bytes: u64,
@@ -93,7 +95,8 @@ impl Head {
         })
     }
 
-    /// What checksums of batches in this file start from, at an offset: a batch that stands elsewhere never counts.
+    /// What checksums of batches in this file start from, at an offset: a batch that stands
+    /// elsewhere never counts.
     pub(crate) fn seed(&self, offset: u64) -> u32 {
         let mut place = [0; 40];
         place[..16].copy_from_slice(&self.identity.0);

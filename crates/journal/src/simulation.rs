@@ -1,8 +1,8 @@
 //! A folder in memory that crashes, tears and fails as it is told.
 //!
-//! What is written is seen at once, and durable only after a flush. A power cut keeps any subset of the sectors that were
-//! not flushed, and any number of the changes of names, oldest first. A failed flush loses what it should have kept, though
-//! it can still be seen, as real systems do.
+//! What is written is seen at once, and durable only after a flush. A power cut keeps any subset of
+//! the sectors that were not flushed, and any number of the changes of names, oldest first. A
+//! failed flush loses what it should have kept, though it can still be seen, as real systems do.
 //!
 //! # Examples
 //!
@@ -151,7 +151,8 @@ impl State {
         }
     }
 
-    /// An operation that happens, fails, or is cut off by a crash: a change of names is then not durable.
+    /// An operation that happens, fails, or is cut off by a crash: a change of names is then not
+    /// durable.
     fn change(&mut self, change: NameChange) -> io::Result<()> {
         let result = match self.step() {
             Step::Go => Ok(()),
@@ -178,7 +179,8 @@ impl SimFolder {
         self.state().operations
     }
 
-    /// Crashes at an operation, counted from the first one: it may have happened in part, and every later one fails.
+    /// Crashes at an operation, counted from the first one: it may have happened in part, and every
+    /// later one fails.
     pub fn crash_at(&self, operation: u64) {
         self.state().crash_at = Some(operation);
     }
@@ -198,8 +200,8 @@ impl SimFolder {
         self.state().capacity = bytes;
     }
 
-    /// A power cut, and the machine started again. `survives` says of each sector that was not flushed, and of each change of
-    /// names until it says no, whether it reached the disk.
+    /// A power cut, and the machine started again. `survives` says of each sector that was not
+    /// flushed, and of each change of names until it says no, whether it reached the disk.
     pub fn cut_power(&self, survives: &mut dyn FnMut() -> bool) {
         let mut state = self.state();
         for inode in &mut state.inodes {

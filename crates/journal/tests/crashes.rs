@@ -19,7 +19,8 @@ struct Ledger {
 }
 
 impl Ledger {
-    /// What a journal holds must be what was told, and perhaps the batch whose fate is unknown, as a whole.
+    /// What a journal holds must be what was told, and perhaps the batch whose fate is unknown, as
+    /// a whole.
     fn check(&mut self, content: &[(u64, Vec<u8>)], context: &str) {
         let told = self.durable.len();
         assert!(content.len() >= told, "{context}: {} of {told} durable records", content.len());
@@ -65,7 +66,8 @@ fn work(folder: &SimFolder, ledger: &mut Ledger, random: &mut Random, context: &
     Ok(())
 }
 
-/// Opens, writes one batch, and opens twice: what recovery mended stays mended, and nothing is cut off again.
+/// Opens, writes one batch, and opens twice: what recovery mended stays mended, and nothing is cut
+/// off again.
 fn go_on_a_little(folder: &SimFolder, context: &str) {
     let (mut journal, opened, mut content) =
         open(folder).unwrap_or_else(|error| panic!("{context}: {error}"));
@@ -144,7 +146,8 @@ fn j3_1_a_failed_operation_is_final_and_nothing_told_is_lost() {
             folder.fail_at(fault, kind);
             let context = format!("{kind:?} at {fault}");
             let first = work(&folder, &mut ledger, &mut random, &context);
-            // A disk that was full for a moment may never be noticed: the next segment is tried again.
+            // A disk that was full for a moment may never be noticed: the next segment is tried
+            // again.
             assert!(first.is_err() || kind == ErrorKind::StorageFull, "{context}");
             // The process starts again on a machine that goes on, and later the power fails too.
             folder.restart();

@@ -1,7 +1,8 @@
-//! What capabilities wrote to standard error lately: a bounded ring for each, beside the daemon's own log.
+//! What capabilities wrote to standard error lately: a bounded ring for each, beside the daemon's
+//! own log.
 //!
-//! Lines keep their numbers, which count all lines of the run, so that whoever reads on knows what is missing. Only the
-//! flow of messages adds lines; only `Sys.Logs` reads them.
+//! Lines keep their numbers, which count all lines of the run, so that whoever reads on knows what
+//! is missing. Only the flow of messages adds lines; only `Sys.Logs` reads them.
 
 use crate::api::ids::CapabilityId;
 use std::collections::VecDeque;
@@ -88,8 +89,8 @@ impl Logs {
         self.bytes
     }
 
-    /// The last `lines` lines behind the number `after`, oldest first, of one capability or of all; and how many behind
-    /// that number are not kept any more.
+    /// The last `lines` lines behind the number `after`, oldest first, of one capability or of all;
+    /// and how many behind that number are not kept any more.
     pub(crate) fn last(
         &self,
         capability: Option<CapabilityId>,

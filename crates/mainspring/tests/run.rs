@@ -128,7 +128,8 @@ fn a_second_signal_kills_a_guest_that_does_not_finish_at_the_first() {
         assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
     };
     signal(&child);
-    // It still answers, which shows that the first signal was only a question, and that it has been seen.
+    // It still answers, which shows that the first signal was only a question, and that it has been
+    // seen.
     writeln!(input, "still here").unwrap();
     line.clear();
     output.read_line(&mut line).unwrap();
@@ -187,7 +188,8 @@ fn a_variable_that_makes_no_sense_is_told_and_the_default_holds() {
     assert!(said.ends_with("; the default holds\n") && said.lines().count() == 1, "{said}");
 }
 
-/// Has the system refuse a program every change of what it watches, as if it had no memory left. Additions are not refused.
+/// Has the system refuse a program every change of what it watches, as if it had no memory left.
+/// Additions are not refused.
 #[cfg(all(target_os = "linux", target_endian = "little"))]
 fn refuse_changes_of_watches(command: &mut Command) {
     use std::os::unix::process::CommandExt;
@@ -207,7 +209,8 @@ fn refuse_changes_of_watches(command: &mut Command) {
     ];
     let install = move || {
         let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-        // SAFETY: both calls take plain numbers and, the second one, a live program of as many lines as it says.
+        // SAFETY: both calls take plain numbers and, the second one, a live program of as many
+        // lines as it says.
         let refused = unsafe {
             libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
                 || libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) != 0

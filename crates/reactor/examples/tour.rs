@@ -1,7 +1,7 @@
 //! A tour of the loop: everything it can wait for, on one thread, in one run.
 //!
-//! Time is virtual, so it ends at once and always prints the same (docs/products/reactor.md shows it, and a test
-//! compares).
+//! Time is virtual, so it ends at once and always prints the same (docs/products/reactor.md shows
+//! it, and a test compares).
 
 use mainspring_reactor::{Async, Builder, Result, Shared, VirtualClock};
 use std::io::{Read, Write};

@@ -1,7 +1,8 @@
 //! What can happen in the world, one step at a time.
 //!
-//! Actions name clients, actors and messages by small numbers that the world takes modulo what it has, so every action
-//! makes sense in every state, and a failing list of them can be shortened by leaving some out.
+//! Actions name clients, actors and messages by small numbers that the world takes modulo what it
+//! has, so every action makes sense in every state, and a failing list of them can be shortened by
+//! leaving some out.
 
 use crate::random::Random;
 
@@ -52,7 +53,8 @@ pub enum Action {
         /// Whether it takes no more.
         blocked: bool,
     },
-    /// A floor below answers one of the kernel's effects (a spawn, an attachment, a collection of numbers).
+    /// A floor below answers one of the kernel's effects (a spawn, an attachment, a collection of
+    /// numbers).
     Answer {
         /// Which one.
         which: u8,
@@ -233,7 +235,8 @@ pub enum Pass {
     ToDeadline,
     /// So many seconds beyond the next deadline.
     PastDeadline(u8),
-    /// The wall clock jumps by so many seconds, backwards if negative; the monotonic clock does not.
+    /// The wall clock jumps by so many seconds, backwards if negative; the monotonic clock does
+    /// not.
     WallClockJump(i8),
 }
 

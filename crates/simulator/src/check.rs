@@ -91,7 +91,8 @@ impl World {
         let completions_due = before.census.completions_lane.min(limits.completions_per_turn) as u64;
         must!(completions >= completions_due, "{completions} of {completions_due} Completions served");
         must!(completions <= limits.completions_per_turn as u64, "{completions} Completions in one turn");
-        // A client that has not read what it has is held back, and may be so from this very turn on.
+        // A client that has not read what it has is held back, and may be so from this very turn
+        // on.
         let held = before.census.user_held.max(after.census.user_held);
         must!(user == 1 || before.census.user_lane <= held, "a User message waits though it is its turn");
         Ok(())

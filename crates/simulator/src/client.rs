@@ -21,7 +21,8 @@ pub(crate) struct Client {
     pub(crate) debts: BTreeMap<String, Debt>,
     /// Lines whose id could not be read: each may be answered by an error that names none.
     pub(crate) unreadable: u32,
-    /// Whether it has scheduled or put back messages, whose outcomes come under ids that it does not know.
+    /// Whether it has scheduled or put back messages, whose outcomes come under ids that it does
+    /// not know.
     pub(crate) has_delegates: bool,
     /// The patterns that it ever subscribed to.
     pub(crate) patterns: Vec<String>,

@@ -33,8 +33,8 @@ pub(crate) struct Token {
     pub(crate) deliveries: BTreeMap<usize, u32>,
     /// When an actor last answered it.
     pub(crate) answered_ns: i64,
-    /// For a command whose reply came to its client: when it was given, and how many commands had been forgotten early
-    /// when it came.
+    /// For a command whose reply came to its client: when it was given, and how many commands had
+    /// been forgotten early when it came.
     pub(crate) replied: Option<(i64, u64)>,
 }
 

@@ -145,7 +145,8 @@ fn damage(random: &mut Random, node: &mut Value) {
     }
 }
 
-/// What must hold of any schema: no panic, an answer in good time, paths that exist, validators that work.
+/// What must hold of any schema: no panic, an answer in good time, paths that exist, validators
+/// that work.
 fn check(schema: &Value) -> bool {
     let start = Instant::now();
     let _ = EnvelopeValidator::new(schema);

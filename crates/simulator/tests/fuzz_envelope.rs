@@ -95,7 +95,8 @@ fn damaged(random: &mut Random, mut line: Vec<u8>) -> Vec<u8> {
     line
 }
 
-/// What must hold of any line: no panic, and whatever is accepted is what serde_json reads, in the same words.
+/// What must hold of any line: no panic, and whatever is accepted is what serde_json reads, in the
+/// same words.
 fn check(line: &[u8]) -> bool {
     assert!(line.len() < LINE_BYTES_CEILING);
     let envelope = match Envelope::parse(line) {
@@ -109,7 +110,8 @@ fn check(line: &[u8]) -> bool {
     assert!(!envelope.line().contains('\n'), "a line break survives in {envelope:?}");
     let again = Envelope::parse(envelope.line().as_bytes()).expect("what was accepted is accepted again");
     assert_eq!(again.id(), envelope.id());
-    // Lone surrogates and numbers beyond a double are legal in text that is passed through, but not as values.
+    // Lone surrogates and numbers beyond a double are legal in text that is passed through, but not
+    // as values.
     if let Ok(read) = serde_json::from_slice::<Value>(line) {
         assert_eq!(read["kind"], envelope.kind().as_str());
         assert_eq!(read["type"], envelope.type_name());

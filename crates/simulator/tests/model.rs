@@ -1,7 +1,8 @@
 //! The model test: random worlds and random actions, shortened to the fewest that break a promise.
 //!
-//! The world keeps the model (what every client and actor is owed) beside the kernel and compares the two after each
-//! action. Each action comes from a number of its own, so a failing list can be shortened by leaving actions out.
+//! The world keeps the model (what every client and actor is owed) beside the kernel and compares
+//! the two after each action. Each action comes from a number of its own, so a failing list can be
+//! shortened by leaving actions out.
 
 use mainspring_simulator::{Action, Random, Scenario, run};
 use proptest::prelude::*;

@@ -7,8 +7,8 @@ use mainspring_host::{Capability, CapabilityId, ErrorCode, Framed, Limits, Opene
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// The capability. All that is configured is configured per guest, so it has no fields; a capability
-/// with settings for the whole host has them here.
+/// The capability. All that is configured is configured per guest, so it has no fields; a
+/// capability with settings for the whole host has them here.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KeyValue;
 
@@ -31,8 +31,8 @@ pub struct KeyValueConfig {
     pub access: Access,
     /// Watches over all of its handles. 16.
     pub watches_max: usize,
-    /// Changed keys that one watch remembers while the guest does not read; beyond, it is told to read
-    /// all again. 1,024.
+    /// Changed keys that one watch remembers while the guest does not read; beyond, it is told to
+    /// read all again. 1,024.
     pub changes_max: usize,
 }
 
@@ -70,7 +70,8 @@ impl Capability for KeyValue {
         if config.changes_max == 0 {
             return Err("changes_max must be at least 1".into());
         }
-        // What is remembered for the guest is held for it, and so bounded as everything of that kind.
+        // What is remembered for the guest is held for it, and so bounded as everything of that
+        // kind.
         let held = config.watches_max.saturating_mul(config.changes_max).saturating_mul(KEY_BYTES_MAX);
         if held > limits.buffered_bytes.saturating_mul(16) {
             return Err(format!(

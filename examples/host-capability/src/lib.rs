@@ -1,5 +1,5 @@
-//! An example of a capability that is not the host's own: `store/kv@v1`, a small key-value store that
-//! guests share and wait for.
+//! An example of a capability that is not the host's own: `store/kv@v1`, a small key-value store
+//! that guests share and wait for.
 //!
 //! It uses everything that a capability can have: a [configuration](KeyValueConfig) per guest, with
 //! limits of its own; state per guest; messages in frames; and a handle that becomes readable when

@@ -63,8 +63,8 @@ pub(crate) trait Watcher {
     fn changed(&self, key: &str, revision: u64);
 }
 
-/// A key-value store for the guests of one reactor. Whoever holds it can read and write; guests that
-/// watch are woken.
+/// A key-value store for the guests of one reactor. Whoever holds it can read and write; guests
+/// that watch are woken.
 #[derive(Default)]
 pub struct Store {
     values: RefCell<BTreeMap<String, Versioned>>,
@@ -114,8 +114,8 @@ impl Store {
         Ok(revision)
     }
 
-    /// Deletes a value, and tells the guests that watch its key. Returns the new revision, or `None` if
-    /// there was nothing to delete.
+    /// Deletes a value, and tells the guests that watch its key. Returns the new revision, or
+    /// `None` if there was nothing to delete.
     pub fn delete(&self, key: &str) -> Option<u64> {
         let removed = self.values.borrow_mut().remove(key)?;
         self.bytes.set(self.bytes.get() - key.len() - removed.value.len());

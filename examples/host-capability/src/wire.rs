@@ -5,18 +5,19 @@
 
 use mainspring_zcl::{HEADER_BYTES, Header, Reader, Truncated};
 
-/// Reads a value. Payload: the key as a string. Reply: the revision of its last change, 64 bits, then
-/// the value as a string; nothing at all if there is no such key.
+/// Reads a value. Payload: the key as a string. Reply: the revision of its last change, 64 bits,
+/// then the value as a string; nothing at all if there is no such key.
 pub const OP_GET: u16 = 1;
 /// Writes a value. Payload: key and value as strings. Reply: the new revision, 64 bits.
 pub const OP_PUT: u16 = 2;
 /// Deletes a value. Payload: the key as a string. Reply: the new revision, 64 bits.
 pub const OP_DELETE: u16 = 3;
-/// Asks to be told of changes. Payload: the beginning of the keys, as a string. Reply: empty; then an
-/// [`OP_CHANGED`] for each key that changes, with the request's id.
+/// Asks to be told of changes. Payload: the beginning of the keys, as a string. Reply: empty; then
+/// an [`OP_CHANGED`] for each key that changes, with the request's id.
 pub const OP_WATCH: u16 = 4;
-/// Told unasked. Payload: the revision, 64 bits, and the key as a string. A key that changed more than
-/// once before the guest read is told once. An empty key means that too many changed: read all again.
+/// Told unasked. Payload: the revision, 64 bits, and the key as a string. A key that changed more
+/// than once before the guest read is told once. An empty key means that too many changed: read all
+/// again.
 pub const OP_CHANGED: u16 = 5;
 
 /// The longest key.

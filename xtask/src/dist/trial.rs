@@ -105,8 +105,8 @@ fn talk(scratch: &Path) -> Result<()> {
     Ok(())
 }
 
-/// `mainspring mcp` goes on as the package's own bridge, and that speaks to the daemon. From outside:
-/// the two pass settings on by a descriptor, and the scratch root has no `/proc`.
+/// `mainspring mcp` goes on as the package's own bridge, and that speaks to the daemon. From
+/// outside: the two pass settings on by a descriptor, and the scratch root has no `/proc`.
 fn greet_the_bridge(scratch: &Path) -> Result<()> {
     let mut bridge = Command::new(scratch.join("usr/bin/mainspring"))
         .arg("mcp")

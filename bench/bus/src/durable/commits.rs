@@ -14,7 +14,8 @@ const PAGE: usize = 4096;
 /// The file is filled with zeros before, as a segment of a journal is.
 const FILE_BYTES: usize = 64 << 20;
 
-/// Writes all that is under way at once and flushes it, again and again: nobody can acknowledge more.
+/// Writes all that is under way at once and flushes it, again and again: nobody can acknowledge
+/// more.
 pub(crate) fn raw(load: &Load) -> Result<Outcome, String> {
     let path = Path::new(&load.address).join(format!("raw-{}.log", std::process::id()));
     let outcome = raw_in(&path, load).map_err(|error| format!("{}: {error}", path.display()));
@@ -57,8 +58,8 @@ fn raw_in(path: &Path, load: &Load) -> std::io::Result<Outcome> {
     Ok(outcome)
 }
 
-/// SQLite by the module of Python's own library: WAL, `synchronous = FULL`, all that is under way in one transaction. Prints
-/// when each began and how long it took, in nanoseconds.
+/// SQLite by the module of Python's own library: WAL, `synchronous = FULL`, all that is under way
+/// in one transaction. Prints when each began and how long it took, in nanoseconds.
 const SQLITE: &str = r#"
 import sqlite3, sys, time
 path, count, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])

@@ -1,4 +1,5 @@
-//! The load generator: a process that keeps so many requests under way and says what became of them.
+//! The load generator: a process that keeps so many requests under way and says what became of
+//! them.
 
 mod nats;
 mod sockets;

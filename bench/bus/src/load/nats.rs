@@ -6,7 +6,8 @@ use bench_support::monotonic_ns;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// The stream of JetStream, and what is published to it: a publication is answered when it is in the stream.
+/// The stream of JetStream, and what is published to it: a publication is answered when it is in
+/// the stream.
 const STREAM: &str = "BENCH";
 const STREAM_SUBJECT: &str = "bench.set";
 

@@ -87,7 +87,8 @@ impl Generator {
     }
 
     fn run(mut self) -> io::Result<Outcome> {
-        // The edges of fresh connections say that they can be written to; from there each keeps itself busy.
+        // The edges of fresh connections say that they can be written to; from there each keeps
+        // itself busy.
         loop {
             let now_ns = monotonic_ns();
             let idle = self.connections.iter().all(|connection| connection.order.is_empty());

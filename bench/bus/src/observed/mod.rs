@@ -1,7 +1,7 @@
 //! `bus-bench --observed`: what it costs to be looked at, and who pays for it.
 //!
-//! The daemon is measured with nobody looking and with one tap, in turn, at 10,000 messages a second and at full load;
-//! then beside four operators who tap, trace and list all the time.
+//! The daemon is measured with nobody looking and with one tap, in turn, at 10,000 messages a
+//! second and at full load; then beside four operators who tap, trace and list all the time.
 
 mod lookers;
 mod paced;
@@ -111,8 +111,8 @@ fn beside_operators(subject: &Subject, time: Duration, results: &mut Results) ->
     Ok(())
 }
 
-/// The cost of the tap as a share of a core. At full load the daemon uses a whole one, so that what each request costs
-/// more is that share.
+/// The cost of the tap as a share of a core. At full load the daemon uses a whole one, so that what
+/// each request costs more is that share.
 fn derive(results: &mut Results) {
     let pair = |case: &str, metric: &str| {
         Some((results.value(case, name(false), metric)?, results.value(case, name(true), metric)?))

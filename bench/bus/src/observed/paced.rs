@@ -1,4 +1,5 @@
-//! So many requests a second, whatever becomes of them: a bystander who is served late waits, and that is counted.
+//! So many requests a second, whatever becomes of them: a bystander who is served late waits, and
+//! that is counted.
 
 use bench_support::monotonic_ns;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -44,7 +45,8 @@ pub(crate) fn run(address: &str, rate: u64, time: Duration) -> Result<Paced, Str
     for batch in 0..batches {
         text.clear();
         for number in batch * per_batch..(batch + 1) * per_batch {
-            // A vector takes everything. The number stands first in the id, so that a reply says when it was due.
+            // A vector takes everything. The number stands first in the id, so that a reply says
+            // when it was due.
             let _ = writeln!(
                 text,
                 r#"{{"kind":"command","type":"Memory.Set","data":{{"key":"key-{}","value":"{began_ns}-{number}"}},"metadata":{{"id":"{number}-{run}-{began_ns}","timestamp":1767910000000}}}}"#,

@@ -1,4 +1,5 @@
-//! Who does the work: guests (`mainspring`), the same server natively on the reactor (`native`), and `wasi:io/poll` (`wasi-poll`).
+//! Who does the work: guests (`mainspring`), the same server natively on the reactor (`native`),
+//! and `wasi:io/poll` (`wasi-poll`).
 
 mod guests;
 mod native;
@@ -6,7 +7,8 @@ mod wasi_poll;
 
 use crate::server::Load;
 
-/// Does one subject's work: `NAME CASE NUMBERS...`. Which subject can do which case is the harness's knowledge.
+/// Does one subject's work: `NAME CASE NUMBERS...`. Which subject can do which case is the
+/// harness's knowledge.
 pub(crate) fn run(words: &[String]) {
     let [name, case, numbers @ ..] = words else {
         eprintln!("usage: guests-bench subject NAME CASE NUMBERS...");

@@ -1,4 +1,5 @@
-//! The echo server written natively on the reactor: the same tasks, reads and writes as the guest's.
+//! The echo server written natively on the reactor: the same tasks, reads and writes as the
+//! guest's.
 
 use crate::server::{Load, measure_client};
 use mainspring_reactor::{Async, Handle, Reactor};

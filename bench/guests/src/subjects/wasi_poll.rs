@@ -1,5 +1,6 @@
-//! `wasi:io/poll` as wasmtime-wasi implements it: one call over n pollables, one of which is ready. The host's side alone, without a guest, a fiber
-//! or a socket: what a component pays for each wait comes on top.
+//! `wasi:io/poll` as wasmtime-wasi implements it: one call over n pollables, one of which is ready.
+//! The host's side alone, without a guest, a fiber or a socket: what a component pays for each wait
+//! comes on top.
 
 use bench_support::process_cpu_ns;
 use std::cell::Cell;

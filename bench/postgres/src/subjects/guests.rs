@@ -17,7 +17,8 @@ pub(crate) enum Kind {
     Old,
     /// The same component, waiting by `poll-socket`.
     Parked,
-    /// A component that wakes itself, on a host that blocks for so many milliseconds, or not at all.
+    /// A component that wakes itself, on a host that blocks for so many milliseconds, or not at
+    /// all.
     Plan(Option<i32>),
 }
 

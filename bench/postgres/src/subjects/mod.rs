@@ -1,5 +1,6 @@
-//! Who does the work: tokio (`native`), a guest on sys/loop (`new`), and a component that wakes itself: on this host (`old`), waiting by
-//! `poll-socket` (`parked`), on a host that blocks its thread for 1 ms (`plan`), on one that does nothing (`spin`).
+//! Who does the work: tokio (`native`), a guest on sys/loop (`new`), and a component that wakes
+//! itself: on this host (`old`), waiting by `poll-socket` (`parked`), on a host that blocks its
+//! thread for 1 ms (`plan`), on one that does nothing (`spin`).
 
 mod guests;
 mod native;

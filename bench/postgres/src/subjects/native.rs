@@ -11,7 +11,8 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::task::{LocalSet, spawn_local};
 
-/// This program's side of the client. It starts the meter when the work begins and reads it when the work is done.
+/// This program's side of the client. It starts the meter when the work begins and reads it when
+/// the work is done.
 #[derive(Clone, Default)]
 struct Native(Rc<RefCell<Option<Meter>>>);
 

@@ -1,5 +1,6 @@
-//! The peer: the same interface as the specification's authors planned it. A call that would block blocks the whole thread in `poll(2)` until
-//! that one socket is ready, for at most a millisecond, and tries once more. Without that wait it is the interface as they had it before.
+//! The peer: the same interface as the specification's authors planned it. A call that would block
+//! blocks the whole thread in `poll(2)` until that one socket is ready, for at most a millisecond,
+//! and tries once more. Without that wait it is the interface as they had it before.
 
 use mainspring_host::GuestState;
 use std::cell::Cell;

@@ -9,10 +9,12 @@ use crate::limits::policy::{BadRule, NetworkPolicy};
 use std::any::Any;
 use std::fmt;
 
-/// Most bytes of arguments and environment together: they are copied whenever a guest asks for them.
+/// Most bytes of arguments and environment together: they are copied whenever a guest asks for
+/// them.
 const STRINGS_BYTES_MAX: usize = 1 << 20;
 
-/// How a guest is started: what it is given and what it may do. By default nothing, within [`Limits::default`].
+/// How a guest is started: what it is given and what it may do. By default nothing, within
+/// [`Limits::default`].
 ///
 /// # Examples
 /// ```
@@ -56,7 +58,8 @@ impl GuestConfig {
         GuestConfig::default()
     }
 
-    /// Calls `callback` with topic and message of each `zi_telemetry`. It runs inside the guest's call: keep it short.
+    /// Calls `callback` with topic and message of each `zi_telemetry`. It runs inside the guest's
+    /// call: keep it short.
     pub fn on_telemetry(&mut self, callback: impl Fn(&[u8], &[u8]) + 'static) -> &mut GuestConfig {
         self.telemetry = Some(Box::new(callback));
         self
@@ -71,8 +74,8 @@ impl GuestConfig {
 
     /// Gives the guest its configuration of a capability. A second one replaces the first.
     ///
-    /// The host must have the capability, and the capability must accept the configuration: otherwise
-    /// the guest is not started.
+    /// The host must have the capability, and the capability must accept the configuration:
+    /// otherwise the guest is not started.
     pub fn configure<C: Capability>(&mut self, config: C::Config) -> &mut GuestConfig {
         let config = CapabilityConfig::new::<C>(config);
         self.capabilities.retain(|known| known.key != config.key);
@@ -80,7 +83,8 @@ impl GuestConfig {
         self
     }
 
-    /// Puts something into the guest's store for imports that were added with [`HostConfig::link`](crate::HostConfig::link).
+    /// Puts something into the guest's store for imports that were added with
+    /// [`HostConfig::link`](crate::HostConfig::link).
     pub fn extension(&mut self, extension: impl Any + Send) -> &mut GuestConfig {
         self.extension = Some(Box::new(extension));
         self
@@ -97,7 +101,8 @@ impl fmt::Debug for GuestConfig {
     }
 }
 
-/// Puts a guest's configuration together from what a manifest or a command line says, and checks it.
+/// Puts a guest's configuration together from what a manifest or a command line says, and checks
+/// it.
 ///
 /// # Examples
 /// ```

@@ -47,7 +47,8 @@ pub(super) fn page(
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (REFERRER_POLICY, "no-referrer"),
         (VARY, "accept-encoding"),
-        // Asked again each time, and answered with nothing while it is the same: another daemon may be here tomorrow.
+        // Asked again each time, and answered with nothing while it is the same: another daemon may
+        // be here tomorrow.
         (CACHE_CONTROL, "no-cache"),
     ];
     let headers = response.headers_mut();

@@ -1,4 +1,5 @@
-//! How many streams there are: each keeps a connection and a place on the bus for as long as its client wants.
+//! How many streams there are: each keeps a connection and a place on the bus for as long as its
+//! client wants.
 
 use super::crowded;
 use crate::connection::Connection;

@@ -114,7 +114,8 @@ impl Catalogue {
     }
 }
 
-/// The events in an outbound schema: branches whose `kind` is `event`, by type, with the schema of their data.
+/// The events in an outbound schema: branches whose `kind` is `event`, by type, with the schema of
+/// their data.
 fn events_of(schema: &Value) -> Vec<(String, Value)> {
     let mut found = Vec::new();
     let mut open = vec![schema];

@@ -1,5 +1,5 @@
-//! The server with a real kernel behind it, as a client sees it. Names begin with the clause of `docs/contracts/http.md`
-//! that they prove.
+//! The server with a real kernel behind it, as a client sees it. Names begin with the clause of
+//! `docs/contracts/http.md` that they prove.
 
 mod bounds;
 mod console;

@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A file of `tests/data`: an authority that nobody else trusts, and a certificate for `localhost` that it signed for the
-/// server and another for a client, valid for a hundred years. The authority's key was thrown away.
+/// A file of `tests/data`: an authority that nobody else trusts, and a certificate for `localhost`
+/// that it signed for the server and another for a client, valid for a hundred years. The
+/// authority's key was thrown away.
 fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
 }

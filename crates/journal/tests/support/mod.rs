@@ -25,7 +25,8 @@ impl Random {
     }
 }
 
-/// What a journal holds: the state of the snapshot (here simply all records up to it) and the records behind it.
+/// What a journal holds: the state of the snapshot (here simply all records up to it) and the
+/// records behind it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Content {
     pub(crate) records: Vec<(u64, Vec<u8>)>,

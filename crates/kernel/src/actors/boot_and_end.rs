@@ -7,7 +7,8 @@ use crate::api::ids::{ActorRef, CapabilityId};
 use crate::out::Out;
 
 impl Actors {
-    /// In the boot an actor was spawned, or not: then why the boot fails. Nothing if it was not asked for.
+    /// In the boot an actor was spawned, or not: then why the boot fails. Nothing if it was not
+    /// asked for.
     pub(crate) fn boot_spawned(
         &mut self,
         actor: ActorRef,
@@ -21,7 +22,8 @@ impl Actors {
         Some(result.map_err(|reason| format!("{} could not be spawned: {reason}", it.id())))
     }
 
-    /// In the boot the daemon listens to an actor, or could not: then why the boot fails. Nothing if it was not asked to.
+    /// In the boot the daemon listens to an actor, or could not: then why the boot fails. Nothing
+    /// if it was not asked to.
     pub(crate) fn boot_attached(
         &self,
         actor: ActorRef,

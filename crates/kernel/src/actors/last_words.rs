@@ -1,4 +1,5 @@
-//! What a capability wrote before it failed: the line that it is blamed for, and the last lines of its standard error.
+//! What a capability wrote before it failed: the line that it is blamed for, and the last lines of
+//! its standard error.
 
 use std::collections::VecDeque;
 
@@ -20,7 +21,8 @@ pub(super) struct LastFault {
 
 /// The last words of one incarnation of a capability.
 ///
-/// They may hold what others asked it, so they are for the log and for the operator, and for nobody else.
+/// They may hold what others asked it, so they are for the log and for the operator, and for nobody
+/// else.
 #[derive(Debug, Default)]
 pub(super) struct LastWords {
     offending: Option<String>,
@@ -46,7 +48,8 @@ impl LastWords {
         *self = LastWords::default();
     }
 
-    /// The line that it is blamed for, to be put behind the reason; nothing if it is blamed for none.
+    /// The line that it is blamed for, to be put behind the reason; nothing if it is blamed for
+    /// none.
     pub(super) fn quote(&self) -> String {
         self.offending.as_ref().map_or(String::new(), |line| format!("; the line was {line}"))
     }

@@ -89,7 +89,8 @@ impl Actors {
         Ok(())
     }
 
-    /// Puts a request of an earlier run into a mailbox, whatever is in there: it had its place in that run.
+    /// Puts a request of an earlier run into a mailbox, whatever is in there: it had its place in
+    /// that run.
     pub(crate) fn restore_request(&mut self, capability: CapabilityId, key: RequestKey, bytes: usize) {
         self.get_mut(capability).mailbox.push(Mail::Request(key, bytes as u32), bytes);
     }
@@ -130,7 +131,8 @@ impl Actors {
         self.get_mut(capability).mailbox.mail.pop_front();
     }
 
-    /// The actor is given the request that is first in its mailbox; returns where it stands among those in progress.
+    /// The actor is given the request that is first in its mailbox; returns where it stands among
+    /// those in progress.
     #[inline]
     pub(crate) fn take_request(&mut self, capability: CapabilityId) -> Option<(ActorRef, u32)> {
         let it = self.get_mut(capability);
@@ -152,12 +154,14 @@ impl Actors {
         out.push_after(out.facts.of_any(), Effect::Deliver { actor, message: event });
     }
 
-    /// A message of so many bytes ended in a mailbox. If it is a request, its trace stays until it comes first.
+    /// A message of so many bytes ended in a mailbox. If it is a request, its trace stays until it
+    /// comes first.
     pub(crate) fn forget_mail(&mut self, capability: CapabilityId, bytes: usize) {
         self.get_mut(capability).mailbox.subtract(bytes);
     }
 
-    /// Removes the traces of requests that ended in a mailbox, once they outnumber the rest. `waits` tells which have not.
+    /// Removes the traces of requests that ended in a mailbox, once they outnumber the rest.
+    /// `waits` tells which have not.
     #[inline]
     pub(crate) fn tidy_mailbox(&mut self, capability: CapabilityId, waits: impl Fn(RequestKey) -> bool) {
         let mailbox = &mut self.get_mut(capability).mailbox;
@@ -169,8 +173,8 @@ impl Actors {
         }
     }
 
-    /// Takes everything out of a mailbox. It is counted there still, until each is [forgotten](Actors::forget_mail) or
-    /// [put back](Actors::put_back).
+    /// Takes everything out of a mailbox. It is counted there still, until each is
+    /// [forgotten](Actors::forget_mail) or [put back](Actors::put_back).
     pub(crate) fn take_mail(&mut self, capability: CapabilityId) -> VecDeque<Mail> {
         std::mem::take(&mut self.get_mut(capability).mailbox.mail)
     }

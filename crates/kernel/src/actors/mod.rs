@@ -1,8 +1,9 @@
 //! Actors: what each is held to, its mailbox, what it has in progress, and how it is kept alive.
 //!
-//! The part owns everything about the actors; the mailbox belongs to it and outlives each incarnation. It knows requests
-//! by their keys only: what becomes of a request is told to it, and what is to become of one it returns. Only the flow of
-//! messages, the lifecycle and the built-ins about actors call it.
+//! The part owns everything about the actors; the mailbox belongs to it and outlives each
+//! incarnation. It knows requests by their keys only: what becomes of a request is told to it, and
+//! what is to become of one it returns. Only the flow of messages, the lifecycle and the built-ins
+//! about actors call it.
 
 mod boot_and_end;
 mod causes;

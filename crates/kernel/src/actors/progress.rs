@@ -1,4 +1,5 @@
-//! What an actor has in progress: requests within its concurrency, those that are overdue, and outcomes for itself.
+//! What an actor has in progress: requests within its concurrency, those that are overdue, and
+//! outcomes for itself.
 
 use super::supervision::ActorState;
 use super::{Actor, Actors};
@@ -15,10 +16,12 @@ use std::collections::VecDeque;
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     requests: Vec<RequestKey>,
-    /// Requests that timed out and that the actor has not answered, each with the time when it counts as hung.
+    /// Requests that timed out and that the actor has not answered, each with the time when it
+    /// counts as hung.
     overdue: Vec<(OverdueRequest, TimerKey)>,
-    /// Outcomes of requests that the actor made, which pass its concurrency, while it takes nothing. Beyond as many as
-    /// a peer may have requests, or the bytes of a mailbox, the actor is at fault.
+    /// Outcomes of requests that the actor made, which pass its concurrency, while it takes
+    /// nothing. Beyond as many as a peer may have requests, or the bytes of a mailbox, the actor is
+    /// at fault.
     answers: VecDeque<Envelope>,
     answers_bytes: usize,
     /// Requests that it answered, in all incarnations.
@@ -98,15 +101,17 @@ impl Actors {
         self.get(capability).progress.find_overdue(id).is_some()
     }
 
-    /// How many requests wait for each other at most before nothing moves, and whether that is because the actor is being
-    /// replaced: then it takes nothing new, however much it could work on at once.
+    /// How many requests wait for each other at most before nothing moves, and whether that is
+    /// because the actor is being replaced: then it takes nothing new, however much it could work
+    /// on at once.
     pub(crate) fn places(&self, capability: CapabilityId) -> (u32, bool) {
         let it = self.get(capability);
         let is_replaced = it.succession.holds_mail();
         (if is_replaced { 1 } else { it.contract.manifest.limits.concurrency }, is_replaced)
     }
 
-    /// The request at a place is no longer in progress; returns the one that has its place now, if another does.
+    /// The request at a place is no longer in progress; returns the one that has its place now, if
+    /// another does.
     #[inline]
     pub(crate) fn leave(&mut self, capability: CapabilityId, place: u32) -> Option<RequestKey> {
         let requests = &mut self.get_mut(capability).progress.requests;
@@ -120,7 +125,8 @@ impl Actors {
         self.get_mut(capability).progress.handled += 1;
     }
 
-    /// A request that an actor has is over for everybody else: it counts as hung unless an outcome comes.
+    /// A request that an actor has is over for everybody else: it counts as hung unless an outcome
+    /// comes.
     pub(crate) fn add_overdue(&mut self, capability: CapabilityId, overdue: OverdueRequest, out: &mut Out) {
         let hang_ms = self.bounds.hang_ms;
         let it = self.get_mut(capability);
@@ -142,8 +148,9 @@ impl Actors {
         Some(overdue)
     }
 
-    /// Delivers the outcome of a request that an actor made: past its concurrency, and past its mailbox. It is given back
-    /// if the actor does not take it. One that goes on asking without ever taking the answers is at fault.
+    /// Delivers the outcome of a request that an actor made: past its concurrency, and past its
+    /// mailbox. It is given back if the actor does not take it. One that goes on asking without
+    /// ever taking the answers is at fault.
     pub(crate) fn deliver_answer(
         &mut self,
         actor: ActorRef,
@@ -171,7 +178,8 @@ impl Actors {
         Ok(())
     }
 
-    /// Tells an actor something of the kernel's own, past its mailbox. One that takes nothing for now is not told.
+    /// Tells an actor something of the kernel's own, past its mailbox. One that takes nothing for
+    /// now is not told.
     pub(crate) fn deliver_notice(&mut self, capability: CapabilityId, event: Envelope, out: &mut Out) {
         let recent_max = self.bounds.recent;
         let it = self.get_mut(capability);

@@ -1,8 +1,9 @@
 //! How a running capability passes to its next manifest or program: without losing a message.
 //!
-//! The incarnation that runs is *retired*: it is given nothing new, finishes what it has in progress, has its input ended
-//! and leaves; then the next incarnation is spawned and given the mailbox. Routes and schemas change at once, the contract
-//! that an incarnation is held to (its outbound schema, its limits) changes with the incarnation.
+//! The incarnation that runs is *retired*: it is given nothing new, finishes what it has in
+//! progress, has its input ended and leaves; then the next incarnation is spawned and given the
+//! mailbox. Routes and schemas change at once, the contract that an incarnation is held to (its
+//! outbound schema, its limits) changes with the incarnation.
 
 use super::contract::Contract;
 use super::supervision::ActorState;
@@ -60,7 +61,8 @@ pub(crate) enum NextStep {
 }
 
 impl Succession {
-    /// Whether mail is kept from the incarnation that runs. One that is being removed takes what was meant for it.
+    /// Whether mail is kept from the incarnation that runs. One that is being removed takes what
+    /// was meant for it.
     #[inline]
     pub(super) fn holds_mail(&self) -> bool {
         let Some(retiring) = &self.retiring else { return false };
@@ -91,14 +93,15 @@ impl Succession {
 }
 
 impl Actor {
-    /// The manifest by which messages are accepted for it, which is ahead of the one that its last incarnation is held to.
+    /// The manifest by which messages are accepted for it, which is ahead of the one that its last
+    /// incarnation is held to.
     pub(super) fn announced(&self) -> (&Manifest, &[(Kind, String)]) {
         let contract = self.succession.next.as_deref().unwrap_or(&self.contract);
         (&contract.manifest, &contract.handles)
     }
 
-    /// Whether a retiring incarnation has nothing in progress. `requests` tells how many are unfinished that are for its
-    /// capability, and that it made.
+    /// Whether a retiring incarnation has nothing in progress. `requests` tells how many are
+    /// unfinished that are for its capability, and that it made.
     fn has_finished(&self, requests: (usize, usize)) -> bool {
         let (for_it, of_it) = requests;
         let nothing_comes = self.succession.holds_mail() || (for_it == 0 && self.mailbox.len() == 0);
@@ -130,7 +133,8 @@ impl Actors {
         self.get(capability).succession.removed
     }
 
-    /// Whether a capability was removed and the program that messages were accepted for is still there to finish them.
+    /// Whether a capability was removed and the program that messages were accepted for is still
+    /// there to finish them.
     pub(crate) fn finishes_for_removal(&self, capability: CapabilityId) -> bool {
         let succession = &self.get(capability).succession;
         succession.removed && succession.next.is_none()
@@ -186,8 +190,8 @@ impl Actors {
         self.get_mut(capability).succession.retiring = Some(retiring);
     }
 
-    /// Ends the input of every retiring incarnation that has finished what it had. `requests` tells how many are
-    /// unfinished that are for a capability, and that its peer made.
+    /// Ends the input of every retiring incarnation that has finished what it had. `requests` tells
+    /// how many are unfinished that are for a capability, and that its peer made.
     pub(crate) fn end_inputs(
         &mut self,
         requests: impl Fn(CapabilityId, PeerId) -> (usize, usize),
@@ -213,8 +217,8 @@ impl Actors {
         }
     }
 
-    /// A retiring incarnation took too long. Returns whether it was terminated after the end of its input; before that,
-    /// it is at fault.
+    /// A retiring incarnation took too long. Returns whether it was terminated after the end of its
+    /// input; before that, it is at fault.
     pub(crate) fn retirement_overdue(&mut self, actor: ActorRef, out: &mut Out) -> bool {
         let drain_ms = self.bounds.drain_ms;
         let Some(it) = self.living(actor) else { return false };

@@ -58,7 +58,8 @@ impl ActorState {
 pub(super) struct Restarts {
     /// Times of restarts within the window.
     times: VecDeque<i64>,
-    /// Started by a probe or after one: the next failure within the window makes it unhealthy again.
+    /// Started by a probe or after one: the next failure within the window makes it unhealthy
+    /// again.
     on_probation: bool,
     /// Rests since it was last healthy.
     probes: u32,
@@ -204,8 +205,8 @@ impl Actors {
         true
     }
 
-    /// Plans a restart within the budget; beyond it, the actor rests until a probe. Returns whether it rests, so that
-    /// nothing should wait for it.
+    /// Plans a restart within the budget; beyond it, the actor rests until a probe. Returns whether
+    /// it rests, so that nothing should wait for it.
     pub(crate) fn plan_restart(&mut self, capability: CapabilityId, stage: Stage, out: &mut Out) -> bool {
         let it = self.get_mut(capability);
         if matches!(stage, Stage::Flushing | Stage::Ended) {
@@ -292,8 +293,9 @@ impl Actors {
         self.give_up(actor, Failure::ActorCrash, format!("it could not be started: {reason}"), out);
     }
 
-    /// An actor is up. Everybody is told, but for the boot, which tells of all at once; and the daemon, which knows nothing
-    /// of earlier incarnations, if nothing is to be read from it for now.
+    /// An actor is up. Everybody is told, but for the boot, which tells of all at once; and the
+    /// daemon, which knows nothing of earlier incarnations, if nothing is to be read from it for
+    /// now.
     pub(crate) fn up(&mut self, actor: ActorRef, is_boot: bool, is_paused: bool, out: &mut Out) {
         let it = self.get_mut(actor.capability);
         it.state = ActorState::Up;

@@ -37,12 +37,14 @@ counters! {
     retries => "retries",
     /// Requests that were answered from the window or together with the first of the same id.
     duplicates => "duplicates",
-    /// Answers of commands forgotten before their time, though it is known that the commands were done: they were too large,
-    /// or there were too many bytes of them.
+    /// Answers of commands forgotten before their time, though it is known that the commands were
+    /// done: they were too large, or there were too many bytes of them.
     window_evictions => "windowEvictions",
-    /// Commands forgotten before their time because there were too many: a repetition would be done again.
+    /// Commands forgotten before their time because there were too many: a repetition would be done
+    /// again.
     window_forgotten => "windowForgotten",
-    /// Requests that a capability had and that were forgotten as causes before their time, because there were too many.
+    /// Requests that a capability had and that were forgotten as causes before their time, because
+    /// there were too many.
     causes_forgotten => "causesForgotten",
     /// Outcomes whose requester was gone.
     unclaimed => "unclaimed",
@@ -58,7 +60,8 @@ counters! {
     events_dropped => "eventsDropped",
     /// The kernel's own events that were dropped because the System lane was full.
     signals_dropped => "signalsDropped",
-    /// Clients closed, subscribers robbed of waiting events and mailboxes emptied because the memory was used up.
+    /// Clients closed, subscribers robbed of waiting events and mailboxes emptied because the
+    /// memory was used up.
     shed => "shed",
     /// Messages delivered to actors.
     deliveries => "deliveries",

@@ -4,7 +4,8 @@ use crate::api::fact::Fact;
 use crate::api::ids::{ActorRef, ConnectionId, Source};
 use mainspring_message::Envelope;
 
-/// One thing that the daemon is to carry out. Effects are carried out in the order in which they come.
+/// One thing that the daemon is to carry out. Effects are carried out in the order in which they
+/// come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Give the message to the actor: parsed to native code, as its line to a process or guest.
@@ -22,11 +23,11 @@ pub enum Effect {
         /// An outcome or an event.
         message: Envelope,
     },
-    /// Write the fact to the journal, behind those before it. Facts are counted from 1; only a kernel that was told of a journal
-    /// ([`restore`](crate::Kernel::restore)) has any.
+    /// Write the fact to the journal, behind those before it. Facts are counted from 1; only a
+    /// kernel that was told of a journal ([`restore`](crate::Kernel::restore)) has any.
     Record(Box<Fact>),
-    /// The next effect rests on this fact and those before it: it may be carried out when they are on disk. Whatever follows
-    /// for the same connection or actor must not overtake it.
+    /// The next effect rests on this fact and those before it: it may be carried out when they are
+    /// on disk. Whatever follows for the same connection or actor must not overtake it.
     After {
         /// The number of the fact.
         fact: u64,
@@ -48,7 +49,8 @@ pub enum Effect {
         /// Why, for the log.
         reason: CloseReason,
     },
-    /// Create the actor, by the newest program of its capability; answered by [`actor_spawned`](crate::Kernel::actor_spawned).
+    /// Create the actor, by the newest program of its capability; answered by
+    /// [`actor_spawned`](crate::Kernel::actor_spawned).
     Spawn {
         /// The capability, and the number of the incarnation to create.
         actor: ActorRef,
@@ -90,7 +92,8 @@ pub enum Effect {
         /// Names the question.
         ticket: u64,
     },
-    /// Make an address that opens the console once; answered by [`console_opened`](crate::Kernel::console_opened).
+    /// Make an address that opens the console once; answered by
+    /// [`console_opened`](crate::Kernel::console_opened).
     OpenConsole {
         /// Names the question.
         ticket: u64,

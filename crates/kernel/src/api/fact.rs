@@ -1,7 +1,9 @@
-//! What became true and must survive the process: plain values, in the order in which they became true.
+//! What became true and must survive the process: plain values, in the order in which they became
+//! true.
 //!
-//! The durable state of a daemon is the fold of its facts ([`Durable`](crate::Durable)), whatever build wrote them. So a fact
-//! says what happened, never what is to be done about it, and a new meaning is a new version or a new kind.
+//! The durable state of a daemon is the fold of its facts ([`Durable`](crate::Durable)), whatever
+//! build wrote them. So a fact says what happened, never what is to be done about it, and a new
+//! meaning is a new version or a new kind.
 
 use crate::api::rights::Rights;
 use mainspring_message::{Envelope, Text};

@@ -7,7 +7,8 @@ use std::fmt;
 pub struct Now {
     /// Monotonic nanoseconds, from any origin. Every deadline is on this scale.
     pub mono_ns: i64,
-    /// Milliseconds since the Unix epoch. Used for timestamps, and to place the absolute time of a schedule.
+    /// Milliseconds since the Unix epoch. Used for timestamps, and to place the absolute time of a
+    /// schedule.
     pub unix_ms: u64,
 }
 
@@ -21,7 +22,8 @@ impl fmt::Display for ConnectionId {
     }
 }
 
-/// A capability: its place in the boot plan, or the number that [`Kernel::reload`](crate::Kernel::reload) gave for it.
+/// A capability: its place in the boot plan, or the number that
+/// [`Kernel::reload`](crate::Kernel::reload) gave for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CapabilityId(pub u32);
 
@@ -41,7 +43,8 @@ impl fmt::Display for CapabilityId {
 
 /// One incarnation of one capability's actor.
 ///
-/// What an earlier incarnation still says after it was given up is told apart by the number, and ignored.
+/// What an earlier incarnation still says after it was given up is told apart by the number, and
+/// ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ActorRef {
     /// Whose actor it is.
@@ -73,7 +76,8 @@ pub enum Source {
     Actor(ActorRef),
 }
 
-/// Ids for the messages of one run: a prefix of its own, and a number that is counted up in writing.
+/// Ids for the messages of one run: a prefix of its own, and a number that is counted up in
+/// writing.
 #[derive(Debug)]
 pub(crate) struct FreshIds {
     last: String,

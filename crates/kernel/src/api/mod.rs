@@ -1,5 +1,5 @@
-//! What whoever drives the kernel sees: inputs, effects, manifests, settings, ids and counters, all plain values. Everything may use
-//! these; nothing here does anything.
+//! What whoever drives the kernel sees: inputs, effects, manifests, settings, ids and counters, all
+//! plain values. Everything may use these; nothing here does anything.
 
 pub(crate) mod config;
 pub(crate) mod counters;

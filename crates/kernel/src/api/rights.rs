@@ -3,11 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// What a client may send and see. The daemon says so when a connection opens; the connection may give some of it up.
+/// What a client may send and see. The daemon says so when a connection opens; the connection may
+/// give some of it up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rights {
-    /// The types of an application that it may send, schedule, subscribe to, describe and find: exact types, `Prefix.*` or
-    /// `*`. Nothing: every type.
+    /// The types of an application that it may send, schedule, subscribe to, describe and find:
+    /// exact types, `Prefix.*` or `*`. Nothing: every type.
     allow: Option<Arc<[Box<str>]>>,
     /// Whether it may change the daemon, and see the traffic of others.
     operator: bool,

@@ -1,8 +1,9 @@
-//! Built-ins whose work grows with what there is: they are cut by counted work and go on in the next turn.
+//! Built-ins whose work grows with what there is: they are cut by counted work and go on in the
+//! next turn.
 //!
-//! One of them works at a time, and each sender has one at most: its queue in the User lane is not served until that is
-//! done. So what they hold is bounded, whoever asks waits behind itself, and everybody else's messages come between two
-//! slices.
+//! One of them works at a time, and each sender has one at most: its queue in the User lane is not
+//! served until that is done. So what they hold is bounded, whoever asks waits behind itself, and
+//! everybody else's messages come between two slices.
 
 use super::Answer;
 use super::describe::DescribeAll;
@@ -88,8 +89,8 @@ impl Chores {
             + self.outside.iter().filter(|(_, there)| *there == key).count()
     }
 
-    /// A request waits for the floors below; returns its ticket. Those for which `is_over` holds have no one waiting any
-    /// more.
+    /// A request waits for the floors below; returns its ticket. Those for which `is_over` holds
+    /// have no one waiting any more.
     pub(super) fn wait_outside(&mut self, key: RequestKey, is_over: impl Fn(RequestKey) -> bool) -> u64 {
         self.outside.retain(|(_, key)| !is_over(*key));
         self.last_ticket += 1;

@@ -19,7 +19,8 @@ struct AcknowledgeData {
 }
 
 impl Kernel {
-    /// Gives a connection the durable events of these types, after what its cursor says or after this event.
+    /// Gives a connection the durable events of these types, after what its cursor says or after
+    /// this event.
     pub(super) fn subscribe_by_cursor(
         &mut self,
         caller: Caller,

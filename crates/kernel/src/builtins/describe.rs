@@ -26,8 +26,8 @@ fn schema(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_default()
 }
 
-/// A capability as whoever asks may see it: `is_seen` tells which types. Its schemas are of all its types together, so they
-/// are told only to those who may see all of them.
+/// A capability as whoever asks may see it: `is_seen` tells which types. Its schemas are of all its
+/// types together, so they are told only to those who may see all of them.
 fn describe_capability(
     manifest: &Manifest,
     handles: &[(Kind, String)],
@@ -145,7 +145,8 @@ impl Kernel {
         })
     }
 
-    /// Everything that is called `name`: a built-in, the handlers of a command and a query, subscribers of an event.
+    /// Everything that is called `name`: a built-in, the handlers of a command and a query,
+    /// subscribers of an event.
     fn describe_type(&self, name: &str, caller: Caller) -> Answer {
         let mut found = Vec::new();
         if !is_reserved(name) && !self.may_see(caller.recipient, name) {
@@ -193,8 +194,8 @@ impl Kernel {
     }
 }
 
-/// One kind and type: `input` and `output` are what `data` looks like in the request and in its reply (null where
-/// nothing is said), `message` is the whole message to send.
+/// One kind and type: `input` and `output` are what `data` looks like in the request and in its
+/// reply (null where nothing is said), `message` is the whole message to send.
 fn describe_handle(name: &str, kind: Kind, description: &str, takes: TypeSchema) -> Value {
     json!({
         "name": name,

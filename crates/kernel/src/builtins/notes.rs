@@ -1,5 +1,5 @@
-//! What is said about a type, for people and language models: from the table in its manifest, from the branch of the schema
-//! that admits it, and where both are silent as careful as can be.
+//! What is said about a type, for people and language models: from the table in its manifest, from
+//! the branch of the schema that admits it, and where both are silent as careful as can be.
 
 use crate::api::manifest::{Manifest, TypeNotes};
 use mainspring_message::Kind;
@@ -83,8 +83,9 @@ impl<'a> Notes<'a> {
 }
 
 impl Manifest {
-    /// What is said about a type of its own: by the table `types`, by the branch of the inbound schema that admits it, or by
-    /// the schema of its data there. Nothing if only the capability as a whole is described.
+    /// What is said about a type of its own: by the table `types`, by the branch of the inbound
+    /// schema that admits it, or by the schema of its data there. Nothing if only the capability as
+    /// a whole is described.
     #[must_use]
     pub fn type_description(&self, kind: Kind, name: &str) -> Option<&str> {
         let own = self.types.get(name).and_then(|own| own.description.as_deref());

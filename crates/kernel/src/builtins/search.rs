@@ -45,7 +45,8 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// How well words of a question fit a text: twice as well when they are the same as when one begins the other.
+/// How well words of a question fit a text: twice as well when they are the same as when one begins
+/// the other.
 fn fit(wanted: &[String], text: &str, worth: u32) -> u32 {
     let there = words(text);
     let each = wanted.iter().map(|word| {

@@ -6,7 +6,8 @@ use std::fmt;
 /// 2^64: the first number that is too large.
 const BEYOND: f64 = 18_446_744_073_709_551_616.0;
 
-/// A whole number that is not negative, however it is written: for a JSON Schema, `3`, `3.0` and `3e0` are one integer.
+/// A whole number that is not negative, however it is written: for a JSON Schema, `3`, `3.0` and
+/// `3e0` are one integer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Whole(pub(crate) u64);
 

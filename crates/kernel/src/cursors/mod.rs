@@ -1,10 +1,12 @@
 //! Durable events, and the named cursors of subscribers that come back.
 //!
-//! The events of capabilities whose manifest says `durable_events` have numbers and are kept, the newest of them, within
-//! [`DurableBounds`]. A cursor belongs to a peer and says up to which event its subscriber has acknowledged. Whoever reads
-//! by a cursor is given what comes after that, in order, at least once, from here and not from the live events.
+//! The events of capabilities whose manifest says `durable_events` have numbers and are kept, the
+//! newest of them, within [`DurableBounds`]. A cursor belongs to a peer and says up to which event
+//! its subscriber has acknowledged. Whoever reads by a cursor is given what comes after that, in
+//! order, at least once, from here and not from the live events.
 //!
-//! This part keeps events, cursors and readers; what is written, recorded and refused is decided by whoever calls.
+//! This part keeps events, cursors and readers; what is written, recorded and refused is decided by
+//! whoever calls.
 
 mod reading;
 
@@ -115,7 +117,8 @@ impl Cursors {
         self.cursors.get(key).map(|cursor| cursor.acknowledged)
     }
 
-    /// Whether a peer may have a cursor of this name: it has one already, or there is room for one more.
+    /// Whether a peer may have a cursor of this name: it has one already, or there is room for one
+    /// more.
     pub(crate) fn check(&self, key: &CursorKey) -> Result<(), Refusal> {
         if key.1.is_empty() || key.1.len() > CURSOR_NAME_BYTES_MAX {
             let text = format!("data.cursor: must be 1 to {CURSOR_NAME_BYTES_MAX} bytes long");

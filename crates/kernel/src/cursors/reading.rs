@@ -22,8 +22,8 @@ pub(crate) enum Step {
 }
 
 impl Cursors {
-    /// A connection reads by this cursor from now on, all that comes after what was acknowledged, if it fits these patterns.
-    /// Gives the connection that read by it before.
+    /// A connection reads by this cursor from now on, all that comes after what was acknowledged,
+    /// if it fits these patterns. Gives the connection that read by it before.
     pub(crate) fn read_by(
         &mut self,
         connection: ConnectionId,
@@ -65,8 +65,8 @@ impl Cursors {
         self.readers.keys().copied().collect()
     }
 
-    /// A connection reads no more by its cursor. Gives the cursor, and how far it can be moved: if all that was written is
-    /// acknowledged, over what the reader did not want as well.
+    /// A connection reads no more by its cursor. Gives the cursor, and how far it can be moved: if
+    /// all that was written is acknowledged, over what the reader did not want as well.
     pub(crate) fn leave(&mut self, connection: ConnectionId) -> Option<(CursorKey, Option<u64>)> {
         let gone = self.readers.remove(&connection)?;
         let cursor = self.cursors.get_mut(&gone.key)?;
@@ -86,8 +86,9 @@ impl Cursors {
         reader.patterns.is_empty()
     }
 
-    /// A subscriber acknowledges all events up to this one; gives how far its cursor is now, further still over what its
-    /// reader did not want. Nothing if the cursor is that far already, or there is none.
+    /// A subscriber acknowledges all events up to this one; gives how far its cursor is now,
+    /// further still over what its reader did not want. Nothing if the cursor is that far already,
+    /// or there is none.
     pub(crate) fn acknowledge(&mut self, key: &CursorKey, event: u64) -> Option<u64> {
         let cursor = self.cursors.get_mut(key)?;
         let reader = cursor.reader.and_then(|reader| self.readers.get(&reader));

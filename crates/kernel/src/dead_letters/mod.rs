@@ -1,5 +1,6 @@
-//! Messages that could not be delivered or survived too many attempts: kept whole, with the reason, within a bound.
-//! The flow of messages buries them here. Only `Sys.DeadLetters` reads them, puts them back or drops them.
+//! Messages that could not be delivered or survived too many attempts: kept whole, with the reason,
+//! within a bound. The flow of messages buries them here. Only `Sys.DeadLetters` reads them, puts
+//! them back or drops them.
 
 use crate::api::config::Limits;
 use crate::api::fact::{Fact, PeerName};
@@ -218,7 +219,8 @@ impl DeadLetters {
         Some((*self.owners.first_key_value()?.0, *self.owners.last_key_value()?.0))
     }
 
-    /// Keeps a letter. At the bound, the oldest letter of whoever has most (letters, or bytes) makes room.
+    /// Keeps a letter. At the bound, the oldest letter of whoever has most (letters, or bytes)
+    /// makes room.
     fn add(&mut self, owner: Owner, mut letter: DeadLetter) -> u64 {
         self.last_number += 1;
         letter.number = self.last_number;

@@ -53,7 +53,8 @@ impl FactBook {
         }
     }
 
-    /// Whatever this capability says from now on rests on that fact; whatever the kernel tells of what is kept does so too.
+    /// Whatever this capability says from now on rests on that fact; whatever the kernel tells of
+    /// what is kept does so too.
     pub(super) fn note_said(&mut self, capability: Option<CapabilityId>, fact: u64) {
         if let Some(capability) = capability {
             let at = capability.index();
@@ -89,13 +90,15 @@ impl Out {
         self.facts.recorded
     }
 
-    /// What is written and delivered from now on rests on this fact; gives what it rested on before.
+    /// What is written and delivered from now on rests on this fact; gives what it rested on
+    /// before.
     #[inline]
     pub(crate) fn rest_on(&mut self, fact: u64) -> u64 {
         std::mem::replace(&mut self.facts.resting, fact)
     }
 
-    /// Adds an effect that leaves the daemon: it may be carried out when what it rests on is on disk.
+    /// Adds an effect that leaves the daemon: it may be carried out when what it rests on is on
+    /// disk.
     #[inline]
     pub(crate) fn push_resting(&mut self, effect: Effect) {
         if self.facts.resting > self.facts.flushed {

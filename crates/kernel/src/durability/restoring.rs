@@ -27,7 +27,8 @@ fn mono_of(unix_ms: u64, now: Now) -> i64 {
     i64::try_from(mono_ns).unwrap_or(if ahead_ms > 0 { i64::MAX } else { i64::MIN })
 }
 
-/// The peers of the earlier run, while what it left is taken up: each is held, and has a share for what is remembered of it.
+/// The peers of the earlier run, while what it left is taken up: each is held, and has a share for
+/// what is remembered of it.
 type RestoredPeers = BTreeMap<(bool, Box<str>), (PeerId, ShareId)>;
 
 impl Kernel {
@@ -74,8 +75,8 @@ impl Kernel {
         }
     }
 
-    /// The peer of that name, whether or not it is connected. A capability that is no longer there has a name that no client
-    /// can have.
+    /// The peer of that name, whether or not it is connected. A capability that is no longer there
+    /// has a name that no client can have.
     fn peer_called(&mut self, name: &PeerName, peers: &mut RestoredPeers) -> (PeerId, ShareId) {
         let name: Box<str> = match name {
             PeerName::Client(name) => name.as_str().into(),

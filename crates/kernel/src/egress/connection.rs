@@ -13,11 +13,12 @@ use mainspring_message::{Envelope, Kind};
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
-/// How long a client that has far more than it should to read may take none of it before it is closed.
+/// How long a client that has far more than it should to read may take none of it before it is
+/// closed.
 const STALLED_NS: i64 = 5_000 * MS;
 
-/// An answer of so many bytes or more is large: only so many of them are under way for one client that it could be given
-/// all of them.
+/// An answer of so many bytes or more is large: only so many of them are under way for one client
+/// that it could be given all of them.
 const LARGE_BYTES_MIN: usize = 64 << 10;
 
 /// What the other parts know a connection by.
@@ -36,7 +37,8 @@ pub(crate) struct ClientPlace {
 /// What is to be done because a client has much to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Strain {
-    /// The answer was large, or there were large ones lately: so many of its requests may be under way.
+    /// The answer was large, or there were large ones lately: so many of its requests may be under
+    /// way.
     pub(crate) large: bool,
     /// It has more to read than it should.
     pub(crate) full: bool,
@@ -154,7 +156,8 @@ impl Connections {
         self.clients.get(&connection).map(|client| client.place)
     }
 
-    /// A client sent a line, of which `read` makes a message or a refusal. If it is a request, its outcome is owed.
+    /// A client sent a line, of which `read` makes a message or a refusal. If it is a request, its
+    /// outcome is owed.
     #[inline(always)]
     pub(crate) fn hear<E>(
         &mut self,
@@ -201,13 +204,15 @@ impl Connections {
         self.clients.get(&connection).is_some_and(|client| client.egress_paused)
     }
 
-    /// Whether a client has read so much of what it has that it can be given more that waits for it elsewhere.
+    /// Whether a client has read so much of what it has that it can be given more that waits for it
+    /// elsewhere.
     #[inline]
     pub(crate) fn has_room(&self, connection: ConnectionId) -> bool {
         self.clients.get(&connection).is_some_and(|client| client.egress_bytes <= self.bounds.bytes / 2)
     }
 
-    /// Writes to a connection, settling so many outcomes that it is owed; gives the message back when it is gone.
+    /// Writes to a connection, settling so many outcomes that it is owed; gives the message back
+    /// when it is gone.
     #[inline]
     pub(crate) fn write(
         &mut self,
@@ -229,7 +234,8 @@ impl Connections {
         Ok(Strain { large, full })
     }
 
-    /// A client that gets large answers was given an answer of so many bytes: how many of its requests may be under way.
+    /// A client that gets large answers was given an answer of so many bytes: how many of its
+    /// requests may be under way.
     #[cold]
     pub(crate) fn note_large_answer(
         &mut self,
@@ -247,8 +253,8 @@ impl Connections {
         Some((client.place.queue, window.and_then(NonZeroU32::new)))
     }
 
-    /// A client has not read what it has: nothing more is read from it until it has. What comes all the same, because it
-    /// was under way, is kept for it while it reads.
+    /// A client has not read what it has: nothing more is read from it until it has. What comes all
+    /// the same, because it was under way, is kept for it while it reads.
     #[cold]
     pub(crate) fn hold_back(&mut self, connection: ConnectionId, out: &mut Out) -> Pressure {
         let limit = self.bounds.bytes;
@@ -266,8 +272,8 @@ impl Connections {
         Pressure::Known
     }
 
-    /// So many bytes of what was written have left. Returns the queue that is served again, if there is one, and whether
-    /// events wait.
+    /// So many bytes of what was written have left. Returns the queue that is served again, if
+    /// there is one, and whether events wait.
     pub(crate) fn written(
         &mut self,
         connection: ConnectionId,

@@ -1,8 +1,10 @@
-//! Clients: who they are, what they may still send, what they have not read yet, and which events they want.
+//! Clients: who they are, what they may still send, what they have not read yet, and which events
+//! they want.
 //!
-//! The part owns the connections and the index of their subscriptions. What is to be written leaves from here as effects;
-//! what that means for a client's queue in the User lane is returned, and whoever called sees to it. Only the flow of
-//! messages and the built-ins that concern a connection call it.
+//! The part owns the connections and the index of their subscriptions. What is to be written leaves
+//! from here as effects; what that means for a client's queue in the User lane is returned, and
+//! whoever called sees to it. Only the flow of messages and the built-ins that concern a connection
+//! call it.
 
 mod connection;
 mod events;
@@ -133,8 +135,8 @@ impl Connections {
         all.max_by_key(|(bytes, id)| (*bytes, std::cmp::Reverse(*id)))
     }
 
-    /// A subscriber loses what waits for it, and is told so when it reads. False if that is not what it has most of: then
-    /// it is to be closed.
+    /// A subscriber loses what waits for it, and is told so when it reads. False if that is not
+    /// what it has most of: then it is to be closed.
     pub(crate) fn shed(&mut self, connection: ConnectionId, out: &mut Out) -> bool {
         let Some(client) = self.clients.get(&connection) else { return true };
         if client.events_bytes <= client.egress_bytes / 2 {

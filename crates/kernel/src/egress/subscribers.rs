@@ -1,8 +1,9 @@
 //! Which clients want which events.
 //!
-//! An event is looked up by its own name: its type, and each beginning of it that ends with a dot. So telling one costs as
-//! much as there are segments in its type and clients that want it, however many subscribe to something else; and a
-//! subscription is found, made and ended without looking at any other.
+//! An event is looked up by its own name: its type, and each beginning of it that ends with a dot.
+//! So telling one costs as much as there are segments in its type and clients that want it, however
+//! many subscribe to something else; and a subscription is found, made and ended without looking at
+//! any other.
 
 use crate::api::ids::ConnectionId;
 use hashbrown::HashMap;
@@ -15,8 +16,8 @@ type Clients = BTreeSet<ConnectionId>;
 /// Clients by the pattern that they subscribed to: an exact type, `Prefix.*`, or `*`.
 #[derive(Debug, Default)]
 pub(super) struct Subscribers {
-    /// By exact type, by beginning with its dot (`Prefix.`), and those who want everything by the empty text: none of
-    /// these can be mistaken for another.
+    /// By exact type, by beginning with its dot (`Prefix.`), and those who want everything by the
+    /// empty text: none of these can be mistaken for another.
     by_name: HashMap<Box<str>, Clients, foldhash::fast::FixedState>,
     /// How many of the names end with a dot: without any, nothing need be looked up for them.
     prefixes: usize,
@@ -184,7 +185,8 @@ mod tests {
         let mut crowd = crowded(400);
         assert_eq!(work(&mut crowd), alone);
         assert!(alone.0 <= 12 && alone.1 == 2, "{alone:?}");
-        // A hundred thousand strangers' patterns, and the same time: a scan of them takes a thousand times as long.
+        // A hundred thousand strangers' patterns, and the same time: a scan of them takes a
+        // thousand times as long.
         let time = |subscribers: &mut Subscribers| {
             let once = |_| {
                 let begin = std::time::Instant::now();

@@ -24,7 +24,8 @@ fn gone() -> Refusal {
 }
 
 impl Connections {
-    /// Subscribes a connection to these patterns as well; returns all of its patterns. What is refused changes nothing.
+    /// Subscribes a connection to these patterns as well; returns all of its patterns. What is
+    /// refused changes nothing.
     pub(crate) fn subscribe(
         &mut self,
         connection: ConnectionId,

@@ -6,8 +6,8 @@ use crate::facts::{FactError, fingerprint};
 use mainspring_message::{Envelope, Text};
 use std::collections::{BTreeMap, VecDeque};
 
-/// How much of what is over the durable state keeps. What is not over (unfinished commands, schedules, dead letters, keys) is
-/// bounded by whoever records it.
+/// How much of what is over the durable state keeps. What is not over (unfinished commands,
+/// schedules, dead letters, keys) is bounded by whoever records it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DurableBounds {
     /// Remembered commands; beyond, the oldest go.
@@ -102,8 +102,8 @@ fn peer_of((tag, peer, _): &OwnKey) -> PeerName {
 
 /// The state that a daemon takes up at its start: what its facts come to.
 ///
-/// Folding all facts, or a snapshot of the first of them and then the rest, gives the same state. Facts must come in order and
-/// each once; one that names what is not there changes nothing.
+/// Folding all facts, or a snapshot of the first of them and then the rest, gives the same state.
+/// Facts must come in order and each once; one that names what is not there changes nothing.
 ///
 /// # Examples
 ///
@@ -362,7 +362,8 @@ impl Durable {
         self.cursors.iter().map(|(key, event)| (peer_of(key), &*key.2, *event))
     }
 
-    /// Commands that have not ended, remembered answers, schedules, dead letters, events, keys: how many there are, for people.
+    /// Commands that have not ended, remembered answers, schedules, dead letters, events, keys: how
+    /// many there are, for people.
     pub fn counts(&self) -> [(&'static str, usize); 6] {
         [
             ("commands", self.pending.len()),

@@ -3,8 +3,8 @@
 use crate::api::manifest::Redeliver;
 use crate::facts::durable::Pending;
 
-/// So many deliveries a command gets at least where it may be delivered again after a restart: one that kills the daemon each
-/// time must not keep it from starting.
+/// So many deliveries a command gets at least where it may be delivered again after a restart: one
+/// that kills the daemon each time must not keep it from starting.
 const DELIVERIES_MIN: u32 = 3;
 
 /// What becomes of it.
@@ -24,7 +24,8 @@ pub(crate) enum Fate {
     Overdue,
 }
 
-/// The fate of an unfinished command whose capability says `redeliver` and tries a request `attempts` times.
+/// The fate of an unfinished command whose capability says `redeliver` and tries a request
+/// `attempts` times.
 pub(crate) fn fate_of(pending: &Pending, redeliver: Redeliver, attempts: u32, now_ms: u64) -> Fate {
     match (pending.attempts > 0, redeliver) {
         (true, Redeliver::Always) if pending.attempts >= attempts.max(DELIVERIES_MIN) => Fate::GivenUp,
@@ -36,8 +37,8 @@ pub(crate) fn fate_of(pending: &Pending, redeliver: Redeliver, attempts: u32, no
     }
 }
 
-/// How long it may still take: the time that no daemon ran counts, and a wall clock that was set back gives no more than there
-/// was in the beginning.
+/// How long it may still take: the time that no daemon ran counts, and a wall clock that was set
+/// back gives no more than there was in the beginning.
 pub(crate) fn time_left_ms(pending: &Pending, now_ms: u64) -> u64 {
     let whole = pending.deadline_ms.saturating_sub(pending.accepted_ms);
     pending.deadline_ms.saturating_sub(now_ms).min(whole)

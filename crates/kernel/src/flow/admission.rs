@@ -66,7 +66,8 @@ impl Kernel {
         self.lanes.check(queue)?;
         self.requests.check_room(peer)?;
         let (deadline_ns, depth) = self.requests.deadline(message, cause, &self.out)?;
-        // What the kernel sends for somebody has an id of the kernel's own, which nobody sends again.
+        // What the kernel sends for somebody has an id of the kernel's own, which nobody sends
+        // again.
         let share = match origin {
             Origin::Actor(_) => self.requests.share_of_actor(peer),
             Origin::Connection(_) | Origin::Delegate(_) => None,
@@ -102,7 +103,8 @@ impl Kernel {
                 self.connections.set_lane_paused(connection, paused, &mut self.out);
             }
             Sender::Actor(capability) => {
-                // An actor on its way up is told when it is there: the daemon knows nothing of earlier incarnations.
+                // An actor on its way up is told when it is there: the daemon knows nothing of
+                // earlier incarnations.
                 let Some(actor) = self.actors.working(capability) else { return };
                 let source = Source::Actor(actor);
                 self.out.push(match paused {

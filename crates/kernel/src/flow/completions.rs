@@ -29,7 +29,8 @@ impl Kernel {
         self.fail(key, Failure::Timeout, &format!("no outcome{from} before the deadline"));
     }
 
-    /// A request in progress stays with its actor past its deadline, until an outcome comes or the actor hangs.
+    /// A request in progress stays with its actor past its deadline, until an outcome comes or the
+    /// actor hangs.
     pub(crate) fn keep_as_overdue(&mut self, key: RequestKey) {
         let Some((capability, overdue)) = self.requests.overdue(key) else { return };
         self.leave_progress(capability, key);
@@ -46,12 +47,13 @@ impl Kernel {
             self.dead_letters.bury(owner, message, &reason, doomed.attempts, &mut self.out);
         }
         let answer = self.out.failure(&doomed.message, failure, text, doomed.started);
-        // What no actor has seen may be sent again under the same id, so its error is not remembered.
+        // What no actor has seen may be sent again under the same id, so its error is not
+        // remembered.
         self.finish(key, answer, doomed.started == Started::Yes);
     }
 
-    /// Ends a request: first in the table, then with its actor and in the history; then the answer goes to whoever waits
-    /// for it.
+    /// Ends a request: first in the table, then with its actor and in the history; then the answer
+    /// goes to whoever waits for it.
     pub(crate) fn finish(&mut self, key: RequestKey, answer: Envelope, remember: bool) {
         let Some(ended) = self.requests.end(key, &answer, remember, &mut self.out) else { return };
         if let Some(capability) = ended.capability() {
@@ -103,7 +105,8 @@ impl Kernel {
         }
     }
 
-    /// Whoever asked did so in an earlier run: the answer is remembered for the same id; what failed is a dead letter.
+    /// Whoever asked did so in an earlier run: the answer is remembered for the same id; what
+    /// failed is a dead letter.
     #[cold]
     fn keep_for_nobody(&mut self, ended: &Ended, answer: &Envelope) {
         self.out.counters.unclaimed += 1;
@@ -121,7 +124,8 @@ impl Kernel {
         }
     }
 
-    /// Nobody is there for an outcome. A reply is remembered for the same id; an error becomes a dead letter.
+    /// Nobody is there for an outcome. A reply is remembered for the same id; an error becomes a
+    /// dead letter.
     pub(crate) fn unclaimed(&mut self, owner: Owner, answer: Envelope) {
         self.out.counters.unclaimed += 1;
         if answer.kind() == Kind::Error {

@@ -47,9 +47,11 @@ impl Kernel {
         self.requests.release_peer(gone.peer);
     }
 
-    /// Sends a message on behalf of somebody, from a queue of the kernel's: a schedule, or a dead letter put back.
+    /// Sends a message on behalf of somebody, from a queue of the kernel's: a schedule, or a dead
+    /// letter put back.
     ///
-    /// What is refused ends in an error all the same, because whoever asked for it was told that it would be sent.
+    /// What is refused ends in an error all the same, because whoever asked for it was told that it
+    /// would be sent.
     pub(crate) fn send_for(&mut self, message: Envelope, peer: PeerId, queue: QueueId, delegate: Delegate) {
         let sent = if message.kind() == Kind::Event {
             self.lanes.check(queue).map(|()| {
@@ -72,8 +74,8 @@ impl Kernel {
         self.deliver_delegated(peer, delegate, message, 0, answer);
     }
 
-    /// The outcome of a scheduled or requeued request: to whoever asked for it if it is still there, else an event. An
-    /// error is a dead letter as well.
+    /// The outcome of a scheduled or requeued request: to whoever asked for it if it is still
+    /// there, else an event. An error is a dead letter as well.
     pub(crate) fn deliver_delegated(
         &mut self,
         peer: PeerId,

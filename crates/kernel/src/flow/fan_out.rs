@@ -1,8 +1,9 @@
 //! Events on their way to everyone who wants them: capabilities at once, clients in slices.
 //!
-//! An event may have thousands of subscribers. It goes to so many of them in one turn, and between two such slices requests
-//! are served. All of them get it before anyone gets the next event, so that nobody sees two events in another order than
-//! the others; until then events wait in their queues, with all that their senders sent after them.
+//! An event may have thousands of subscribers. It goes to so many of them in one turn, and between
+//! two such slices requests are served. All of them get it before anyone gets the next event, so
+//! that nobody sees two events in another order than the others; until then events wait in their
+//! queues, with all that their senders sent after them.
 
 use crate::api::ids::{CapabilityId, ConnectionId};
 use crate::dead_letters::Owner;
@@ -68,7 +69,8 @@ impl Kernel {
         }
         self.connections.subscribers(event.type_name(), &mut self.fan_out.clients);
         if let Hearers::Operators(peer) = hearers {
-            // A line of a log is of a capability; all else is about messages, which may be of any type.
+            // A line of a log is of a capability; all else is about messages, which may be of any
+            // type.
             let tells_messages = event.type_name() != "Sys.Log";
             let connections = &self.connections;
             self.fan_out.clients.retain(|connection| {

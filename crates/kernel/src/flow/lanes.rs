@@ -1,7 +1,8 @@
 //! The Completions lane and the User lane.
 //!
-//! Completions is a plain queue. User is one queue per sender, served in turn, so that a sender who floods waits behind
-//! itself and not before others. The third lane, System, is in [`system`](crate::flow::system).
+//! Completions is a plain queue. User is one queue per sender, served in turn, so that a sender who
+//! floods waits behind itself and not before others. The third lane, System, is in
+//! [`system`](crate::flow::system).
 
 #[cfg(test)]
 mod tests;
@@ -15,7 +16,8 @@ use slab::Slab;
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
-/// While others have messages, one of this many that are served is of a client that gets large answers.
+/// While others have messages, one of this many that are served is of a client that gets large
+/// answers.
 const LARGE_EVERY: u32 = 64;
 
 /// Queues that are passed over at once because their first message is an event that waits.
@@ -99,15 +101,18 @@ struct SenderQueue {
 pub(crate) struct Lanes {
     completions: VecDeque<Completion>,
     queues: Slab<SenderQueue>,
-    /// The queues that hold something, in the order in which they are served. One that is held leaves when its turn comes.
+    /// The queues that hold something, in the order in which they are served. One that is held
+    /// leaves when its turn comes.
     turn: VecDeque<QueueId>,
-    /// The same for queues of clients that get large answers: one of them is served when no other is, or now and then.
+    /// The same for queues of clients that get large answers: one of them is served when no other
+    /// is, or now and then.
     large: VecDeque<QueueId>,
     /// Messages that may still be served before one of those must be.
     before_large: u32,
     /// Whether events wait, because one is on its way to many subscribers.
     events_wait: bool,
-    /// Queues whose turn came and whose first message is an event that waits; they keep their order.
+    /// Queues whose turn came and whose first message is an event that waits; they keep their
+    /// order.
     deferred: VecDeque<QueueId>,
     /// Messages in the User lane.
     user: usize,
@@ -234,8 +239,8 @@ impl Lanes {
         self.get_mut(queue).window = window;
     }
 
-    /// Serves a sender that gets large answers while few enough of its requests are under way: those that it is owed an
-    /// outcome for, but for those that still wait here.
+    /// Serves a sender that gets large answers while few enough of its requests are under way:
+    /// those that it is owed an outcome for, but for those that still wait here.
     pub(crate) fn mind_window(&mut self, queue: QueueId, owed: usize) {
         let it = self.get(queue);
         let under_way = owed.saturating_sub(it.items.len());
@@ -331,7 +336,8 @@ impl Lanes {
         Some(UserMessage { item, sender, queue: Some(queue), resumes, has_window: it.window.is_some() })
     }
 
-    /// Serves no event until [`Lanes::release_events`]: a queue whose first message is one waits with all that is in it.
+    /// Serves no event until [`Lanes::release_events`]: a queue whose first message is one waits
+    /// with all that is in it.
     pub(crate) fn hold_events(&mut self) {
         self.events_wait = true;
     }
@@ -346,8 +352,8 @@ impl Lanes {
         }
     }
 
-    /// Whether a queue whose turn it is has to wait because an event comes first in it. Nothing if so many were deferred
-    /// already that it is time for something else.
+    /// Whether a queue whose turn it is has to wait because an event comes first in it. Nothing if
+    /// so many were deferred already that it is time for something else.
     #[cold]
     fn defer(&mut self, queue: QueueId) -> Option<bool> {
         if !matches!(self.get(queue).items.front(), Some((Item::Event(_), _))) {

@@ -1,11 +1,13 @@
-//! The System lane: what the kernel tells itself. Bounded in signals and bytes; closed to outside traffic.
+//! The System lane: what the kernel tells itself. Bounded in signals and bytes; closed to outside
+//! traffic.
 
 use crate::api::ids::ActorRef;
 use crate::requests::PeerId;
 use mainspring_message::{Envelope, Failure};
 use std::collections::VecDeque;
 
-/// Signals that wait in the System lane at most. Beyond: an event of the kernel's own is dropped, and counted.
+/// Signals that wait in the System lane at most. Beyond: an event of the kernel's own is dropped,
+/// and counted.
 const SIGNALS_MAX: usize = 65_536;
 /// Bytes of the kernel's own events that wait in the System lane at most; same policy.
 const BYTES_MAX: usize = 64 << 20;

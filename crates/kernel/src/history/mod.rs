@@ -1,8 +1,10 @@
-//! What happened lately, for `Sys.Trace`: one record for each request that ended and for each event that was told.
+//! What happened lately, for `Sys.Trace`: one record for each request that ended and for each event
+//! that was told.
 //!
-//! Records lie one after the other in two buffers, in the order in which they ended. When the newer buffer is full, the
-//! older one is emptied and becomes the newer. So a record costs a copy of its texts and no allocation, and between half
-//! of the bound and all of it is remembered. The flow of messages writes records; only `Sys.Trace` reads them.
+//! Records lie one after the other in two buffers, in the order in which they ended. When the newer
+//! buffer is full, the older one is emptied and becomes the newer. So a record costs a copy of its
+//! texts and no allocation, and between half of the bound and all of it is remembered. The flow of
+//! messages writes records; only `Sys.Trace` reads them.
 
 use crate::api::ids::{CapabilityId, ConnectionId};
 use mainspring_message::{Envelope, Kind};
@@ -83,14 +85,15 @@ impl<'a> Record<'a> {
 pub(crate) struct History {
     older: Vec<u8>,
     newer: Vec<u8>,
-    /// Where the older buffer begins, in bytes since the start: a place in the history that stays what it is.
+    /// Where the older buffer begins, in bytes since the start: a place in the history that stays
+    /// what it is.
     begins: u64,
     /// What each of them may hold.
     bytes_max: usize,
     /// Where the last record begins.
     last: u64,
-    /// The messages of the latest records, with their answers, by the place of the record: whoever shows a record may
-    /// show their data.
+    /// The messages of the latest records, with their answers, by the place of the record: whoever
+    /// shows a record may show their data.
     messages: VecDeque<(u64, Envelope, Option<Envelope>)>,
     /// Their bytes, and how many of them there may be.
     message_bytes: usize,
@@ -106,7 +109,8 @@ const FROM_KERNEL: u64 = 2 << 62;
 const KINDS: [Kind; 5] = [Kind::Command, Kind::Query, Kind::Event, Kind::Reply, Kind::Error];
 
 impl History {
-    /// A history of at most so many bytes, and as many of the messages themselves; 0 remembers nothing.
+    /// A history of at most so many bytes, and as many of the messages themselves; 0 remembers
+    /// nothing.
     pub(crate) fn new(bytes_max: usize, message_bytes_max: usize) -> History {
         History { bytes_max: bytes_max / 2, message_bytes_max, ..History::default() }
     }
@@ -192,7 +196,8 @@ impl History {
         self.begins + self.bytes() as u64
     }
 
-    /// The record at a place, and the place of the next one. Nothing at the end, or if it is forgotten.
+    /// The record at a place, and the place of the next one. Nothing at the end, or if it is
+    /// forgotten.
     pub(crate) fn at(&self, place: u64) -> Option<(Record<'_>, u64)> {
         let at = usize::try_from(place.checked_sub(self.begins)?).ok()?;
         let bytes = match at.checked_sub(self.older.len()) {

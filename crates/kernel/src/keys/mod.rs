@@ -1,7 +1,7 @@
 //! Tables of settings whose every key is written in one place.
 //!
-//! [`keys!`](crate::keys!) declares a table: each entry is a key with its documentation, type, unit,
-//! default and bounds. The macro makes the struct, its `Default` (if no key is needed), its
+//! [`keys!`](crate::keys!) declares a table: each entry is a key with its documentation, type,
+//! unit, default and bounds. The macro makes the struct, its `Default` (if no key is needed), its
 //! `Deserialize` (unknown keys are refused, at the key), and [`Keys`]: what documents the table,
 //! checks bounds and finds differences. [`words!`](crate::words) does the same for a choice of
 //! words.

@@ -1,4 +1,5 @@
-//! Whether the kernel's tables agree with each other: for simulations and tests, which ask after every step.
+//! Whether the kernel's tables agree with each other: for simulations and tests, which ask after
+//! every step.
 
 use crate::flow::lanes::{Completion, Item};
 use crate::flow::routes::Handler;
@@ -40,12 +41,13 @@ pub(crate) fn agree<T: PartialEq + std::fmt::Debug>(what: &str, counted: T, kept
 }
 
 impl Kernel {
-    /// Compares every table with every other. Takes time in proportion to all that the kernel holds.
+    /// Compares every table with every other. Takes time in proportion to all that the kernel
+    /// holds.
     ///
     /// # Errors
     ///
-    /// When an unfinished request is not in exactly the one place where it should be, or an account is wrong: a bug of
-    /// the kernel, in words.
+    /// When an unfinished request is not in exactly the one place where it should be, or an account
+    /// is wrong: a bug of the kernel, in words.
     pub fn audit(&self) -> Result<Audit, String> {
         let mut audit = Audit::default();
         let live = self.requests.live_keys();

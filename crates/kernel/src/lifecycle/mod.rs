@@ -1,7 +1,8 @@
 //! The beginning, the end, and whether the tables agree with each other.
 //!
-//! [`Lifecycle`] owns the stage that the kernel is in, the phase of its boot and the transports. The boot and the shutdown
-//! drive the parts in phases, as the flow of messages drives them for one message; the audit only looks.
+//! [`Lifecycle`] owns the stage that the kernel is in, the phase of its boot and the transports.
+//! The boot and the shutdown drive the parts in phases, as the flow of messages drives them for one
+//! message; the audit only looks.
 
 pub(crate) mod audit;
 mod boot;

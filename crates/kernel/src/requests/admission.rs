@@ -1,4 +1,5 @@
-//! How a request comes in: whether it is a repetition, whether there is room, when it must have ended.
+//! How a request comes in: whether it is a repetition, whether there is room, when it must have
+//! ended.
 
 use super::Requests;
 use super::live::{Live, Origin, Phase, RequestKey};
@@ -44,8 +45,8 @@ pub(crate) struct Ticket {
 }
 
 impl Requests {
-    /// What is known of the same id from the same peer; a repetition joins its request. `hash` and `fingerprint` are
-    /// those of the id and of what is asked.
+    /// What is known of the same id from the same peer; a repetition joins its request. `hash` and
+    /// `fingerprint` are those of the id and of what is asked.
     pub(crate) fn repetition(
         &mut self,
         message: &Envelope,
@@ -64,7 +65,8 @@ impl Requests {
         }
     }
 
-    /// The fingerprint of a repetition, as that of the first request was made: one of an earlier run has another.
+    /// The fingerprint of a repetition, as that of the first request was made: one of an earlier
+    /// run has another.
     #[inline]
     fn known_fingerprint(&self, slot: u32, message: &Envelope, fingerprint: u64) -> u64 {
         if self.slots[slot as usize].restored { crate::facts::fingerprint(message) } else { fingerprint }
@@ -106,7 +108,8 @@ impl Requests {
                     ..Refusal::new(Failure::LimitExceeded, text)
                 });
             }
-            // An actor is told once, however often it asked: it listens to one place. That is its latest incarnation.
+            // An actor is told once, however often it asked: it listens to one place. That is its
+            // latest incarnation.
             Origin::Actor(_) => live.origin = origin.clone(),
             Origin::Delegate(_) => {}
         }
@@ -175,7 +178,8 @@ impl Requests {
         out: &mut Out,
     ) -> RequestKey {
         let Ticket { handler, peer, hash, fingerprint, cause, deadline_ns, depth, share, durable } = ticket;
-        // A query has no effects, so its answer is shared while it is under way and not remembered afterwards.
+        // A query has no effects, so its answer is shared while it is under way and not remembered
+        // afterwards.
         let share = if message.kind() == Kind::Command { share } else { None };
         let now_ns = out.now.mono_ns;
         let live = Live {

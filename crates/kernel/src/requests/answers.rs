@@ -1,8 +1,9 @@
 //! The lines of remembered answers, one behind the other in large pieces of memory.
 //!
-//! Answers are kept by the ten thousand and mostly never looked at again. They come and go in nearly the same order, so
-//! they are written like a log: whoever adds one touches memory next to what was touched last, and whoever forgets one
-//! only counts. A piece is used anew when all of its answers are forgotten.
+//! Answers are kept by the ten thousand and mostly never looked at again. They come and go in
+//! nearly the same order, so they are written like a log: whoever adds one touches memory next to
+//! what was touched last, and whoever forgets one only counts. A piece is used anew when all of its
+//! answers are forgotten.
 
 /// Bytes of one piece of memory.
 const PIECE_BYTES: usize = 64 * 1024;
@@ -57,7 +58,8 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    /// Keeps a line with the id of its request; `id_place` is where that stands on the line, if it does.
+    /// Keeps a line with the id of its request; `id_place` is where that stands on the line, if it
+    /// does.
     #[inline(always)]
     pub(super) fn keep(&mut self, line: &str, id: &str, id_place: Option<(u32, u32)>) -> AnswerPlace {
         let room = line.len() + if id_place.is_none() { id.len() } else { 0 };
@@ -98,7 +100,8 @@ impl Answers {
         }
     }
 
-    /// Keeps an answer at the end of the piece that grows, so that the piece in which it stood can go.
+    /// Keeps an answer at the end of the piece that grows, so that the piece in which it stood can
+    /// go.
     #[cold]
     #[inline(never)]
     pub(super) fn move_to_end(&mut self, place: AnswerPlace) -> AnswerPlace {
@@ -114,8 +117,8 @@ impl Answers {
         moved
     }
 
-    /// Bytes that are held for answers forgotten already, because younger or older ones stand beside them. Less than
-    /// one piece does not count.
+    /// Bytes that are held for answers forgotten already, because younger or older ones stand
+    /// beside them. Less than one piece does not count.
     pub(super) fn wasted_bytes(&self) -> usize {
         (self.held_bytes - self.used_bytes).saturating_sub(PIECE_BYTES)
     }

@@ -23,8 +23,8 @@ pub(crate) enum Whereabouts {
 }
 
 impl Requests {
-    /// Where an unfinished request should be found, and its deadline, if that has not passed. One that has ended counts as
-    /// answered.
+    /// Where an unfinished request should be found, and its deadline, if that has not passed. One
+    /// that has ended counts as answered.
     pub(crate) fn whereabouts(&self, key: RequestKey) -> (Whereabouts, Option<(TimerKey, i64)>) {
         let Some(live) = self.get(key) else { return (Whereabouts::Answering, None) };
         let whereabouts = match live.phase {

@@ -38,7 +38,8 @@ impl Requests {
         first.into_iter().chain(live.waiters.iter().copied()).collect()
     }
 
-    /// A connection does not wait for a request any more, if others do. If it was the first, the next one takes its place.
+    /// A connection does not wait for a request any more, if others do. If it was the first, the
+    /// next one takes its place.
     pub(crate) fn leave(&mut self, key: RequestKey, connection: ConnectionId) -> Leaving {
         let Some(live) = self.get_mut(key) else { return Leaving::NobodyStays };
         if let Some(at) = live.waiters.iter().position(|waiter| *waiter == connection) {

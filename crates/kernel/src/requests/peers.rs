@@ -33,7 +33,8 @@ impl PeerId {
 pub(super) struct Peer {
     /// The client's identity; nothing for an actor.
     name: Option<Box<str>>,
-    /// Its open connections and its schedules. An actor has one more, so that it is never forgotten.
+    /// Its open connections and its schedules. An actor has one more, so that it is never
+    /// forgotten.
     holds: usize,
     /// Its unfinished requests.
     pub(super) requests: usize,
@@ -45,7 +46,8 @@ pub(super) struct Peer {
     pub(super) share: Option<ShareId>,
 }
 
-/// The peers. One is forgotten as soon as nothing refers to it, so their number is bounded by what refers to them.
+/// The peers. One is forgotten as soon as nothing refers to it, so their number is bounded by what
+/// refers to them.
 #[derive(Debug, Default)]
 pub(super) struct Peers {
     peers: Slab<Peer>,
@@ -131,7 +133,8 @@ impl Requests {
         peer
     }
 
-    /// One more connection of the peer of that name, and the connection's share in what is remembered of it.
+    /// One more connection of the peer of that name, and the connection's share in what is
+    /// remembered of it.
     pub(crate) fn connect(&mut self, name: &str) -> (PeerId, ShareId) {
         let peer = match self.peers.by_name.get(name) {
             Some(&peer) => {
@@ -164,7 +167,8 @@ impl Requests {
         self.peers.release(peer);
     }
 
-    /// When a tick of this peer may be sent, if not now: by then the ticks before it have had their places.
+    /// When a tick of this peer may be sent, if not now: by then the ticks before it have had their
+    /// places.
     pub(crate) fn place_of_tick(&mut self, peer: PeerId, out: &Out) -> Option<i64> {
         let rate = i64::try_from(self.bounds.peer_ticks_per_second).unwrap_or(i64::MAX).max(1);
         let (own, now_ns) = (self.peers.get_mut(peer), out.now.mono_ns);

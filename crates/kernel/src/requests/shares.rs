@@ -1,4 +1,5 @@
-//! Shares: what is remembered of one connection or actor, as a part of what is remembered of its peer.
+//! Shares: what is remembered of one connection or actor, as a part of what is remembered of its
+//! peer.
 //!
 //! A closed connection keeps its share until all that is remembered in it is forgotten.
 
@@ -119,7 +120,8 @@ impl Requests {
         all.filter(|(weight, _)| *weight > 0)
     }
 
-    /// What a share counts for: the bytes of its answers, and the places of all that is remembered. Nothing if it is gone.
+    /// What a share counts for: the bytes of its answers, and the places of all that is remembered.
+    /// Nothing if it is gone.
     pub(super) fn weight(&self, share: ShareId) -> usize {
         let window = self.shares.get(share.0 as usize).map(|share| &share.window);
         window.map_or(0, |window| window.bytes + window.requests * PLACE_BYTES)

@@ -1,4 +1,5 @@
-//! The window: finished commands that are remembered, oldest to newest, over all peers and in each share.
+//! The window: finished commands that are remembered, oldest to newest, over all peers and in each
+//! share.
 //!
 //! Only commands are remembered: a query has no effects, so asking it again does no harm.
 
@@ -86,7 +87,8 @@ impl Requests {
         }
     }
 
-    /// Ends an unfinished request and remembers it as the newest of its share, with its answer if there is one to keep.
+    /// Ends an unfinished request and remembers it as the newest of its share, with its answer if
+    /// there is one to keep.
     #[inline]
     pub(super) fn remember(
         &mut self,
@@ -181,7 +183,8 @@ impl Requests {
         self.peers.get_mut(peer).window.bytes -= answer.len();
     }
 
-    /// Finds the oldest answer of a share anew when the one of `slot`, which stands before `newer`, is gone.
+    /// Finds the oldest answer of a share anew when the one of `slot`, which stands before `newer`,
+    /// is gone.
     #[inline]
     fn note_answer_gone(&mut self, share: ShareId, slot: u32, mut newer: u32) {
         if self.share(share).answered != slot {
@@ -206,12 +209,12 @@ impl Requests {
         }
     }
 
-    /// Moves a few answers together when more than half of the window's bytes lies between them, after one of so many
-    /// bytes came.
+    /// Moves a few answers together when more than half of the window's bytes lies between them,
+    /// after one of so many bytes came.
     ///
-    /// Whoever's answers stay while those of others around them are forgotten would hold large pieces of memory by them.
-    /// Moving four bytes for one that comes, a round through the window ends before a quarter of its bytes came, so that
-    /// never more than the bound is wasted.
+    /// Whoever's answers stay while those of others around them are forgotten would hold large
+    /// pieces of memory by them. Moving four bytes for one that comes, a round through the window
+    /// ends before a quarter of its bytes came, so that never more than the bound is wasted.
     #[inline]
     pub(super) fn tidy(&mut self, bytes: usize) {
         if self.answers.wasted_bytes() > self.bounds.window_bytes / 2 {

@@ -1,9 +1,10 @@
 //! Finite `(kind, type)` pairs from a schema of whole messages.
 //!
-//! The schema is read as a union of rectangles, each a set of kinds times a set of types. `properties` narrows a
-//! rectangle, unions add rectangles, intersections multiply them. A side that stays unlimited fails the discovery, and
-//! the complaint names the node that should have limited it. What else the schema asks of a pair is worked out
-//! afterwards, pair by pair (see `residual.rs`).
+//! The schema is read as a union of rectangles, each a set of kinds times a set of types.
+//! `properties` narrows a rectangle, unions add rectangles, intersections multiply them. A side
+//! that stays unlimited fails the discovery, and the complaint names the node that should have
+//! limited it. What else the schema asks of a pair is worked out afterwards, pair by pair (see
+//! `residual.rs`).
 
 use mainspring_message::Kind;
 use serde_json::{Map, Value};
@@ -59,8 +60,8 @@ pub type Discovery = Vec<Pair>;
 ///
 /// # Errors
 ///
-/// When the pairs are not finite, a name is not a legal kind or type, a keyword around them is not supported, or a
-/// part is not valid JSON Schema; the error names the node.
+/// When the pairs are not finite, a name is not a legal kind or type, a keyword around them is not
+/// supported, or a part is not valid JSON Schema; the error names the node.
 pub fn discover(schema: &Value) -> Result<Discovery, SchemaError> {
     let document = Document::new(schema)?;
     let mut evaluator = Evaluator::new(&document);
@@ -78,7 +79,8 @@ pub fn discover(schema: &Value) -> Result<Discovery, SchemaError> {
     Ok(pairs)
 }
 
-/// A set of names: finite, each with the path of the node that gave it, or unlimited, with the node to blame.
+/// A set of names: finite, each with the path of the node that gave it, or unlimited, with the node
+/// to blame.
 #[derive(Clone)]
 enum Names {
     Only(Vec<(String, String)>),
@@ -92,7 +94,8 @@ impl Names {
                 mine.into_iter().filter(|(name, _)| others.iter().any(|(other, _)| other == name)).collect(),
             ),
             (only @ Names::Only(_), _) | (_, only @ Names::Only(_)) => only,
-            // A node that tried to limit the names is a better one to blame than one that never mentioned them.
+            // A node that tried to limit the names is a better one to blame than one that never
+            // mentioned them.
             (Names::Unlimited { is_vague: true, .. }, other) => other,
             (mine, _) => mine,
         }

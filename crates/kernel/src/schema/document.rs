@@ -11,7 +11,8 @@ use super::SchemaError;
 /// How deep schemas may nest, references followed.
 pub(super) const SCHEMA_DEPTH_MAX: usize = 64;
 
-/// How many nodes one discovery may visit: references that fan out could otherwise make a small schema endless.
+/// How many nodes one discovery may visit: references that fan out could otherwise make a small
+/// schema endless.
 const VISITS_MAX: usize = 1_000_000;
 
 /// Keywords whose values are data, not schemas: nothing in them is a reference.
@@ -96,7 +97,8 @@ impl<'a> Document<'a> {
             .ok_or_else(|| SchemaError::new(path, format!("{reference:?} names nothing in this schema")))
     }
 
-    /// Counts a visit to a node at this depth, references followed, and fails when there are too many.
+    /// Counts a visit to a node at this depth, references followed, and fails when there are too
+    /// many.
     pub(super) fn visit(&self, path: &str, depth: usize) -> Result<(), SchemaError> {
         self.visits.set(self.visits.get() + 1);
         if depth > SCHEMA_DEPTH_MAX {
@@ -155,8 +157,8 @@ impl<'a> Document<'a> {
         Ok(())
     }
 
-    /// A schema that means what `part` means inside this document, but stands alone: with what its references need, and
-    /// nothing else.
+    /// A schema that means what `part` means inside this document, but stands alone: with what its
+    /// references need, and nothing else.
     pub(super) fn stand_alone(&self, part: &Value) -> Value {
         let mut needed = Definitions::default();
         let Value::Object(keywords) = needed.rebased(part, Members::Keywords) else { return part.clone() };
@@ -169,7 +171,8 @@ impl<'a> Document<'a> {
             alone.extend(keywords);
             return Value::Object(alone);
         }
-        // Up to draft 7 nothing counts beside a reference, and the part may have definitions of its own.
+        // Up to draft 7 nothing counts beside a reference, and the part may have definitions of its
+        // own.
         if keywords.contains_key("$ref") || keywords.contains_key("$defs") {
             alone.insert("allOf".to_owned(), json!([keywords]));
         } else {

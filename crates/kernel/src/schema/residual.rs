@@ -1,7 +1,8 @@
 //! What a schema of whole messages still asks once `kind` and `type` are known.
 //!
-//! With both names fixed, every part of the schema that looks at them is simply true or false; what is left looks at
-//! `data` and perhaps at `metadata`. So the hot path need not look at the envelope again.
+//! With both names fixed, every part of the schema that looks at them is simply true or false; what
+//! is left looks at `data` and perhaps at `metadata`. So the hot path need not look at the envelope
+//! again.
 
 use std::collections::HashMap;
 
@@ -12,7 +13,8 @@ use serde_json::{Map, Value, json};
 use super::SchemaError;
 use super::document::Document;
 
-/// The rest of a schema: true, false, a schema of `data`, or a schema of `{"data": ..., "metadata": ...}`.
+/// The rest of a schema: true, false, a schema of `data`, or a schema of `{"data": ..., "metadata":
+/// ...}`.
 #[derive(Clone, Debug)]
 pub(super) enum Residual {
     Always,
@@ -99,7 +101,8 @@ impl<'a> Evaluator<'a> {
                         "is not supported around `kind` and `type`, only inside `data`",
                     ));
                 }
-                // Annotations, keywords for other types, and keywords unknown to JSON Schema assert nothing.
+                // Annotations, keywords for other types, and keywords unknown to JSON Schema assert
+                // nothing.
                 _ => {}
             }
         }
@@ -238,7 +241,8 @@ fn any(asked: Vec<Residual>) -> Residual {
     combined("anyOf", asked, &Residual::Never)
 }
 
-/// Joins residuals by `allOf` or `anyOf`, where `neutral` changes nothing and its opposite decides everything.
+/// Joins residuals by `allOf` or `anyOf`, where `neutral` changes nothing and its opposite decides
+/// everything.
 fn combined(keyword: &str, asked: Vec<Residual>, neutral: &Residual) -> Residual {
     let mut rest = Vec::new();
     for residual in asked {

@@ -1,8 +1,9 @@
 //! One pass over JSON text, comparing it with a shape.
 //!
-//! The text was parsed before, so it is JSON; nothing here depends on that for more than the quality of the answer.
-//! Every step returns nothing as soon as acceptance is not certain. Beyond plain disagreement that is the case for
-//! what the library's values could not hold: lone surrogates, numbers out of range, deep nesting.
+//! The text was parsed before, so it is JSON; nothing here depends on that for more than the
+//! quality of the answer. Every step returns nothing as soon as acceptance is not certain. Beyond
+//! plain disagreement that is the case for what the library's values could not hold: lone
+//! surrogates, numbers out of range, deep nesting.
 
 use super::shape::{ArrayShape, Literal, ObjectShape, Property, Rules, Shape, types};
 
@@ -139,7 +140,8 @@ impl<'a> Scan<'a> {
     fn object(&mut self, shape: &ObjectShape, depth: u32) -> Option<()> {
         self.at += 1;
         let mut seen = 0_u64;
-        // Where the next name is expected: most writers keep the order of the schema, or some other order, each time.
+        // Where the next name is expected: most writers keep the order of the schema, or some other
+        // order, each time.
         let mut hint = 0;
         self.skip_space();
         if self.peek()? == b'}' {
@@ -249,7 +251,8 @@ impl<'a> Scan<'a> {
         self.bytes.len() - rest.len() + (marks(word).trailing_zeros() as usize / 8).min(rest.len())
     }
 
-    /// Skips an escape, but not one of a surrogate: whether those pair up is for the library to say.
+    /// Skips an escape, but not one of a surrogate: whether those pair up is for the library to
+    /// say.
     fn escape(&mut self) -> Option<()> {
         let escape = self.bytes.get(self.at + 1)?;
         self.at += 2;
@@ -287,7 +290,8 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// A number with a decimal point, accepted only where nothing is asked of it but to be a number.
+    /// A number with a decimal point, accepted only where nothing is asked of it but to be a
+    /// number.
     fn fraction(&mut self, shape: &Shape, start: usize) -> Option<()> {
         self.at += 1;
         while let Some(b'0'..=b'9') = self.peek() {
@@ -315,14 +319,15 @@ fn short_word(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
 }
 
-/// Marks (in the high bit of each byte) the first quote or backslash of eight bytes. False marks can only stand above the
-/// first true one, so the first mark counts.
+/// Marks (in the high bit of each byte) the first quote or backslash of eight bytes. False marks
+/// can only stand above the first true one, so the first mark counts.
 #[inline]
 fn marks(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
     let without = |byte: u8| (word ^ (ONES * u64::from(byte))).wrapping_sub(ONES);
-    // A byte above 0x7f is neither, and the others have a high bit only if the subtraction made one.
+    // A byte above 0x7f is neither, and the others have a high bit only if the subtraction made
+    // one.
     (without(b'"') | without(b'\\')) & !word & HIGH
 }
 

@@ -1,10 +1,11 @@
 //! The fast path: the usual kinds of schema as a shape that accepts text in one pass.
 //!
-//! A shape answers one question, whether the library would *surely* accept a text. It says yes only if so; "no" means
-//! "ask the library", which then gives the verdict and the reason. So a shape may leave out whatever is rare or hard
-//! (escaped names, numbers with exponents, keywords not listed here), and a mistake in that direction costs time,
-//! never correctness. For the same reason it covers no keyword for which the rejection of a part would mean acceptance
-//! of the whole (`not`, `oneOf`).
+//! A shape answers one question, whether the library would *surely* accept a text. It says yes only
+//! if so; "no" means "ask the library", which then gives the verdict and the reason. So a shape may
+//! leave out whatever is rare or hard (escaped names, numbers with exponents, keywords not listed
+//! here), and a mistake in that direction costs time, never correctness. For the same reason it
+//! covers no keyword for which the rejection of a part would mean acceptance of the whole (`not`,
+//! `oneOf`).
 
 use jsonschema::Draft;
 use serde_json::{Map, Value};
@@ -100,7 +101,8 @@ pub(super) enum Literal {
 }
 
 impl Shape {
-    /// The shape of a schema that stands alone, or nothing if it uses something that shapes do not cover.
+    /// The shape of a schema that stands alone, or nothing if it uses something that shapes do not
+    /// cover.
     pub(super) fn new(schema: &Value, draft: Draft) -> Option<Shape> {
         Compiler { root: schema, draft, parts: 0 }.shape(schema, 0)
     }
@@ -242,7 +244,8 @@ impl Compiler<'_> {
                 let at = match object.properties.iter().position(|known| *known.name == *name) {
                     Some(at) => at,
                     None => {
-                        // Required but not described: it looks like every other property, and may be forbidden.
+                        // Required but not described: it looks like every other property, and may
+                        // be forbidden.
                         object.properties.push(property(name, object.additional.clone()?));
                         object.properties.len() - 1
                     }

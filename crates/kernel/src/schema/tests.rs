@@ -1,5 +1,5 @@
-//! The forms of the RFC, the paths of complaints, and the two equivalences: pairs against the whole schema, and shapes
-//! against the library.
+//! The forms of the RFC, the paths of complaints, and the two equivalences: pairs against the whole
+//! schema, and shapes against the library.
 
 use mainspring_message::Kind;
 use proptest::prelude::*;

@@ -20,7 +20,8 @@ pub struct Violation {
     pub reason: String,
 }
 
-/// Checks the `data`, and where the schema asks for it the `metadata`, of messages of one kind and type.
+/// Checks the `data`, and where the schema asks for it the `metadata`, of messages of one kind and
+/// type.
 pub struct Validator {
     rule: Rule,
 }
@@ -82,13 +83,15 @@ impl Validator {
         )
     }
 
-    /// Whether [`check`](Self::check) looks at the metadata at all; if not, any text will do for it.
+    /// Whether [`check`](Self::check) looks at the metadata at all; if not, any text will do for
+    /// it.
     #[must_use]
     pub fn needs_metadata(&self) -> bool {
         matches!(self.rule, Rule::Envelope(_))
     }
 
-    /// Whether the usual messages are accepted in one pass over their text, without building values.
+    /// Whether the usual messages are accepted in one pass over their text, without building
+    /// values.
     #[must_use]
     pub fn has_shape(&self) -> bool {
         matches!(self.rule, Rule::Anything | Rule::Data { shape: Some(_), .. })
@@ -98,8 +101,8 @@ impl Validator {
     ///
     /// # Errors
     ///
-    /// The first violation, with its path in the message. Text that cannot be read as values (nested deeper than the
-    /// JSON library goes, or numbers beyond its range) is a violation too.
+    /// The first violation, with its path in the message. Text that cannot be read as values
+    /// (nested deeper than the JSON library goes, or numbers beyond its range) is a violation too.
     pub fn check(&self, data: &str, metadata: &str) -> Result<(), Violation> {
         match &self.rule {
             Rule::Anything => Ok(()),
@@ -113,7 +116,8 @@ impl Validator {
     }
 }
 
-/// Checks whole messages, for schemas whose pairs are not finite. Slower: it builds every message as a value.
+/// Checks whole messages, for schemas whose pairs are not finite. Slower: it builds every message
+/// as a value.
 pub struct EnvelopeValidator {
     library: Library,
 }
@@ -164,7 +168,8 @@ fn read(text: &str, field: &str) -> Result<Value, Violation> {
         .map_err(|error| Violation { path: field.to_owned(), reason: format!("cannot be read: {error}") })
 }
 
-/// The longest reason given for a violation, in bytes: reasons quote the message, which may be long.
+/// The longest reason given for a violation, in bytes: reasons quote the message, which may be
+/// long.
 const REASON_BYTES_MAX: usize = 512;
 
 fn verdict(library: &Library, value: &Value, field: &str) -> Result<(), Violation> {

@@ -1,5 +1,6 @@
-//! Messages for later, and the wheel that every deadline is in. Any part puts deadlines into the wheel (it is in
-//! [`Out`](crate::out::Out)); only the turn takes out what is due. No part of the kernel reads a clock.
+//! Messages for later, and the wheel that every deadline is in. Any part puts deadlines into the
+//! wheel (it is in [`Out`](crate::out::Out)); only the turn takes out what is due. No part of the
+//! kernel reads a clock.
 
 pub(crate) mod schedules;
 pub mod wheel;

@@ -1,21 +1,23 @@
-//! A hierarchical timing wheel: thousands of deadlines, most of which are cancelled before they come.
+//! A hierarchical timing wheel: thousands of deadlines, most of which are cancelled before they
+//! come.
 //!
-//! A wheel has 64 slots. A slot holds either a short list of timers or a finer wheel that divides the same
-//! stretch of time by 64 again; a list that grows past [`BUCKET_TIMERS_MAX`] is replaced by such a finer wheel.
-//! Wheels are therefore only as fine as the timers in them need, and there is nothing to cascade when time moves:
+//! A wheel has 64 slots. A slot holds either a short list of timers or a finer wheel that divides
+//! the same stretch of time by 64 again; a list that grows past [`BUCKET_TIMERS_MAX`] is replaced
+//! by such a finer wheel. Wheels are therefore only as fine as the timers in them need, and there
+//! is nothing to cascade when time moves:
 //!
-//! * [`schedule`](Wheel::schedule) and [`cancel`](Wheel::cancel) take constant time (at most eleven wheels are
-//!   passed, usually none, because the wheel used last is tried first) and allocate nothing once the tables have
-//!   reached their peak size;
-//! * [`next_deadline`](Wheel::next_deadline) is exact to the nanosecond, not the start of a slot, so nobody
-//!   wakes up only to find that nothing is due;
-//! * [`pop_due`](Wheel::pop_due) returns timers in deadline order and, among equal deadlines, in the order in
-//!   which they were scheduled; never before their deadline.
+//! * [`schedule`](Wheel::schedule) and [`cancel`](Wheel::cancel) take constant time (at most eleven
+//!   wheels are passed, usually none, because the wheel used last is tried first) and allocate
+//!   nothing once the tables have reached their peak size;
+//! * [`next_deadline`](Wheel::next_deadline) is exact to the nanosecond, not the start of a slot,
+//!   so nobody wakes up only to find that nothing is due;
+//! * [`pop_due`](Wheel::pop_due) returns timers in deadline order and, among equal deadlines, in
+//!   the order in which they were scheduled; never before their deadline.
 //!
 //! # Range
 //!
-//! Every `i64` is a valid deadline. Sums are the caller's business: [`deadline_after`] saturates at `i64::MAX`,
-//! the end of time, so that a delay beyond the range comes last instead of at once.
+//! Every `i64` is a valid deadline. Sums are the caller's business: [`deadline_after`] saturates at
+//! `i64::MAX`, the end of time, so that a delay beyond the range comes last instead of at once.
 
 #[cfg(test)]
 mod tests;
@@ -33,10 +35,12 @@ pub const BUCKET_TIMERS_MAX: u32 = 16;
 const NONE: u32 = u32::MAX;
 /// The table index of the coarsest wheel, which always exists.
 const ROOT: u32 = 0;
-/// The prefix of a wheel that is not in use: no key has it, because prefixes are at least four bits shorter.
+/// The prefix of a wheel that is not in use: no key has it, because prefixes are at least four bits
+/// shorter.
 const DEAD_PREFIX: u64 = u64::MAX;
 
-/// The instant `delay_ns` after `now_ns`, or the end of time (`i64::MAX`) if that lies beyond the range.
+/// The instant `delay_ns` after `now_ns`, or the end of time (`i64::MAX`) if that lies beyond the
+/// range.
 ///
 /// # Examples
 ///
@@ -51,7 +55,8 @@ pub fn deadline_after(now_ns: i64, delay_ns: i64) -> i64 {
     now_ns.saturating_add(delay_ns)
 }
 
-/// The handle of one scheduled timer. A key whose timer fired or was cancelled names nothing, for ever.
+/// The handle of one scheduled timer. A key whose timer fired or was cancelled names nothing, for
+/// ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TimerKey {
     slot: u32,
@@ -102,7 +107,8 @@ struct Entry<T> {
     value: Option<T>,
 }
 
-/// A sorted list of timers in one slot. More than [`BUCKET_TIMERS_MAX`] of them all have the same deadline.
+/// A sorted list of timers in one slot. More than [`BUCKET_TIMERS_MAX`] of them all have the same
+/// deadline.
 #[derive(Clone, Debug)]
 struct Bucket {
     head: u32,
@@ -220,8 +226,8 @@ impl<T> Wheel<T> {
         self.free_entry(key.slot)
     }
 
-    /// Moves a pending timer to another deadline, as if cancelled and scheduled again under the same key.
-    /// Returns whether there was such a timer.
+    /// Moves a pending timer to another deadline, as if cancelled and scheduled again under the
+    /// same key. Returns whether there was such a timer.
     pub fn reschedule(&mut self, key: TimerKey, deadline_ns: i64) -> bool {
         if self.find(key).is_none() {
             return false;
@@ -258,8 +264,9 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// Takes the earliest timer if its deadline is not later than `now_ns`: called until it returns nothing, it
-    /// yields everything that is due in deadline order, first in first out among equals.
+    /// Takes the earliest timer if its deadline is not later than `now_ns`: called until it returns
+    /// nothing, it yields everything that is due in deadline order, first in first out among
+    /// equals.
     pub fn pop_due(&mut self, now_ns: i64) -> Option<(i64, T)> {
         if self.first.is_some_and(|first| deadline_of(first) > now_ns) {
             return None;
@@ -372,7 +379,8 @@ impl<T> Wheel<T> {
 
         let node = &self.nodes[finer as usize];
         if node.slot_of(first) == node.slot_of(last) {
-            // The list is sorted, so all of it belongs to one slot: however long it is, it moves as a whole.
+            // The list is sorted, so all of it belongs to one slot: however long it is, it moves as
+            // a whole.
             let slot = node.slot_of(first);
             self.stand_bucket(finer, slot, bucket);
         } else {
@@ -398,11 +406,13 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// Takes an entry out of its bucket, and gives back the bucket and the wheels that are empty then.
+    /// Takes an entry out of its bucket, and gives back the bucket and the wheels that are empty
+    /// then.
     fn unlink(&mut self, entry: u32) {
         let Entry { key, previous, next, bucket, .. } = self.entries[entry as usize];
         if self.first == Some(key) {
-            // Whatever stands beside it in the earliest list is the earliest now; equal ones stand before it.
+            // Whatever stands beside it in the earliest list is the earliest now; equal ones stand
+            // before it.
             self.first = match (previous, next) {
                 (NONE, NONE) => None,
                 (NONE, next) => Some(self.entries[next as usize].key),
@@ -472,7 +482,8 @@ impl<T> Wheel<T> {
     fn free_entry(&mut self, entry: u32) -> Option<T> {
         self.len -= 1;
         let slot = &mut self.entries[entry as usize];
-        // A slot whose generations are used up is never given out again, so that no old key can name a new timer.
+        // A slot whose generations are used up is never given out again, so that no old key can
+        // name a new timer.
         if let Some(generation) = slot.generation.checked_add(1) {
             slot.generation = generation;
             slot.next = self.entries_free;

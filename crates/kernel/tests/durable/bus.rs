@@ -1,5 +1,5 @@
-//! A kernel with a journal in memory: facts are on disk when the test says so, what rests on them is held until then, and a
-//! power cut keeps what is on disk and nothing else.
+//! A kernel with a journal in memory: facts are on disk when the test says so, what rests on them
+//! is held until then, and a power cut keeps what is on disk and nothing else.
 
 use crate::support::manifest;
 use mainspring_kernel::{

@@ -1,5 +1,5 @@
-//! What survives the process, in virtual time: the facts that a kernel records, what rests on them, and what the next run
-//! makes of them. The clauses are those of `docs/contracts/journal.md`.
+//! What survives the process, in virtual time: the facts that a kernel records, what rests on them,
+//! and what the next run makes of them. The clauses are those of `docs/contracts/journal.md`.
 
 #[path = "../rfc/support.rs"]
 mod support;

@@ -1,5 +1,5 @@
-//! Power cuts at random moments of random traffic. One ledger goes over all runs of the daemon: what was told, what reached
-//! actors, and that each command has one outcome.
+//! Power cuts at random moments of random traffic. One ledger goes over all runs of the daemon:
+//! what was told, what reached actors, and that each command has one outcome.
 
 use crate::bus::Bus;
 use crate::support::{line, manifest};

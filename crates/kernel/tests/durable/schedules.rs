@@ -170,7 +170,8 @@ fn j5_3_what_a_peer_scheduled_is_refused_when_its_token_has_lost_that_right_mean
     });
     let letter = letter.expect("a dead letter");
     assert!(letter.contains("403") && letter.contains("Invoice.*"), "{letter}");
-    // One token of the name that allows it is enough, and a name that the settings do not know keeps what it had.
+    // One token of the name that allows it is enough, and a name that the settings do not know
+    // keeps what it had.
     let narrow = || Rights::default().limited_to(["Invoice.*"]);
     for peers in
         [vec![("ci".into(), narrow()), ("ci".into(), Rights::default())], vec![("ann".into(), narrow())]]

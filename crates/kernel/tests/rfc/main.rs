@@ -1,4 +1,5 @@
-//! One test per clause of RFC 0032, sections 5 to 18, named after its section; then one per decision of the design.
+//! One test per clause of RFC 0032, sections 5 to 18, named after its section; then one per
+//! decision of the design.
 //!
 //! `docs/contracts/kernel.md` lists the clauses with the tests that prove them.
 

@@ -46,7 +46,8 @@ fn subscribers_that_do_not_read_lose_events_at_the_bound_of_all_and_are_told() {
         world.written.clear();
     }
     assert!(world.kernel.counters().shed > 0);
-    // Those who read again are told what they missed; nobody had to go who could lose events instead.
+    // Those who read again are told what they missed; nobody had to go who could lose events
+    // instead.
     let client = *clients.iter().find(|client| !closed_for_memory(&world).contains(client)).unwrap();
     world.clients_read = true;
     world.kernel.written(client, 100 * MIB, world.now);

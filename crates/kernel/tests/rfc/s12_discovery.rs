@@ -1,4 +1,5 @@
-//! Section 12: discovery of what a capability handles. The forms themselves are tested beside `schema`.
+//! Section 12: discovery of what a capability handles. The forms themselves are tested beside
+//! `schema`.
 
 use super::support::*;
 use mainspring_kernel::{Config, Effect};

@@ -82,7 +82,8 @@ fn s13_2_reading_pauses_when_the_client_does_not_read_and_resumes_when_it_does()
     assert_eq!((census.user_lane, census.user_held, census.requests), (0, 0, 0));
 }
 
-/// A world with a capability that has 100 requests of a client in its hands, whose answers are of 100 bytes and more.
+/// A world with a capability that has 100 requests of a client in its hands, whose answers are of
+/// 100 bytes and more.
 fn with_requests_under_way() -> (World, ConnectionId, Vec<(ActorRef, Envelope)>) {
     let mut config = Config::default();
     config.limits.egress_bytes_max = 1000;
@@ -130,7 +131,8 @@ fn s13_2_a_client_that_reads_however_slowly_is_not_closed() {
     assert_eq!(world.count(|effect| matches!(effect, Effect::Close { .. })), 0);
 }
 
-/// Asks for large answers, all at once, and reads them slowly; returns the most bytes that were unwritten.
+/// Asks for large answers, all at once, and reads them slowly; returns the most bytes that were
+/// unwritten.
 fn ask_for_large_answers(world: &mut World, client: ConnectionId, count: usize) -> usize {
     for number in 0..count {
         world.send(client, &line("query", "Big.Get", &format!("q-{count}-{number}"), json!({})));

@@ -4,8 +4,8 @@ use super::support::*;
 use mainspring_kernel::{ConnectionId, Effect, Now, Turn};
 use serde_json::{Value, json};
 
-/// What a turn may cost in units of the kernel's count, which are nanoseconds of a usual machine: each of its parts is
-/// cut, and goes a little beyond its bound.
+/// What a turn may cost in units of the kernel's count, which are nanoseconds of a usual machine:
+/// each of its parts is cut, and goes a little beyond its bound.
 const TURN_WORK_MAX: u64 = 500_000;
 
 /// Turns until nothing is left, and the most work of one of them.
@@ -35,7 +35,8 @@ fn fill_history(world: &mut World, client: ConnectionId, count: usize) {
     world.take_written(client);
 }
 
-/// Work of the kernel until a bystander's ping is answered, while the others' requests are worked on.
+/// Work of the kernel until a bystander's ping is answered, while the others' requests are worked
+/// on.
 fn work_until_a_bystander_is_answered(world: &mut World, bystander: ConnectionId, number: usize) -> u64 {
     let before = world.kernel.work();
     world.send(bystander, &line("query", "Syscall.Ping", &format!("by-{number}"), json!(number)));

@@ -1,5 +1,5 @@
-//! A world around a kernel, in virtual time: it answers the boot, keeps what was written and delivered, and lets a
-//! test speak as clients and actors.
+//! A world around a kernel, in virtual time: it answers the boot, keeps what was written and
+//! delivered, and lets a test speak as clients and actors.
 #![allow(dead_code, unreachable_pub)]
 
 use mainspring_kernel::{

@@ -15,7 +15,8 @@ fn ids(nodes: &[Value]) -> Vec<&str> {
     nodes.iter().map(|node| node["id"].as_str().unwrap()).collect()
 }
 
-/// A shop that asks the bank, emits an event that the clerk hears, and replies; all of it took 3 ms.
+/// A shop that asks the bank, emits an event that the clerk hears, and replies; all of it took 3
+/// ms.
 fn purchase(more: Value) -> (World, ConnectionId) {
     let shop = manifest("shop", &["command:Shop.Buy"]);
     let bank = manifest("bank", &["command:Bank.Pay"]);

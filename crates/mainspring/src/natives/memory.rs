@@ -27,7 +27,8 @@ const LIST_BYTES_MAX: usize = 128 << 10;
 pub(crate) struct StoreAccount {
     pub(crate) bytes: Cell<usize>,
     pub(crate) bytes_max: Cell<usize>,
-    /// Where there is a journal: the values of capabilities that do not run just now, by the capability's id.
+    /// Where there is a journal: the values of capabilities that do not run just now, by the
+    /// capability's id.
     kept: RefCell<Option<HashMap<Box<str>, Values>>>,
 }
 

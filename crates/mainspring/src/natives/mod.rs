@@ -1,8 +1,8 @@
 //! The capabilities that are code of the daemon, and what they say about themselves.
 //!
 //! `memory` keeps values by key; it is the only one so far. The configuration asks for names and
-//! manifests, the daemon's `actors/native` runs them; they reach the kernel through a port, as every
-//! actor does.
+//! manifests, the daemon's `actors/native` runs them; they reach the kernel through a port, as
+//! every actor does.
 
 pub(crate) mod memory;
 

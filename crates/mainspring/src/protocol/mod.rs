@@ -1,8 +1,8 @@
 //! The documentation of the protocol: prose, and what is made from the code itself (the registry of
 //! errors, the built-ins and their schemas).
 //!
-//! `check --reference=protocol` prints it, and a test compares `docs/reference/protocol.md` with it.
-//! The prose is in `protocol.md` beside this file. Nothing else uses it.
+//! `check --reference=protocol` prints it, and a test compares `docs/reference/protocol.md` with
+//! it. The prose is in `protocol.md` beside this file. Nothing else uses it.
 
 mod builtins;
 

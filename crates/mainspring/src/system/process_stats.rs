@@ -1,4 +1,5 @@
-//! What the operating system says about a process: memory, processor time, descriptors. Read only when somebody asks.
+//! What the operating system says about a process: memory, processor time, descriptors. Read only
+//! when somebody asks.
 
 use rustix::param::{clock_ticks_per_second, page_size};
 use std::fs::{read_dir, read_to_string};
@@ -8,7 +9,8 @@ use std::fs::{read_dir, read_to_string};
 pub(crate) struct ProcessStats {
     /// Resident memory.
     pub(crate) memory_bytes: u64,
-    /// Processor time of the process and of those of its children that it has waited for, in milliseconds.
+    /// Processor time of the process and of those of its children that it has waited for, in
+    /// milliseconds.
     pub(crate) cpu_ms: u64,
 }
 

@@ -1,4 +1,5 @@
-//! `README.md`, `docs/tutorial/first-application.md` and `docs/how-to/writing-a-capability.md`: their files are written, their commands typed, and what they show is what comes.
+//! `README.md`, `docs/tutorial/first-application.md` and `docs/how-to/writing-a-capability.md`:
+//! their files are written, their commands typed, and what they show is what comes.
 
 use crate::fake::command;
 use std::fs;

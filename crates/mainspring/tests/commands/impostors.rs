@@ -120,7 +120,8 @@ fn a_socket_that_was_named_is_another_users_all_the_same() {
 
 #[test]
 fn a_folder_of_another_user_does_not_lead_to_another_socket_of_ones_own() {
-    // What listens is this user's own, and something else than a daemon: somebody else's link leads there.
+    // What listens is this user's own, and something else than a daemon: somebody else's link leads
+    // there.
     let Some(own) = Impostor::start("own/service.sock", 0) else { return };
     let folder = own.folder.path().join("mainspring-0");
     fs::create_dir(&folder).unwrap();

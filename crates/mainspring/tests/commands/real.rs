@@ -6,7 +6,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
-/// A client in Python: sends each message as `json.dumps` writes it, with spaces, and prints what comes back until one is answered.
+/// A client in Python: sends each message as `json.dumps` writes it, with spaces, and prints what
+/// comes back until one is answered.
 const PYTHON_CLIENT: &str = r#"
 import json, socket, sys
 daemon = socket.socket(socket.AF_UNIX)

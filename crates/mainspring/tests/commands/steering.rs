@@ -1,5 +1,5 @@
-//! Seeing and steering a daemon: `tap`, `logs`, `trace` without arguments, `restart`, `reload`, timers and dead letters of
-//! everybody, and what a token may do.
+//! Seeing and steering a daemon: `tap`, `logs`, `trace` without arguments, `restart`, `reload`,
+//! timers and dead letters of everybody, and what a token may do.
 
 use crate::fake::{stderr, stdout};
 use crate::real::Real;

@@ -18,7 +18,8 @@ fn spawn(fake: &Fake, arguments: &[&str]) -> Child {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// A line without the time at which its event came: that is now, whatever the sender's clock says (1970, in these tests).
+/// A line without the time at which its event came: that is now, whatever the sender's clock says
+/// (1970, in these tests).
 fn arrived(line: &str) -> &str {
     let (time, rest) = line.split_once("  ").unwrap();
     assert_eq!((time.len(), time.as_bytes()[2], time.as_bytes()[8]), (12, b':', b'.'), "{line}");

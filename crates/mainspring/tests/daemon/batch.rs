@@ -1,4 +1,5 @@
-//! Batches: messages on standard input, answers on standard output, an end when nothing is left to do.
+//! Batches: messages on standard input, answers on standard output, an end when nothing is left to
+//! do.
 
 use crate::support::{PATIENCE, line, mainspring};
 use serde_json::{Value, json};
@@ -109,7 +110,8 @@ restart = { backoff_ms = 1 }
 fn a_batch_whose_input_stays_open_is_served_when_a_read_took_exactly_what_there_was() {
     let message = json!({ "kind": "command", "type": "Memory.Set", "data": { "key": "a", "value": 1 } });
     let schedule = line("command", "Timer.Schedule", "s-1", &json!({ "delay": 100, "message": message }));
-    // One read of the daemon, to the byte: a second one would wait for more, and everything with it.
+    // One read of the daemon, to the byte: a second one would wait for more, and everything with
+    // it.
     let input = format!("{:<5119}\n", schedule.trim_end());
     let mut child = mainspring()
         .args(["up", "--batch", "--no-config"])

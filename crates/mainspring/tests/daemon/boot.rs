@@ -140,7 +140,8 @@ fn a_program_that_cannot_be_started_fails_the_boot_and_ends_what_was_started_bef
     let folder = TempDir::new().unwrap();
     let mark = "import lib, os\nopen('pid', 'w').write(str(os.getpid()))\nlib.serve(lambda m: 1)\n";
     let config = process("first", &["query:First.Ask"], &["python3", "first.py"], "")
-        // What no look at the file shows: it has the header of a module, and nothing behind it is one.
+        // What no look at the file shows: it has the header of a module, and nothing behind it is
+        // one.
         + &guest("second", "query:Second.Ask", "second.wasm", "", "");
     std::fs::write(folder.path().join("mainspring.toml"), config).unwrap();
     std::fs::write(folder.path().join("second.wasm"), b"\0asm\x01\0\0\0\x01\xff\xff").unwrap();

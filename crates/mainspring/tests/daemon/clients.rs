@@ -1,4 +1,5 @@
-//! Clients, mostly hostile ones: what they do to themselves, and that their neighbours never notice.
+//! Clients, mostly hostile ones: what they do to themselves, and that their neighbours never
+//! notice.
 
 use crate::support::{Client, Daemon, PATIENCE, code, eventually, line};
 use serde_json::{Value, json};
@@ -205,7 +206,8 @@ fn a_client_that_never_reads_is_held_back_and_its_neighbour_is_served() {
     let before = daemon.resident_bytes();
     let stream = UnixStream::connect(daemon.socket()).unwrap();
     stream.set_nonblocking(true).unwrap();
-    // Echoes of 64 KiB, never read: the daemon must stop taking more long before this loop ends by itself.
+    // Echoes of 64 KiB, never read: the daemon must stop taking more long before this loop ends by
+    // itself.
     let text = line("query", "Syscall.Ping", "big", &json!("y".repeat(64 << 10)));
     let (mut writer, mut taken, mut at, mut refused) = (&stream, 0usize, 0usize, 0u32);
     let start = Instant::now();

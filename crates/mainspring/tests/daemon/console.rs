@@ -1,4 +1,5 @@
-//! The console as far as the daemon and the command go. The page itself is tested in a browser: `cargo xtask console`.
+//! The console as far as the daemon and the command go. The page itself is tested in a browser:
+//! `cargo xtask console`.
 
 use crate::support::{Daemon, PATIENCE, eventually, mainspring};
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! Clients that ask for much, read little or begin what they do not end, all at the shipped settings: who waits for whom, who
-//! pays, and what it costs in memory.
+//! Clients that ask for much, read little or begin what they do not end, all at the shipped
+//! settings: who waits for whom, who pays, and what it costs in memory.
 
 use crate::support::{Client, Daemon, PATIENCE, code, fresh_id, line, line_with, mainspring};
 use serde_json::json;
@@ -10,15 +10,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
-/// What a bystander may wait, in 99 of 100 cases, besides what the machine makes it wait anyhow. Work is cut by count, and a
-/// program that is not optimised takes ten times as long for each piece of it.
+/// What a bystander may wait, in 99 of 100 cases, besides what the machine makes it wait anyhow.
+/// Work is cut by count, and a program that is not optimised takes ten times as long for each piece
+/// of it.
 const BYSTANDER_P99_MAX: Duration = Duration::from_millis(if cfg!(debug_assertions) { 60 } else { 10 });
 /// How often somebody comes.
 const EVERY: Duration = Duration::from_micros(500);
 /// An attack is tried so often; the machine may be busy with something else in most of them.
 const ROUNDS_MAX: usize = 8;
 
-/// Sends pings, one after the other, until `done`; returns the 99th percentile of what somebody waits who comes at any time.
+/// Sends pings, one after the other, until `done`; returns the 99th percentile of what somebody
+/// waits who comes at any time.
 fn p99_of_pings(bystander: &mut Client, done: impl Fn(usize) -> bool) -> Duration {
     let (mut waits, mut pings) = (Vec::new(), 0);
     while !done(pings) {
@@ -122,7 +124,8 @@ fn a_bystander_does_not_wait_while_somebody_lists_a_thousand_dead_letters() {
 #[test]
 fn a_bystander_does_not_wait_while_others_ask_for_large_answers_that_they_do_not_read() {
     let daemon = Daemon::start();
-    // One answer is made in one piece, which takes a program that is not optimised a millisecond or two.
+    // One answer is made in one piece, which takes a program that is not optimised a millisecond or
+    // two.
     daemon.connect().command("Memory.Set", json!({ "key": "big", "value": "x".repeat(70_000) }));
     let before = daemon.resident_bytes();
     bystander_does_not_wait_for(&daemon, "large unread answers", || {

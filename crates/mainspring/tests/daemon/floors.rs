@@ -1,4 +1,5 @@
-//! The floors are joined: whatever capabilities are made of, one thread waits for all of them in one place, and an idle daemon rests.
+//! The floors are joined: whatever capabilities are made of, one thread waits for all of them in
+//! one place, and an idle daemon rests.
 //!
 //! Seen from outside, with strace. Where that is missing or forbidden, the tests say so and pass.
 
@@ -113,7 +114,8 @@ fn one_thread_waits_in_one_epoll_for_capabilities_of_every_kind() {
         .filter_map(|rest| rest.split_once('(')?.1.split([',', ' ']).next())
         .collect();
     assert_eq!(sets.len(), 1, "one set for all: {sets:?} in {text}");
-    // What clients and the process say is read by that thread as well; the guest's needs no call at all.
+    // What clients and the process say is read by that thread as well; the guest's needs no call at
+    // all.
     let readers: BTreeSet<&str> = text
         .lines()
         .filter_map(call)

@@ -1,4 +1,5 @@
-//! Capabilities that are WebAssembly guests, mostly faulty ones: each fault has its outcome, and the neighbours never notice.
+//! Capabilities that are WebAssembly guests, mostly faulty ones: each fault has its outcome, and
+//! the neighbours never notice.
 
 use crate::guest_module::guest_module as module;
 use crate::support::{Client, Daemon, code, eventually, line, line_with, mainspring};
@@ -8,7 +9,8 @@ use std::path::PathBuf;
 
 const QUICK: &str = "restart = { backoff_ms = 10, max_restarts = 3, window_ms = \"1m\", probe_ms = \"30s\" }";
 
-/// A capability of a guest, as it is written in `mainspring.toml`: `more` belongs to its manifest, `program` to its program.
+/// A capability of a guest, as it is written in `mainspring.toml`: `more` belongs to its manifest,
+/// `program` to its program.
 pub(crate) fn guest(id: &str, handle: &str, module: &str, more: &str, program: &str) -> String {
     let (kind, name) = handle.split_once(':').expect("kind:Type");
     format!(

@@ -1,4 +1,5 @@
-//! Capabilities that are processes, mostly faulty ones: each fault has its outcome, and the neighbours never notice.
+//! Capabilities that are processes, mostly faulty ones: each fault has its outcome, and the
+//! neighbours never notice.
 
 use crate::support::{
     Client, Daemon, code, eventually, is_alive, line, line_with, process, signal_process, with_programs,
@@ -298,7 +299,8 @@ fn lines_that_are_held_back_are_counted_in_the_log_without_another_line_and_at_t
     let mut client = daemon.connect();
     client.query("Flood.Ask", json!(1));
     eventually("what was left out is told", || daemon.log().contains("(50 more lines on standard error)"));
-    // The second is over: a hundred lines again, and the rest is told before the process is forgotten.
+    // The second is over: a hundred lines again, and the rest is told before the process is
+    // forgotten.
     client.query("Flood.Ask", json!(2));
     daemon.signal("TERM");
     assert!(daemon.wait().success());

@@ -154,7 +154,8 @@ fn the_log_can_be_json_with_the_name_of_who_complains() {
     daemon.end();
 }
 
-/// Has a daemon whose log tells everything write so many lines: each client that comes and goes is two.
+/// Has a daemon whose log tells everything write so many lines: each client that comes and goes is
+/// two.
 fn fill_log(socket: &Path, lines: usize) {
     for _ in 0..lines / 2 {
         UnixStream::connect(socket).unwrap();

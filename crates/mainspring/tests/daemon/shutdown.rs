@@ -45,7 +45,8 @@ fn sigterm_under_load_loses_no_request_that_was_accepted() {
     let all = ids.len();
     ids.dedup();
     assert_eq!(ids.len(), all, "one outcome each");
-    // What was accepted was answered in order, so the answers have no gaps: nothing in between was lost.
+    // What was accepted was answered in order, so the answers have no gaps: nothing in between was
+    // lost.
     let mut numbers: Vec<usize> = ids.iter().map(|id| id[2..].parse().unwrap()).collect();
     numbers.sort_unstable();
     assert_eq!(numbers, (0..all).collect::<Vec<usize>>());
@@ -56,7 +57,8 @@ fn a_daemon_that_was_started_with_signals_blocked_ends_by_sigterm() {
     let mut daemon = Daemon::prepared("", &[], |command| {
         use std::os::unix::process::CommandExt;
         let block = || {
-            // SAFETY: all zeroes is a valid set, which is then filled; both calls are safe between fork and exec.
+            // SAFETY: all zeroes is a valid set, which is then filled; both calls are safe between
+            // fork and exec.
             unsafe {
                 let mut all: libc::sigset_t = std::mem::zeroed();
                 libc::sigfillset(&mut all);

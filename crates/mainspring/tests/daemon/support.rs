@@ -143,7 +143,8 @@ impl Daemon {
     }
 }
 
-/// A daemon without a configuration, which listens at `socket`; for tests that look at its start, its streams or its end themselves.
+/// A daemon without a configuration, which listens at `socket`; for tests that look at its start,
+/// its streams or its end themselves.
 pub(crate) fn start_at(socket: &Path, words: &[&str], log: Stdio) -> Child {
     let mut command = mainspring();
     command.args(["up", "--no-config", "--socket"]).arg(socket).args(words);
@@ -303,7 +304,8 @@ pub(crate) fn code(message: &Value) -> u64 {
     message["data"]["code"].as_u64().expect("a code")
 }
 
-/// A capability of a process that handles these `kind:Type` pairs, as it is written in `mainspring.toml`.
+/// A capability of a process that handles these `kind:Type` pairs, as it is written in
+/// `mainspring.toml`.
 pub(crate) fn process(id: &str, handles: &[&str], command: &[&str], more: &str) -> String {
     let branches: Vec<String> = handles
         .iter()
@@ -318,7 +320,8 @@ pub(crate) fn process(id: &str, handles: &[&str], command: &[&str], more: &str) 
     )
 }
 
-/// A library for processes in tests: `serve(answer)` answers every request with what `answer(message)` gives.
+/// A library for processes in tests: `serve(answer)` answers every request with what
+/// `answer(message)` gives.
 pub(crate) const LIBRARY: &str = r#"
 import json, os, sys, time, signal
 

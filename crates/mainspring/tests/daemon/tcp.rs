@@ -108,7 +108,8 @@ fn beyond_so_many_without_a_token_whoever_waited_longest_is_told_and_the_others_
     }
     let daemon = Daemon::with_config(CONFIG);
     let mut client = daemon.connect();
-    // They have to be there together before the first is closed for saying nothing: a machine with other things to do is given a few tries.
+    // They have to be there together before the first is closed for saying nothing: a machine with
+    // other things to do is given a few tries.
     let crowded = (0..5).find_map(|_| {
         let (_first, mut reader) = connect(&daemon);
         let silent = crowd(&daemon, AT_GATES_MAX, &mut client);

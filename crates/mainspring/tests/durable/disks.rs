@@ -36,7 +36,8 @@ fn j1_4_a_slow_disk_holds_up_nobody_who_does_not_wait_for_it() {
 #[test]
 fn j3_1_a_failed_flush_is_final_is_told_and_the_rest_goes_on() {
     let place = Place::with_ledger("");
-    // One daemon makes the journal, so that the number of flushes at the next start is small and known.
+    // One daemon makes the journal, so that the number of flushes at the next start is small and
+    // known.
     place.up().end();
     let running = place.up_with(|command| {
         command.env("MAINSPRING_TEST_FLUSHES_GOOD", "3");

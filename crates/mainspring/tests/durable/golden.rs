@@ -1,8 +1,9 @@
 //! Journals of every version that was ever written can be read.
 //!
-//! Those in `golden` were written by `j2_6_write_the_golden_journal` (run it with `--ignored` when a new version is made, into
-//! a new folder); what each says is in the file of its name that ends in `.jsonl`. The first has every kind of fact in
-//! version 1, the second those that have a later version.
+//! Those in `golden` were written by `j2_6_write_the_golden_journal` (run it with `--ignored` when
+//! a new version is made, into a new folder); what each says is in the file of its name that ends
+//! in `.jsonl`. The first has every kind of fact in version 1, the second those that have a later
+//! version.
 
 use crate::support::mainspring;
 use mainspring_journal::{Batch, DiskFolder, Journal, Options, SnapshotWriter};

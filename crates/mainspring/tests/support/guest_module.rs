@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-/// The module of a guest that `cargo xtask guests` built; `None`, with a line that says so, where it was not run. Under `cargo xtask test` a
-/// missing one is a failure.
+/// The module of a guest that `cargo xtask guests` built; `None`, with a line that says so, where
+/// it was not run. Under `cargo xtask test` a missing one is a failure.
 pub(crate) fn guest_module(name: &str) -> Option<PathBuf> {
     let told = std::env::var_os("MAINSPRING_GUESTS").map(PathBuf::from);
     let beside = || {

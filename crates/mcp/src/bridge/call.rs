@@ -125,8 +125,8 @@ pub(super) fn result(reply: &Reply, handler: &Handler) -> CallToolResult {
     result
 }
 
-/// The protocol's own blocks (text, images, sound, resources), if the data has a member `content` of
-/// them.
+/// The protocol's own blocks (text, images, sound, resources), if the data has a member `content`
+/// of them.
 fn blocks(data: &Value) -> Option<Vec<ContentBlock>> {
     let blocks = data.get("content")?.as_array().filter(|blocks| !blocks.is_empty())?;
     blocks.iter().map(|block| serde_json::from_value(block.clone()).ok()).collect()

@@ -55,7 +55,8 @@ impl Disk {
         self.all.iter().filter(|fact| fact.number <= self.flushed).count() as u64
     }
 
-    /// Starts a run: what the facts come to. All that was flushed is there, and a snapshot makes no difference.
+    /// Starts a run: what the facts come to. All that was flushed is there, and a snapshot makes no
+    /// difference.
     pub(super) fn open(&mut self) -> Result<Durable, Violation> {
         let (mut durable, mut last, mut refused) = (Durable::default(), 0, None);
         let (journal, opened) = Journal::open(self.folder.clone(), OPTIONS, &mut |restored| {
@@ -101,7 +102,8 @@ impl Disk {
         Ok(())
     }
 
-    /// Writes what waits; gives how many facts of this run are on disk. Nothing if the power went meanwhile.
+    /// Writes what waits; gives how many facts of this run are on disk. Nothing if the power went
+    /// meanwhile.
     pub(super) fn flush(&mut self, unix_ms: u64) -> Option<u64> {
         let journal = self.journal.as_mut()?;
         if !self.batch.is_empty() {
@@ -116,7 +118,8 @@ impl Disk {
         Some((self.flushed + 1).saturating_sub(self.first))
     }
 
-    /// Makes a snapshot of the full segments, if there are new ones. False if the power went meanwhile.
+    /// Makes a snapshot of the full segments, if there are new ones. False if the power went
+    /// meanwhile.
     pub(super) fn make_snapshot(&mut self, unix_ms: u64) -> Result<bool, Violation> {
         let Some(sealed) = self.journal.as_ref().and_then(Journal::sealed_up_to) else { return Ok(true) };
         if sealed <= self.snapshot {

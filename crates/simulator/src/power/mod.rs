@@ -1,9 +1,9 @@
-//! Power cuts: one kernel after the other on the same journal, on a disk that tears, loses names and keeps what it likes of
-//! what was not flushed.
+//! Power cuts: one kernel after the other on the same journal, on a disk that tears, loses names
+//! and keeps what it likes of what was not flushed.
 //!
-//! One ledger goes over all runs: each command has one outcome, nobody is told of what a cut takes back, `started: no` is
-//! never wrong, and whoever reads durable events by a cursor misses none. At every start the facts of the snapshot and the
-//! rest come to what all facts come to.
+//! One ledger goes over all runs: each command has one outcome, nobody is told of what a cut takes
+//! back, `started: no` is never wrong, and whoever reads durable events by a cursor misses none. At
+//! every start the facts of the snapshot and the rest come to what all facts come to.
 
 mod daemon;
 mod disk;

@@ -1,8 +1,8 @@
 //! `net/tcp@v1`: connections and listeners.
 //!
 //! `connect` checks a target against the allow-list and makes a connection, `stream` and `listener`
-//! are the handles that a guest reads, writes and accepts on. The list in `capabilities/mod.rs` names
-//! it; `sockets/` uses its checks for components.
+//! are the handles that a guest reads, writes and accepts on. The list in `capabilities/mod.rs`
+//! names it; `sockets/` uses its checks for components.
 
 pub(crate) mod connect;
 mod listener;

@@ -1,4 +1,5 @@
-//! `Sys.Console`: an address that opens the console. The daemon knows where that is, and who may have it.
+//! `Sys.Console`: an address that opens the console. The daemon knows where that is, and who may
+//! have it.
 
 use crate::api::effect::Effect;
 use crate::api::ids::Now;
@@ -19,7 +20,8 @@ pub enum ConsoleRefused {
 }
 
 impl Kernel {
-    /// Has the daemon make an address for the peer that asks; answered by [`Kernel::console_opened`].
+    /// Has the daemon make an address for the peer that asks; answered by
+    /// [`Kernel::console_opened`].
     pub(in crate::builtins) fn ask_for_console(
         &mut self,
         key: RequestKey,

@@ -147,7 +147,8 @@ impl ListLetters {
 }
 
 impl Kernel {
-    /// The capability that a letter was for: the one that failed over it, or that handles its type now.
+    /// The capability that a letter was for: the one that failed over it, or that handles its type
+    /// now.
     fn capability_of_letter(&self, number: u64) -> Option<&str> {
         if let Some(Owner::Capability(capability)) = self.dead_letters.owner(number) {
             return Some(self.actors.id(capability));
@@ -244,7 +245,8 @@ impl Kernel {
         self.dead_letters.note(LetterChange::Dropped(number, number), &self.out);
     }
 
-    /// Puts the oldest letters that fit back; each that cannot be is told with its reason, and stays.
+    /// Puts the oldest letters that fit back; each that cannot be is told with its reason, and
+    /// stays.
     fn requeue_many(
         &mut self,
         filter: &LetterFilter,

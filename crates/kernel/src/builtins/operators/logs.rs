@@ -42,7 +42,8 @@ impl Kernel {
         })
     }
 
-    /// Keeps a line that a capability wrote, and tells it to operators who want to know. Returns whether it was told.
+    /// Keeps a line that a capability wrote, and tells it to operators who want to know. Returns
+    /// whether it was told.
     pub(crate) fn keep_log_line(&mut self, actor: ActorRef, line: &[u8]) -> bool {
         if !self.actors.is_there(actor.capability) {
             return false;

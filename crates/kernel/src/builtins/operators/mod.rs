@@ -1,8 +1,9 @@
-//! What operators look at the daemon with and steer it: actors, numbers, taps, traces, logs, dead letters, restarts, the
-//! console.
+//! What operators look at the daemon with and steer it: actors, numbers, taps, traces, logs, dead
+//! letters, restarts, the console.
 //!
-//! Each file is a built-in, as in the folder above, which calls it. Who may do what is decided before that, by
-//! `flow/rights`; a file here asks it again only where some of its answers are for everybody.
+//! Each file is a built-in, as in the folder above, which calls it. Who may do what is decided
+//! before that, by `flow/rights`; a file here asks it again only where some of its answers are for
+//! everybody.
 
 mod console;
 mod dead_letters;

@@ -66,7 +66,8 @@ impl Kernel {
         Ok(())
     }
 
-    /// Answers [`Effect::ReadSettings`]: with what has changed (`added`, `changed`, `removed`, `notes`), or why nothing has.
+    /// Answers [`Effect::ReadSettings`]: with what has changed (`added`, `changed`, `removed`,
+    /// `notes`), or why nothing has.
     pub fn settings_read(&mut self, ticket: u64, result: Result<Json, SettingsRefused>, now: Now) {
         self.out.now = now;
         self.note(now, |pen| pen.settings_read(ticket, &result));

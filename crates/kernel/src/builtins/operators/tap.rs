@@ -94,7 +94,8 @@ impl Kernel {
         }
     }
 
-    /// Writes the records that wait to those who tap: at once if nobody else wants anything, else when there are many.
+    /// Writes the records that wait to those who tap: at once if nobody else wants anything, else
+    /// when there are many.
     #[cold]
     pub(crate) fn flush_taps(&mut self) {
         let (is_busy, now_ns) = (self.lanes.is_ready(), self.out.now.mono_ns);

@@ -167,8 +167,8 @@ impl FoundNodes {
     }
 }
 
-/// What somebody may see who may not see everything: messages of its types, and unless it is an operator only what its
-/// own open connections sent, and what that caused.
+/// What somebody may see who may not see everything: messages of its types, and unless it is an
+/// operator only what its own open connections sent, and what that caused.
 #[derive(Debug)]
 struct LimitedView {
     /// Its own; nothing if it sees those of everybody.
@@ -189,12 +189,14 @@ impl LimitedView {
         Some(LimitedView { connections, caller, seen: HashSet::default() })
     }
 
-    /// Whether the data of a message may be seen. What the kernel serves itself may carry messages of any type.
+    /// Whether the data of a message may be seen. What the kernel serves itself may carry messages
+    /// of any type.
     fn shows_data(&self, record: &Record<'_>) -> bool {
         self.connections.is_some() || !is_reserved(record.type_name)
     }
 
-    /// Looks at all messages before any is told: a message may stand before what caused it, if both came at once.
+    /// Looks at all messages before any is told: a message may stand before what caused it, if both
+    /// came at once.
     fn learn(&mut self, kernel: &Kernel, places: &[NodePlace]) {
         for place in places.iter().chain(places.iter().rev()) {
             if let Some(record) = record_at(kernel, *place) {
@@ -230,7 +232,8 @@ struct Latest {
     families: Families,
     /// Hashes of all ids, and of those of answers.
     known: HashSet<u64, foldhash::fast::FixedState>,
-    /// Messages that are wanted if nothing known has caused them: number of the name, hash of the cause, when, where.
+    /// Messages that are wanted if nothing known has caused them: number of the name, hash of the
+    /// cause, when, where.
     roots: Vec<(u32, Option<u64>, i64, NodePlace)>,
     /// How many messages belong to each family, by its head.
     sizes: HashMap<u32, u32, foldhash::fast::FixedState>,
@@ -324,8 +327,8 @@ impl Families {
     }
 }
 
-/// A trace as far as it was made: first unfinished requests are looked at, then the history, then what was found is
-/// told. A request that ends in between is found in the history.
+/// A trace as far as it was made: first unfinished requests are looked at, then the history, then
+/// what was found is told. A request that ends in between is found in the history.
 #[derive(Debug)]
 pub(crate) struct Trace {
     asked: RequestKey,

@@ -1,4 +1,5 @@
-//! The laws of lineage: whatever an actor says names what caused it, and stays within the workflow of that.
+//! The laws of lineage: whatever an actor says names what caused it, and stays within the workflow
+//! of that.
 
 use crate::api::ids::{ActorRef, CapabilityId};
 use crate::kernel::Kernel;
@@ -43,8 +44,8 @@ impl std::fmt::Display for Lineage<'_> {
 }
 
 impl Kernel {
-    /// Checks causation and correlation of an event or request; returns a correlation that was left out, and the request
-    /// behind it.
+    /// Checks causation and correlation of an event or request; returns a correlation that was left
+    /// out, and the request behind it.
     pub(in crate::flow) fn check_lineage(
         &mut self,
         actor: ActorRef,

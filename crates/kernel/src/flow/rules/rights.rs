@@ -10,10 +10,11 @@ use crate::requests::{PeerId, Recipient};
 use mainspring_message::{Envelope, Failure};
 
 impl Kernel {
-    /// What the client of this connection may do. Until it is said, a client may send every type and is no operator.
+    /// What the client of this connection may do. Until it is said, a client may send every type
+    /// and is no operator.
     ///
-    /// Errors about an operator's own requests quote what the capability wrote before it failed; errors for anybody else
-    /// do not, for that may be about the requests of others.
+    /// Errors about an operator's own requests quote what the capability wrote before it failed;
+    /// errors for anybody else do not, for that may be about the requests of others.
     pub fn connection_has(&mut self, connection: ConnectionId, rights: Rights, now: Now) {
         self.out.now = now;
         self.note(now, |pen| pen.connection_has(connection, &rights));
@@ -21,8 +22,8 @@ impl Kernel {
         self.connections.set_rights(connection, rights);
     }
 
-    /// What the peers that the settings name may do now. Messages that such a peer scheduled in an earlier run of the
-    /// daemon are sent only if it may still send them.
+    /// What the peers that the settings name may do now. Messages that such a peer scheduled in an
+    /// earlier run of the daemon are sent only if it may still send them.
     ///
     /// A name may come more than once: then its peer may do what any of them says.
     pub fn peers_have(&mut self, peers: Vec<(String, Rights)>, now: Now) {
@@ -34,7 +35,8 @@ impl Kernel {
         }
     }
 
-    /// Whether a peer that scheduled a message of this type, and had these rights then, may send it now.
+    /// Whether a peer that scheduled a message of this type, and had these rights then, may send it
+    /// now.
     pub(crate) fn check_scheduled(
         &self,
         peer: PeerId,
@@ -104,7 +106,8 @@ impl Kernel {
         }
     }
 
-    /// Whether whoever asks is an operator for some types only: it sees the traffic of others, but of those types.
+    /// Whether whoever asks is an operator for some types only: it sees the traffic of others, but
+    /// of those types.
     pub(crate) fn is_limited_operator(&self, who: Recipient) -> bool {
         match who {
             Recipient::Connection(connection) => self

@@ -131,8 +131,9 @@ impl Routes {
         }
     }
 
-    /// Checks that every command and query has one handler, if the candidates come in and the routes of the capabilities
-    /// for which `is_vacated` holds are free. `name_of` tells the id of a capability.
+    /// Checks that every command and query has one handler, if the candidates come in and the
+    /// routes of the capabilities for which `is_vacated` holds are free. `name_of` tells the id of
+    /// a capability.
     pub(crate) fn check_claims<'a>(
         &self,
         candidates: &[&'a Candidate],
@@ -176,7 +177,8 @@ impl Routes {
                     let added = self.add_handler(pair.kind, &pair.type_name, route);
                     debug_assert!(added.is_ok(), "the claims were checked");
                 }
-                // Outcomes come to whoever asked; listing them in a schema is allowed and needs no route.
+                // Outcomes come to whoever asked; listing them in a schema is allowed and needs no
+                // route.
                 Kind::Reply | Kind::Error => {}
             }
         }

@@ -1,8 +1,8 @@
 //! Counted work: how much a turn does, without a clock.
 //!
-//! One unit is about a nanosecond of a usual machine, so that whoever drives the kernel knows when it is worth looking
-//! at the clock. What can be a lot is cut where the count says so and goes on in the next turn, and the count is the
-//! same in every run of the same inputs.
+//! One unit is about a nanosecond of a usual machine, so that whoever drives the kernel knows when
+//! it is worth looking at the clock. What can be a lot is cut where the count says so and goes on
+//! in the next turn, and the count is the same in every run of the same inputs.
 
 /// What a turn costs that serves one small message.
 pub(crate) const TURN: u64 = 1_000;

@@ -1,7 +1,7 @@
 //! Commands that start and steer a daemon: `up`, `status`, `down`, `restart`, `reload`, `console`.
 //!
-//! `up` is the one that runs a daemon in this process; the others ask one over its socket. Each file
-//! is one command and is touched by `cli/mod.rs` alone.
+//! `up` is the one that runs a daemon in this process; the others ask one over its socket. Each
+//! file is one command and is touched by `cli/mod.rs` alone.
 
 pub(super) mod console;
 pub(super) mod down;

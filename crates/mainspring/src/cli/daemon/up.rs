@@ -40,13 +40,15 @@ pub(in crate::cli) struct Arguments {
     /// Listen on this Unix socket.
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
-    /// Notice when the configuration, a manifest, a program or what it imports in its folder changes, and take over what has changed.
+    /// Notice when the configuration, a manifest, a program or what it imports in its folder
+    /// changes, and take over what has changed.
     #[arg(long, conflicts_with = "batch")]
     watch: bool,
     /// Keep accepted commands in this folder, so that they survive the daemon.
     #[arg(long, value_name = "DIR")]
     journal: Option<PathBuf>,
-    /// Serve HTTP at this address as well, such as 127.0.0.1:7780; makes a token for this run, in a file beside the socket.
+    /// Serve HTTP at this address as well, such as 127.0.0.1:7780; makes a token for this run, in a
+    /// file beside the socket.
     #[arg(long, value_name = "ADDRESS", conflicts_with = "batch")]
     http: Option<SocketAddr>,
     /// Speak messages on standard input and output, and end when nothing is left to do.
@@ -79,7 +81,8 @@ pub(in crate::cli) fn up(arguments: &Arguments) -> Result<ExitCode, daemon::Erro
         (false, false) => Report::Human,
     };
     let flags = overrides(arguments);
-    // What was found once is read again by its name: that it is gone later is a fault, and not the wish for an empty house.
+    // What was found once is read again by its name: that it is gone later is a fault, and not the
+    // wish for an empty house.
     let file = config::file_to_load(arguments.config.as_deref())
         .filter(|_| arguments.config.is_some() || !arguments.no_config);
     let load = move |file: Option<&Path>| {

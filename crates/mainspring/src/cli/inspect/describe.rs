@@ -42,7 +42,8 @@ pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
     })
 }
 
-/// Describes the type or the capability of a name; names what may have been meant if there is neither.
+/// Describes the type or the capability of a name; names what may have been meant if there is
+/// neither.
 fn by_name(look: &ReadCommand, name: &str) -> Result<ExitCode, Failure> {
     // Only a type has a dot and a capital letter first, but a capability may have them as well.
     for key in ["type", "capability"] {

@@ -73,7 +73,8 @@ struct LogView {
 }
 
 impl Show for LogView {
-    /// What was written before. The subscription stands by now, so that nothing is missed in between.
+    /// What was written before. The subscription stands by now, so that nothing is missed in
+    /// between.
     fn begin(&mut self, out: &mut Vec<u8>) -> Result<(), Failure> {
         let mut question = json!({ "lines": self.lines });
         if let Some(capability) = &self.capability {

@@ -1,8 +1,8 @@
-//! `mainspring journal`: looks at a journal, saves what is whole of a damaged one, and sends commands
-//! again.
+//! `mainspring journal`: looks at a journal, saves what is whole of a damaged one, and sends
+//! commands again.
 //!
-//! Each file is one of its subcommands; `facts` and `listing` say in words what a record holds. They
-//! read the files of a journal by themselves, and only `replay` needs a daemon.
+//! Each file is one of its subcommands; `facts` and `listing` say in words what a record holds.
+//! They read the files of a journal by themselves, and only `replay` needs a daemon.
 
 mod check;
 mod facts;
@@ -97,7 +97,8 @@ fn failure(path: &Path, error: &Error) -> Failure {
 /// Which facts.
 #[derive(Debug, clap::Args)]
 struct Choice {
-    /// Only those about messages of this type: a type, everything below a name (`Order.*`), or `*`. May be given several times.
+    /// Only those about messages of this type: a type, everything below a name (`Order.*`), or `*`.
+    /// May be given several times.
     #[arg(long, value_name = "PATTERN")]
     types: Vec<String>,
     /// Only those since then: a time ago, such as 10m, or Unix milliseconds.

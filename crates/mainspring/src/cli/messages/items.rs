@@ -1,4 +1,5 @@
-//! Data written as items, as httpie does: `key=text`, `key:=json`, `key=@file`, `key:=@file`; `a[b]=c` and `a[]=c` nest.
+//! Data written as items, as httpie does: `key=text`, `key:=json`, `key=@file`, `key:=@file`;
+//! `a[b]=c` and `a[]=c` nest.
 
 use crate::cli::support::input;
 use crate::cli::support::target::Failure;

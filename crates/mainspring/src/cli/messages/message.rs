@@ -88,7 +88,8 @@ pub(in crate::cli) struct Emit {
 struct RequestArguments {
     #[command(flatten)]
     message: Message,
-    /// The id; the same id again within two minutes gets the same answer and runs nothing [default: a fresh one].
+    /// The id; the same id again within two minutes gets the same answer and runs nothing [default:
+    /// a fresh one].
     #[arg(long)]
     id: Option<String>,
     /// Print the whole message that comes back, as it came.
@@ -106,7 +107,8 @@ struct RequestArguments {
 /// One message.
 #[derive(Debug, clap::Args)]
 struct Message {
-    /// The data: items such as key=text and key:=json, or JSON, or `-` for JSON on standard input [default: {}].
+    /// The data: items such as key=text and key:=json, or JSON, or `-` for JSON on standard input
+    /// [default: {}].
     #[arg(value_name = "DATA", allow_negative_numbers = true)]
     data: Vec<String>,
     /// Read the data from a file.
@@ -142,7 +144,8 @@ pub(in crate::cli) fn emit(arguments: &Emit) -> ExitCode {
     emit().unwrap_or_else(|failure| failure.report())
 }
 
-/// Who took an event, and what to do if that was nobody. The daemon took it whatever comes of this, so nothing here fails.
+/// Who took an event, and what to do if that was nobody. The daemon took it whatever comes of this,
+/// so nothing here fails.
 fn audience(client: &mut Client, event: &Envelope) -> String {
     let Some(trace) = ask(client, "Sys.Trace", json!({ "id": event.id() })) else { return String::new() };
     let nodes = trace["nodes"].as_array().into_iter().flatten();
@@ -220,7 +223,8 @@ fn meant(client: &mut Client, outcome: &Envelope, type_name: &str) -> String {
     near::did_you_mean(type_name, names)
 }
 
-/// A reply: its data on several lines for a terminal, as it was written for a program; or the whole line.
+/// A reply: its data on several lines for a terminal, as it was written for a program; or the whole
+/// line.
 fn shown(reply: &Envelope, raw: bool) -> String {
     let mut text = match raw {
         true => reply.line().to_owned(),

@@ -54,12 +54,14 @@ fn pipe(target: &Target) -> Result<(), Failure> {
     };
     let unanswered = Arc::clone(&feeder.unanswered);
     let (done, fed) = mpsc::channel();
-    // Sending waits while the daemon does not read, and receiving while nobody reads us: neither may wait for the other.
+    // Sending waits while the daemon does not read, and receiving while nobody reads us: neither
+    // may wait for the other.
     std::thread::spawn(move || {
         let fed = feeder.feed();
         // From a daemon that was given up nothing is waited for.
         let end = if matches!(fed, Err(Failure::Client(_))) { Shutdown::Both } else { Shutdown::Write };
-        // Told before the daemon learns that nothing more comes, so it is known when the daemon hangs up for that.
+        // Told before the daemon learns that nothing more comes, so it is known when the daemon
+        // hangs up for that.
         let _ = done.send(fed);
         let _ = feeder.stream.shutdown(end);
         if let Some(reply_timeout) = reply_timeout {
@@ -73,7 +75,8 @@ fn pipe(target: &Target) -> Result<(), Failure> {
     if let (0, error @ ClientError::OfAnotherUser { .. }) = (answered_bytes, ClientError::hung_up(&stream)) {
         return Err(error.into());
     }
-    // The daemon hung up. That is as it should be if there was nothing more to send, and it was not we who gave up.
+    // The daemon hung up. That is as it should be if there was nothing more to send, and it was not
+    // we who gave up.
     match fed.try_recv() {
         Ok(outcome) => {
             outcome?;
@@ -94,7 +97,8 @@ struct Feeder {
     reply_timeout: Option<ReplyTimeout>,
     /// What messages say about it that have no metadata of their own.
     timeout_ms: Option<u64>,
-    /// Lines that the daemon has yet to answer. Whoever repeats itself may be answered early, so it may be below zero for a while.
+    /// Lines that the daemon has yet to answer. Whoever repeats itself may be answered early, so it
+    /// may be below zero for a while.
     unanswered: Arc<AtomicI64>,
 }
 
@@ -167,7 +171,8 @@ fn take(
     }
     match completed(line, timeout_ms, now_ms()) {
         Some(message) => outgoing.extend_from_slice(message.as_bytes()),
-        // Only what could not even be answered is refused here: the daemon's words about everything else are better.
+        // Only what could not even be answered is refused here: the daemon's words about everything
+        // else are better.
         None if serde_json::from_slice::<&RawValue>(line).is_err() => {
             return Err(Failure::Usage(format!("line {number} of the input is not JSON")));
         }

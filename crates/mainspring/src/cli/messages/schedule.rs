@@ -1,4 +1,5 @@
-//! Messages for later: `--delay`, `--at`, `--every` on `send`, `query` and `emit` become `Timer.Schedule`.
+//! Messages for later: `--delay`, `--at`, `--every` on `send`, `query` and `emit` become
+//! `Timer.Schedule`.
 
 use crate::cli::support::target::{Failure, Target, time_above_zero};
 use crate::cli::support::{local_time, text};

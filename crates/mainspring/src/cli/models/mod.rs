@@ -1,4 +1,5 @@
-//! For models and for programs: the bridge to the Model Context Protocol, types for other languages.
+//! For models and for programs: the bridge to the Model Context Protocol, types for other
+//! languages.
 //!
 //! `mcp` starts the bridge, which is a program of its own (`crates/mcp`), and `helper` finds it;
 //! `install` writes it into the configuration of a client. `codegen` makes modules from what

@@ -1,5 +1,5 @@
-//! `mainspring completions`: scripts that complete this command line in a shell. The script asks this program, and that
-//! asks the daemon for what only it knows.
+//! `mainspring completions`: scripts that complete this command line in a shell. The script asks
+//! this program, and that asks the daemon for what only it knows.
 
 use crate::cli::support::output;
 use clap::CommandFactory;
@@ -50,6 +50,7 @@ pub(in crate::cli) fn answer_shell() -> bool {
     }
     let folder = std::env::current_dir().ok();
     let asked = CompleteEnv::with_factory(crate::cli::Arguments::command).var(VARIABLE);
-    // What cannot be completed is nothing to complain about in the middle of a line that somebody types.
+    // What cannot be completed is nothing to complain about in the middle of a line that somebody
+    // types.
     asked.try_complete(std::env::args_os(), folder.as_deref()).unwrap_or(true)
 }

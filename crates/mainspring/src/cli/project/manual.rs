@@ -1,4 +1,5 @@
-//! `mainspring manual`: this command line as man pages, a page for each command. Packages are made with it.
+//! `mainspring manual`: this command line as man pages, a page for each command. Packages are made
+//! with it.
 
 use clap::CommandFactory;
 use std::path::PathBuf;

@@ -1,8 +1,9 @@
-//! Commands that need no running daemon: for whoever writes a capability, a guest or a configuration.
+//! Commands that need no running daemon: for whoever writes a capability, a guest or a
+//! configuration.
 //!
 //! `new` writes skeletons, `check` reads a configuration, `test-capability` and `run` start one
-//! program, `bench` measures, `completions` and `manual` write files. Each is one file or folder, and
-//! `cli/mod.rs` calls it.
+//! program, `bench` measures, `completions` and `manual` write files. Each is one file or folder,
+//! and `cli/mod.rs` calls it.
 
 pub(super) mod bench;
 pub(super) mod check;

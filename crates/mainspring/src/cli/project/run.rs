@@ -55,14 +55,17 @@ pub(in crate::cli) struct Arguments {
     /// Let it use WASI's sockets as well, under the same rules.
     #[arg(long, help_heading = "Network")]
     wasi_sockets: bool,
-    /// How long reads and writes of a component that wakes itself wait for any of its sockets: the longest in milliseconds, the first and the
-    /// longest, or 0 [default: $MAINSPRING_SOCKET_WAIT_MS, or 1-10].
+    /// How long reads and writes of a component that wakes itself wait for any of its sockets: the
+    /// longest in milliseconds, the first and the longest, or 0 [default:
+    /// $MAINSPRING_SOCKET_WAIT_MS, or 1-10].
     #[arg(long, value_name = "MS", help_heading = "Network")]
     socket_wait: Option<SocketWait>,
-    /// Set a variable of its environment; without a value, pass on the one of this process (may be repeated).
+    /// Set a variable of its environment; without a value, pass on the one of this process (may be
+    /// repeated).
     #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
-    /// Open a folder to it, under another name if one is given, read-only with `:ro` (may be repeated).
+    /// Open a folder to it, under another name if one is given, read-only with `:ro` (may be
+    /// repeated).
     #[arg(long, value_name = "HOST[::GUEST][:ro]", value_parser = preopen::folder)]
     dir: Vec<Folder>,
     /// The memory that it may have [default: 64MiB].
@@ -267,7 +270,8 @@ fn limits(arguments: &Arguments) -> Limits {
     limits
 }
 
-/// The first signal asks the guest to finish, and gives it a while; the second, or the end of that while, kills it.
+/// The first signal asks the guest to finish, and gives it a while; the second, or the end of that
+/// while, kills it.
 #[derive(Clone, Default)]
 struct Signals {
     first: Rc<Cell<Option<Signal>>>,

@@ -1,6 +1,7 @@
 //! What a shell may complete that only the daemon knows: types, capabilities, timers.
 //!
-//! A shell asks at every press of a key, so whatever takes too long or fails is nothing to complete, without a word.
+//! A shell asks at every press of a key, so whatever takes too long or fails is nothing to
+//! complete, without a word.
 
 use crate::client::{Address, Client, Flags, ReplyTimeout};
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};

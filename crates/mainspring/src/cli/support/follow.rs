@@ -1,4 +1,5 @@
-//! Following the daemon: a command that subscribes a connection, and then whatever events come, shown as they come.
+//! Following the daemon: a command that subscribes a connection, and then whatever events come,
+//! shown as they come.
 
 use crate::cli::support::target::{Failure, Target};
 use crate::cli::support::{output, text};
@@ -20,7 +21,8 @@ pub(in crate::cli) trait Show {
         Ok(())
     }
 
-    /// An event has come: what is to be seen of it is put into `out`. True if it was the last that is wanted.
+    /// An event has come: what is to be seen of it is put into `out`. True if it was the last that
+    /// is wanted.
     fn event(&mut self, event: &Envelope, out: &mut Vec<u8>) -> bool;
 
     /// What was shown has been written: the line that tells the daemon so, if it is to be told.
@@ -141,8 +143,8 @@ impl<S: Show> Viewer<S> {
         }
     }
 
-    /// Tells the daemon what was written, if it is to be told. What it does not take at once waits, and a later one stands for
-    /// those that were never begun.
+    /// Tells the daemon what was written, if it is to be told. What it does not take at once waits,
+    /// and a later one stands for those that were never begun.
     fn acknowledge(&mut self, stream: &mut Stream) -> io::Result<()> {
         if self.unsent.is_empty()
             && let Some(line) = self.show.acknowledgement()

@@ -23,8 +23,8 @@ pub(in crate::cli) fn moment(unix_ms: u64) -> String {
     zoned(unix_ms, TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// Reads a moment, in milliseconds since 1970: `14:30` (the next one), `2026-12-24`, `2026-12-24T18:00`, or with a zone as in
-/// `2026-12-24T18:00:00Z`.
+/// Reads a moment, in milliseconds since 1970: `14:30` (the next one), `2026-12-24`,
+/// `2026-12-24T18:00`, or with a zone as in `2026-12-24T18:00:00Z`.
 pub(in crate::cli) fn read_moment(text: &str) -> Result<u64, String> {
     read_moment_after(text, &Zoned::now())
 }

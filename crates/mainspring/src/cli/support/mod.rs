@@ -1,5 +1,5 @@
-//! What commands share: which daemon they talk to, what they read and print, and how messages look to people.
-//! A command uses these and never another command.
+//! What commands share: which daemon they talk to, what they read and print, and how messages look
+//! to people. A command uses these and never another command.
 
 pub(super) mod actor_health;
 pub(super) mod completion;

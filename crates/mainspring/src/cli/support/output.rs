@@ -22,7 +22,8 @@ pub(in crate::cli) fn is_pipe() -> bool {
     fstat(io::stdout()).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo)
 }
 
-/// Ends this process, with success, when the reader of standard output goes away: also while there is nothing to write.
+/// Ends this process, with success, when the reader of standard output goes away: also while there
+/// is nothing to write.
 pub(in crate::cli) fn end_with_reader() {
     if !is_pipe() {
         return;

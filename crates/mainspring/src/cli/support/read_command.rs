@@ -1,4 +1,5 @@
-//! A look at the daemon: a question of its own, shown for people or as data. Several commands are little more.
+//! A look at the daemon: a question of its own, shown for people or as data. Several commands are
+//! little more.
 
 use crate::cli::support::output;
 use crate::cli::support::target::{Failure, Target};

@@ -5,7 +5,8 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-/// The messages of an answer of `Sys.Trace`, under a line that says when they began and how many they are.
+/// The messages of an answer of `Sys.Trace`, under a line that says when they began and how many
+/// they are.
 pub(in crate::cli) fn tree(data: &Value) -> String {
     let nodes: Vec<&Value> = data["nodes"].as_array().into_iter().flatten().collect();
     let mut forest = Forest::grow(&nodes);

@@ -1,4 +1,5 @@
-//! What is logged while a command works in the foreground: warnings, each a line on standard error like its errors.
+//! What is logged while a command works in the foreground: warnings, each a line on standard error
+//! like its errors.
 
 use std::fmt;
 use tracing::{Event, Level, Subscriber};

@@ -42,7 +42,8 @@ pub(in crate::config) fn verify(found: &[FoundCapability], sources: &mut Sources
     }
 }
 
-/// The types without a description. That of the capability is enough for one that has a single type.
+/// The types without a description. That of the capability is enough for one that has a single
+/// type.
 fn undescribed(manifest: &Manifest, requests: &[(Kind, String)]) -> Option<String> {
     if requests.len() == 1 && !manifest.description.is_empty() {
         return None;

@@ -125,8 +125,8 @@ impl Port {
         self.kernel_cell.feed(|kernel, now| kernel.actor_event(self.actor, cause, type_name, data, now));
     }
 
-    /// The actor, which is native and whose manifest says that all it keeps is facts, changed what it keeps. `fact` is asked for
-    /// it, with the capability's id, if there is a journal.
+    /// The actor, which is native and whose manifest says that all it keeps is facts, changed what
+    /// it keeps. `fact` is asked for it, with the capability's id, if there is a journal.
     pub(crate) fn record(&self, fact: impl FnOnce(&str) -> Fact) {
         self.kernel_cell.feed(|kernel, now| {
             if kernel.is_durable() {

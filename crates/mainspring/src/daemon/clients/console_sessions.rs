@@ -1,8 +1,9 @@
 //! Who has the console open: one-time tokens, and the sessions that they are swapped for.
 //!
-//! A one-time token lives for a minute, in memory. A session is a text that the daemon signed: it keeps nothing of it, so a
-//! session outlives a restart as long as the key does, which is in a file beside the socket that only its owner can read.
-//! Removing that file ends all sessions with the next restart. Nothing is made or read before a console is opened.
+//! A one-time token lives for a minute, in memory. A session is a text that the daemon signed: it
+//! keeps nothing of it, so a session outlives a restart as long as the key does, which is in a file
+//! beside the socket that only its owner can read. Removing that file ends all sessions with the
+//! next restart. Nothing is made or read before a console is opened.
 
 use crate::daemon::clients::http_bus::HttpBus;
 use mainspring_http::{Peer, Session, Sessions};

@@ -212,8 +212,9 @@ impl Clients {
         if is_batch {
             self.kernel_cell.feed(|kernel, now| kernel.adapter_ended(adapter, now));
         } else {
-            // Refusals of the last lines are on their way: the next flush decides. There is one only
-            // after a turn of the kernel, so it gets one, whether it was told something or not.
+            // Refusals of the last lines are on their way: the next flush decides. There is one
+            // only after a turn of the kernel, so it gets one, whether it was told something or
+            // not.
             table.mark_dirty(slot);
             self.kernel_cell.feed(|_, _| ());
         }

@@ -1,5 +1,6 @@
-//! What capabilities write to standard error, in the log for people: the name first, in a colour of its own, and then what
-//! it said, as docker compose does it. The log for machines has a field with the name instead.
+//! What capabilities write to standard error, in the log for people: the name first, in a colour of
+//! its own, and then what it said, as docker compose does it. The log for machines has a field with
+//! the name instead.
 
 use crate::text::printable::OneLine;
 use std::fmt::{self, Write as _};
@@ -38,7 +39,8 @@ fn place(name: &str) -> (usize, usize) {
     (at, width.unwrap_or(0))
 }
 
-/// The form of the log for people: lines of capabilities as above, and everything else as the one within has it.
+/// The form of the log for people: lines of capabilities as above, and everything else as the one
+/// within has it.
 pub(crate) struct Human<F> {
     pub(crate) others: F,
     pub(crate) colours: bool,

@@ -1,7 +1,8 @@
-//! How the daemon itself is, for `Sys.Stats`: since when it runs, where it listens, what it uses, how its loop keeps up.
+//! How the daemon itself is, for `Sys.Stats`: since when it runs, where it listens, what it uses,
+//! how its loop keeps up.
 //!
-//! Everything here is read when it is asked for. The loop is timed only while somebody asks: from the first question on,
-//! until nobody has asked for a while.
+//! Everything here is read when it is asked for. The loop is timed only while somebody asks: from
+//! the first question on, until nobody has asked for a while.
 
 use crate::system::process_stats::{ProcessStats, open_descriptors};
 use mainspring_message::Envelope;

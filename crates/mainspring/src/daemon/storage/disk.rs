@@ -1,4 +1,5 @@
-//! The journal's folder as the daemon opens it. In builds with debug assertions, tests can make its disk slow or bad.
+//! The journal's folder as the daemon opens it. In builds with debug assertions, tests can make its
+//! disk slow or bad.
 
 use mainspring_journal::{DiskFolder, File, Folder, Result};
 use std::io;

@@ -1,5 +1,5 @@
-//! Snapshots: what the facts of full segments come to, folded on a thread of its own from the last snapshot on, so that a start
-//! is short and old segments can go.
+//! Snapshots: what the facts of full segments come to, folded on a thread of its own from the last
+//! snapshot on, so that a start is short and old segments can go.
 
 use super::writer::unix_ms;
 use mainspring_journal::{Folder, Reader, SnapshotWriter, list_segments, read_snapshot};
@@ -23,7 +23,8 @@ pub(super) struct Plan<D> {
     pub(super) retention: Retention,
     /// The last record that the newest snapshot stands for.
     pub(super) last: u64,
-    /// The last full segment's last record, and how many bytes of segments became full since the newest snapshot.
+    /// The last full segment's last record, and how many bytes of segments became full since the
+    /// newest snapshot.
     pub(super) sealed: u64,
     pub(super) sealed_bytes: u64,
     pub(super) segment_bytes: u64,
@@ -53,7 +54,8 @@ pub(super) struct Snapshot {
 }
 
 impl<D: Folder + Clone> Plan<D> {
-    /// The record that a snapshot should stand for, if one is due. `sealed_up_to` is the last record of a full segment.
+    /// The record that a snapshot should stand for, if one is due. `sealed_up_to` is the last
+    /// record of a full segment.
     pub(super) fn due(&mut self, sealed_up_to: Option<u64>) -> Option<u64> {
         let sealed = sealed_up_to?;
         if sealed > self.sealed {
@@ -123,7 +125,8 @@ pub(super) fn fold<D: Folder>(folder: &D, bounds: DurableBounds, up_to: u64) -> 
     }
 }
 
-/// The last record of the newest segment that may go: it is too old, or those behind it take all the bytes that may be kept.
+/// The last record of the newest segment that may go: it is too old, or those behind it take all
+/// the bytes that may be kept.
 fn forget_up_to(
     folder: &impl Folder,
     retention: Retention,

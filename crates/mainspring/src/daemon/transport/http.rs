@@ -1,4 +1,5 @@
-//! HTTP: on loopback, further with TLS, or on a Unix socket; what it means is in the crate `mainspring-http`.
+//! HTTP: on loopback, further with TLS, or on a Unix socket; what it means is in the crate
+//! `mainspring-http`.
 
 use crate::daemon::clients::console_sessions::ConsoleSessions;
 use crate::daemon::clients::http_bus::HttpBus;
@@ -17,7 +18,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// Where the console listens if no listener serves HTTP: loopback, on the usual port or, if somebody has that, on any.
+/// Where the console listens if no listener serves HTTP: loopback, on the usual port or, if
+/// somebody has that, on any.
 const CONSOLE_PORT: u16 = 7780;
 
 /// What every server of the daemon is made with.
@@ -94,7 +96,8 @@ pub(in crate::daemon::transport) fn open(
     Ok((open, bound))
 }
 
-/// Listens on loopback for consoles alone: there are no tokens, so nobody but whoever has a session can ask anything.
+/// Listens on loopback for consoles alone: there are no tokens, so nobody but whoever has a session
+/// can ask anything.
 pub(in crate::daemon::transport) fn open_console(
     behind: Behind<'_>,
     room: Room,
@@ -154,7 +157,8 @@ fn welcome(server: &Server, socket: OwnedFd) {
     }
 }
 
-/// A file for this run, readable by its owner alone, that tells the address and a token; removed at the end.
+/// A file for this run, readable by its owner alone, that tells the address and a token; removed at
+/// the end.
 struct RunFile(PathBuf);
 
 impl RunFile {
@@ -163,7 +167,8 @@ impl RunFile {
         let token = listener.tokens.first().map(|token| &token.secret);
         let text = serde_json::json!({ "url": format!("{scheme}://{bound}"), "token": token }).to_string();
         let failed = |error: std::io::Error| format!("{}: {error}", path.display());
-        // Another daemon's, which ended without its last moments; the socket's lock says that it is gone.
+        // Another daemon's, which ended without its last moments; the socket's lock says that it is
+        // gone.
         let _ = std::fs::remove_file(path);
         let mut file =
             OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;

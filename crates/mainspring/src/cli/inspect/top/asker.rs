@@ -1,4 +1,5 @@
-//! The questions to the daemon, on a thread of their own: a daemon that is slow to answer leaves the keys alone.
+//! The questions to the daemon, on a thread of their own: a daemon that is slow to answer leaves
+//! the keys alone.
 
 use crate::cli::support::target::{Failure, Target};
 use crate::cli::support::text;

@@ -17,7 +17,8 @@ pub(super) enum Key {
     Character(char),
 }
 
-/// Sequences that stand for a key: those of xterm and of the Linux console, in both modes of the arrow keys.
+/// Sequences that stand for a key: those of xterm and of the Linux console, in both modes of the
+/// arrow keys.
 const SEQUENCES: &[(&[u8], Key)] = &[
     (b"\x1b[A", Key::Up),
     (b"\x1bOA", Key::Up),
@@ -105,7 +106,8 @@ mod tests {
         assert_eq!(keys("é日".as_bytes()), [Key::Character('é'), Key::Character('日')]);
         assert_eq!(keys(b"\x1b"), [Key::Escape]);
         assert_eq!(keys(b"\x1b\x1b[6~"), [Key::Escape, Key::PageDown]);
-        // A mouse, a function key, half of a sequence, half of a character: nothing, and nothing after it is lost.
+        // A mouse, a function key, half of a sequence, half of a character: nothing, and nothing
+        // after it is lost.
         assert_eq!(keys(b"\x1b[<0;10;10Mq\x1b[15~q"), [Key::Character('q'); 2]);
         assert_eq!(keys(b"\x1b["), []);
         assert_eq!(keys(b"\xe6\x97q"), [Key::Character('q')]);

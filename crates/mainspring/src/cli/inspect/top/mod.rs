@@ -170,7 +170,8 @@ impl Live {
     }
 }
 
-/// The size of the terminal, the stop key and `fg`. The terminal is the shell's while this process is stopped, whoever stopped it.
+/// The size of the terminal, the stop key and `fg`. The terminal is the shell's while this process
+/// is stopped, whoever stopped it.
 fn watch_terminal(reactor: &Reactor, state: &State) -> Result<(), mainspring_reactor::Error> {
     let resized = state.clone();
     reactor.on_signal(Signal::WINCH, move |event| {

@@ -1,4 +1,5 @@
-//! What is shown: the latest answers of the daemon, which page is in front, what is selected, how it is sorted.
+//! What is shown: the latest answers of the daemon, which page is in front, what is selected, how
+//! it is sorted.
 
 use super::asker::{Sample, Told, Wanted};
 use super::keys::Key;
@@ -42,7 +43,8 @@ impl Tab {
         }
     }
 
-    /// The columns that it can be sorted by, each with its key in a row; the first is how it is sorted at first.
+    /// The columns that it can be sorted by, each with its key in a row; the first is how it is
+    /// sorted at first.
     pub(super) fn columns(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Tab::Overview | Tab::Capabilities => &[

@@ -31,8 +31,8 @@ impl Screen {
         Ok(screen)
     }
 
-    /// Takes the terminal again after somebody else had it. A background process that tries is stopped until it is in the
-    /// foreground.
+    /// Takes the terminal again after somebody else had it. A background process that tries is
+    /// stopped until it is in the foreground.
     pub(super) fn reopen(&mut self) -> io::Result<()> {
         let now = tcgetattr(io::stdin())?;
         let mut quiet = now.clone();
@@ -84,7 +84,8 @@ impl Drop for Screen {
     }
 }
 
-/// Where cells go. The cursor is hidden with the screen and shown with it, so nobody else need do that, or ask where it is.
+/// Where cells go. The cursor is hidden with the screen and shown with it, so nobody else need do
+/// that, or ask where it is.
 struct Output(CrosstermBackend<Stdout>);
 
 impl Backend for Output {

@@ -109,7 +109,8 @@ impl Module {
         }
     }
 
-    /// Members that may be missing are in a class of their own: Python 3.10 has no other way to say it.
+    /// Members that may be missing are in a class of their own: Python 3.10 has no other way to say
+    /// it.
     fn class(&mut self, members: &[Member], name: &str) -> String {
         let name = self.free(name);
         let (required, optional): (Vec<&Member>, Vec<&Member>) =

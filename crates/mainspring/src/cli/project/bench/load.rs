@@ -12,8 +12,8 @@ use std::io::{self, Write};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// Requests under way on one connection at most. All of them fit into the socket's buffers, so that sending never waits for the daemon while the
-/// daemon waits for us.
+/// Requests under way on one connection at most. All of them fit into the socket's buffers, so that
+/// sending never waits for the daemon while the daemon waits for us.
 pub(in crate::cli::project::bench) const DEPTH_MAX: i64 = 512;
 /// Different keys that are set.
 const KEYS: usize = 1000;
@@ -67,7 +67,8 @@ pub(in crate::cli::project::bench) struct Stage {
 }
 
 impl Stage {
-    /// From here on a signal ends no more than the measurement, so that what was started for it can be ended too.
+    /// From here on a signal ends no more than the measurement, so that what was started for it can
+    /// be ended too.
     pub(in crate::cli::project::bench) fn new() -> Result<Stage, Failure> {
         let reactor = Reactor::new().map_err(failed)?;
         let interrupted: Rc<Cell<Option<Signal>>> = Rc::default();
@@ -226,7 +227,8 @@ impl Tally {
 
 /// One connection with its requests under way.
 struct Connection {
-    /// What its ids begin with. The same id again would be a repetition, which costs the daemon next to nothing.
+    /// What its ids begin with. The same id again would be a repetition, which costs the daemon
+    /// next to nothing.
     prefix: String,
     stream: Stream,
     lines: Lines,
@@ -273,7 +275,8 @@ impl Connection {
         let now = Instant::now();
         let mut answered = 0;
         while let Some(line) = self.lines.next_line() {
-            // Answers are small and of one form: looking for two words is enough, and leaves the core to the daemon.
+            // Answers are small and of one form: looking for two words is enough, and leaves the
+            // core to the daemon.
             let Some(number) = request_number(line) else {
                 return Err(no_answer(line).into());
             };

@@ -64,7 +64,8 @@ fn bench(arguments: &Arguments) -> Result<ExitCode, Failure> {
         true => Subject::running(arguments.place.address()?),
         false => Subject::start()?,
     };
-    // The daemon ends with this process, whatever ends that; its folder goes if a signal is waited for.
+    // The daemon ends with this process, whatever ends that; its folder goes if a signal is waited
+    // for.
     let mut stage = Stage::new()?;
     let cases = cases(arguments);
     if !arguments.json && output::print(&report::introduction(&subject)) != ExitCode::SUCCESS {

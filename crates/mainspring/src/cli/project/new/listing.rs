@@ -19,7 +19,8 @@ pub(in crate::cli::project::new) enum Listing {
 }
 
 impl Listing {
-    /// Looks for a manifest in the text of a configuration; `pattern` is what would name it and its neighbours. Relative paths begin at `folder`.
+    /// Looks for a manifest in the text of a configuration; `pattern` is what would name it and its
+    /// neighbours. Relative paths begin at `folder`.
     pub(in crate::cli::project::new) fn of(
         text: &str,
         folder: &Path,

@@ -1,4 +1,5 @@
-//! `mainspring new capability NAME --mcp COMMAND`: the manifest of a capability whose program is a server of the Model Context Protocol.
+//! `mainspring new capability NAME --mcp COMMAND`: the manifest of a capability whose program is a
+//! server of the Model Context Protocol.
 
 use crate::cli::models::helper;
 use crate::cli::project::new::{Place, failed, list_manifest, type_prefix, write_new};
@@ -58,7 +59,8 @@ pub(super) fn write(place: &Place, command: &[String]) -> Result<String, Failure
     Ok(told)
 }
 
-/// The command, with files of this folder named from the root: the capability runs in a folder of its own.
+/// The command, with files of this folder named from the root: the capability runs in a folder of
+/// its own.
 fn rooted(command: &[String]) -> Vec<String> {
     let root = |word: &String| {
         let is_file = word.contains('/') && !word.contains("://") && fs::metadata(word).is_ok();

@@ -1,7 +1,8 @@
-//! Data that fits a JSON Schema, made from a seed: what people would send, and what programs stumble over.
+//! Data that fits a JSON Schema, made from a seed: what people would send, and what programs
+//! stumble over.
 //!
-//! It knows the keywords that people write. What it makes may still not fit (a `pattern`, a `not`): whoever uses it asks the
-//! validator, and takes another.
+//! It knows the keywords that people write. What it makes may still not fit (a `pattern`, a `not`):
+//! whoever uses it asks the validator, and takes another.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,5 @@
-//! The capability under test: a daemon of its own that runs nothing else, and the way to talk to it.
+//! The capability under test: a daemon of its own that runs nothing else, and the way to talk to
+//! it.
 
 use crate::cli::support::target::Failure;
 use crate::client::{Address, Client, ClientError, ReplyTimeout};
@@ -16,7 +17,8 @@ use std::time::{Duration, Instant};
 const LOG_LINES_MAX: usize = 20;
 /// The names that a manifest has.
 const MANIFEST_NAMES: [&str; 2] = ["capability.toml", "capability.json"];
-/// How long the daemon may take to be gone after it was told to end, beyond what its capability may take.
+/// How long the daemon may take to be gone after it was told to end, beyond what its capability may
+/// take.
 const END_PATIENCE: Duration = Duration::from_secs(15);
 
 /// A folder that is removed with everything in it.

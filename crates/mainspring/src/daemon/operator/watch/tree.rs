@@ -1,11 +1,11 @@
 //! Folders and their files, as they change: inotify on the loop.
 //!
-//! Folders are watched and never files: a save by renaming leaves the watch of a file on what is not there any more. A new
-//! folder is watched first and read then, or what came in between would be missed. When the queue of the operating system
-//! overflows, everything counts as changed.
+//! Folders are watched and never files: a save by renaming leaves the watch of a file on what is
+//! not there any more. A new folder is watched first and read then, or what came in between would
+//! be missed. When the queue of the operating system overflows, everything counts as changed.
 //!
-//! Not seen: a save through a hard link from outside, a write through a mapping until the file is closed, a change on a
-//! network file system that was made elsewhere.
+//! Not seen: a save through a hard link from outside, a write through a mapping until the file is
+//! closed, a change on a network file system that was made elsewhere.
 
 use mainspring_reactor::{Handle, Interest, Timer, Watcher};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
@@ -31,7 +31,8 @@ const DEPTH_MAX: usize = 16;
 /// Bytes of changes that are read at once.
 const READ_BYTES: usize = 16 << 10;
 
-/// Folders that hold what others made of the sources, or fetched: no change in there is one that somebody typed.
+/// Folders that hold what others made of the sources, or fetched: no change in there is one that
+/// somebody typed.
 const LEFT_OUT: &[&str] = &["node_modules", "target", "__pycache__", "venv", "vendor"];
 
 /// A folder to watch.
@@ -104,7 +105,8 @@ impl Tree {
         }
     }
 
-    /// Watches a folder and, if it is deep, those within. What a new folder holds counts as changed.
+    /// Watches a folder and, if it is deep, those within. What a new folder holds counts as
+    /// changed.
     fn add(&mut self, root: &Root, depth: usize, is_new: bool) {
         if self.folders.len() >= FOLDERS_MAX {
             if !std::mem::replace(&mut self.is_full, true) {
@@ -205,7 +207,8 @@ impl Tree {
         }
     }
 
-    /// Ends the watches below a folder that is not there any more: they would go on under its old name.
+    /// Ends the watches below a folder that is not there any more: they would go on under its old
+    /// name.
     fn forget(&mut self, folder: &Path) {
         let gone: Vec<i32> = self
             .folders
