@@ -82,7 +82,7 @@ impl Kernel {
             self.history.keep_data(ended.message(), Some(answer));
         }
         if !self.taps.is_empty() {
-            self.tap_record(&record, ended.message(), Some(answer));
+            self.tap_record(&record, Some(ended.message()), Some(answer));
         }
     }
 

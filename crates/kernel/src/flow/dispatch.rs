@@ -60,7 +60,7 @@ impl Kernel {
             self.history.keep_data(event, None);
         }
         if !self.taps.is_empty() {
-            self.tap_record(&record, event, None);
+            self.tap_record(&record, Some(event), None);
         }
     }
 

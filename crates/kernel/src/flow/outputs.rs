@@ -101,7 +101,8 @@ impl Kernel {
         if !self.listens_to(actor) {
             return;
         }
-        let is_seen = self.is_wanted(type_name) || !self.taps.is_empty() || type_name.ends_with(".Progress");
+        let is_tapped = !self.taps.is_empty() && self.taps.take_event(type_name, self.out.now.mono_ns);
+        let is_seen = self.is_wanted(type_name) || is_tapped || type_name.ends_with(".Progress");
         let is_kept = self.out.facts.is_on() && self.actors.manifest(actor.capability).durable_events;
         if is_seen || is_kept || self.actors.needs_data(actor.capability) {
             let draft = Draft::caused_by(cause, Kind::Event, type_name, data());
@@ -232,10 +233,10 @@ impl Kernel {
         self.out.counters.events_accepted += 1;
         self.out.counters.events_unheard += 1;
         let now_ns = self.out.now.mono_ns;
-        self.history.push(&Record {
+        let record = Record {
             kind,
             type_name,
-            id: self.out.fresh_id(),
+            id: "",
             causation,
             correlation,
             from: Author::Capability(actor.capability),
@@ -244,7 +245,11 @@ impl Kernel {
             delivered_ns: now_ns,
             attempts: 0,
             end: None,
-        });
+        };
+        if !self.taps.is_empty() {
+            self.tap_record(&record, None, None);
+        }
+        self.history.push(&Record { id: self.out.fresh_id(), ..record });
         Ok(())
     }
 

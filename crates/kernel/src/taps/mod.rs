@@ -40,23 +40,26 @@ pub(crate) struct TapFilter {
 }
 
 impl TapFilter {
-    fn wants(&self, record: &Record<'_>, named: &Named<'_>) -> bool {
-        let is_type_wanted = match self.types.as_slice() {
-            [] => !is_reserved(record.type_name),
-            types => types.iter().any(|pattern| {
-                covers(pattern, record.type_name) && (pattern != "*" || !is_reserved(record.type_name))
-            }),
-        };
-        let is_capability_wanted = self.capabilities.is_empty()
-            || self
-                .capabilities
-                .iter()
-                .any(|id| named.from == Some(id.as_str()) || named.to == Some(id.as_str()));
-        is_type_wanted
-            && is_capability_wanted
-            && (self.kinds.is_empty() || self.kinds.contains(&record.kind))
+    /// Whether it shows this record, as far as that can be said without the names in it.
+    fn wants(&self, record: &Record<'_>) -> bool {
+        self.wants_type(record.kind, record.type_name)
             && self.correlation.as_deref().is_none_or(|wanted| record.correlation == Some(wanted))
             && (!self.failed || record.end.is_some_and(|end| end.code.is_some()))
+    }
+
+    fn wants_type(&self, kind: Kind, type_name: &str) -> bool {
+        let is_type_wanted = match self.types.as_slice() {
+            [] => !is_reserved(type_name),
+            types => types
+                .iter()
+                .any(|pattern| covers(pattern, type_name) && (pattern != "*" || !is_reserved(type_name))),
+        };
+        is_type_wanted && (self.kinds.is_empty() || self.kinds.contains(&kind))
+    }
+
+    fn wants_names(&self, named: &Named<'_>) -> bool {
+        let is_meant = |id: &String| named.from == Some(id.as_str()) || named.to == Some(id.as_str());
+        self.capabilities.is_empty() || self.capabilities.iter().any(is_meant)
     }
 }
 
@@ -84,12 +87,15 @@ impl Sieve {
         Sieve { interval_ns: SECOND_NS / per_second, spent_until_ns: i64::MIN }
     }
 
+    fn has_room(&self, now_ns: i64) -> bool {
+        self.spent_until_ns.max(now_ns) - now_ns <= SECOND_NS / BURST_DIVISOR
+    }
+
     fn lets_through(&mut self, now_ns: i64) -> bool {
-        let spent_until_ns = self.spent_until_ns.max(now_ns);
-        if spent_until_ns - now_ns > SECOND_NS / BURST_DIVISOR {
+        if !self.has_room(now_ns) {
             return false;
         }
-        self.spent_until_ns = spent_until_ns + self.interval_ns;
+        self.spent_until_ns = self.spent_until_ns.max(now_ns) + self.interval_ns;
         true
     }
 }
@@ -108,26 +114,28 @@ struct Tap {
     records: String,
     /// Records that were not made since the last event.
     skipped: u64,
-    /// The second that is being counted, and how many were made in it.
-    second: i64,
+    /// When the second that is being counted is over, and how many were made in it.
+    second_ends_ns: i64,
     made: u64,
 }
 
 impl Tap {
     /// Whether this record is made: within the limit of every reader, and the pace of this one.
     fn takes(&mut self, per_second_max: u64, now_ns: i64) -> bool {
-        let second = now_ns.div_euclid(SECOND_NS);
-        if self.second != second {
-            (self.second, self.made) = (second, 0);
+        if now_ns >= self.second_ends_ns {
+            self.second_ends_ns = (now_ns.div_euclid(SECOND_NS) + 1).saturating_mul(SECOND_NS);
+            self.made = 0;
         }
         let takes =
             self.made < per_second_max && self.sieve.as_mut().is_none_or(|sieve| sieve.lets_through(now_ns));
-        if takes {
-            self.made += 1;
-        } else {
-            self.skipped += 1;
-        }
+        self.made += u64::from(takes);
         takes
+    }
+
+    /// Whether a record of now would be made.
+    fn has_room(&self, per_second_max: u64, now_ns: i64) -> bool {
+        let is_within = now_ns >= self.second_ends_ns || self.made < per_second_max;
+        is_within && self.sieve.as_ref().is_none_or(|sieve| sieve.has_room(now_ns))
     }
 
     /// Whether its reader may see messages of this type.
@@ -146,11 +154,12 @@ impl Tap {
         waits >= BATCH_BYTES || (is_wanted && now_ns >= self.due_ns)
     }
 
-    /// A record was not made. If none is on its way that would say so, the reader is told when the second is over.
-    fn note_skipped(&mut self, now_ns: i64) {
+    /// A record is not made. If none is on its way that would say so, the reader is told when the
+    /// second is over.
+    fn skip(&mut self, now_ns: i64) {
+        self.skipped += 1;
         if self.records.is_empty() && self.skipped == 1 {
-            let second_ends_ns = (now_ns.div_euclid(SECOND_NS) + 1).saturating_mul(SECOND_NS);
-            self.due_ns = second_ends_ns.max(now_ns.saturating_add(self.gather_ns));
+            self.due_ns = self.second_ends_ns.max(now_ns.saturating_add(self.gather_ns));
         }
     }
 }
@@ -204,7 +213,7 @@ impl Taps {
             due_ns: i64::MIN,
             records: String::new(),
             skipped: 0,
-            second: i64::MIN,
+            second_ends_ns: i64::MIN,
             made: 0,
         });
     }
@@ -233,12 +242,24 @@ impl Taps {
         self.taps.iter().map(|tap| tap.records.len()).sum()
     }
 
-    /// A message passed. What those who tap send themselves is not shown to anybody.
-    pub(crate) fn record(
+    /// Whether somebody gets a record of an event of this type now: else its data need not be made.
+    pub(crate) fn take_event(&self, type_name: &str, now_ns: i64) -> bool {
+        self.taps.iter().any(|tap| {
+            !tap.filter.failed
+                && tap.filter.wants_type(Kind::Event, type_name)
+                && tap.may_see(type_name)
+                && tap.has_room(self.per_second, now_ns)
+        })
+    }
+
+    /// A message passed. What those who tap send themselves is not shown to anybody. `named` finds
+    /// the names in it, if somebody wants to know them. An event whose data was not made has no
+    /// message: it is counted as skipped.
+    pub(crate) fn record<'n>(
         &mut self,
         record: &Record<'_>,
-        named: &Named<'_>,
-        message: &Envelope,
+        named: impl Fn() -> Named<'n>,
+        message: Option<&Envelope>,
         answer: Option<&Envelope>,
         out: &Out,
     ) {
@@ -247,22 +268,27 @@ impl Taps {
         {
             return;
         }
-        let now_ns = out.now.mono_ns;
-        for tap in self.taps.iter_mut() {
-            if !tap.filter.wants(record, named) || !tap.may_see(record.type_name) {
+        let (now_ns, mut names) = (out.now.mono_ns, None);
+        for tap in &mut self.taps {
+            if !tap.filter.wants(record) || !tap.may_see(record.type_name) {
                 continue;
             }
-            if !tap.takes(self.per_second, now_ns) {
-                tap.note_skipped(now_ns);
+            if !tap.filter.capabilities.is_empty()
+                && !tap.filter.wants_names(names.get_or_insert_with(&named))
+            {
                 continue;
             }
+            let Some(message) = message.filter(|_| tap.takes(self.per_second, now_ns)) else {
+                tap.skip(now_ns);
+                continue;
+            };
             match tap.records.is_empty() {
                 true => tap.due_ns = now_ns.saturating_add(tap.gather_ns),
                 false => tap.records.push(','),
             }
             let shows_data = tap.shows_data(record.type_name);
             let shown = shows_data.then_some((message, answer, self.data_bytes_max));
-            record::write(record, named, shown, out.now, &mut tap.records);
+            record::write(record, names.get_or_insert_with(&named), shown, out.now, &mut tap.records);
         }
     }
 

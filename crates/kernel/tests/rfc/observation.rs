@@ -139,6 +139,34 @@ fn beyond_a_rate_records_are_counted_and_not_made() {
 }
 
 #[test]
+fn an_event_of_native_code_is_not_made_for_a_tap_that_has_had_enough() {
+    let mut config = Config::default();
+    config.limits.tap_records_per_second = 1;
+    let mut world = World::booted_with(config, vec![shop()]);
+    let (client, tapper) = (world.connect(1), world.connect(2));
+    reply(&mut world, tapper, "command", "Sys.Tap", json!({ "kinds": ["event"] }));
+    world.ask(client, &line("command", "Order.Place", "o", json!(1)));
+    let (actor, request) = world.only_delivered();
+    world.kernel.actor_event(actor, &request, "Order.Placed", || json!(7).into(), world.now);
+    world.run();
+    assert_eq!(tapped(&mut world, tapper).len(), 1);
+    for _ in 0..3 {
+        world.kernel.actor_event(
+            actor,
+            &request,
+            "Order.Placed",
+            || unreachable!("nobody would see it"),
+            world.now,
+        );
+    }
+    world.run();
+    world.pass_ms(1000);
+    assert_eq!(data(&world.only_written(tapper)), json!({ "records": [], "skipped": 3 }));
+    world.replies(actor, &request, json!(1));
+    world.kernel.audit().unwrap();
+}
+
+#[test]
 fn a_reader_with_a_pace_of_its_own_gets_records_evenly_over_the_second() {
     let mut world = World::booted(vec![shop()]);
     let (client, tapper) = (world.connect(1), world.connect(2));

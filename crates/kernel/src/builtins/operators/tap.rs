@@ -3,7 +3,7 @@
 use crate::builtins::{Answer, Caller, Whole, client, read};
 use crate::egress::check_pattern;
 use crate::flow::refusal::Refusal;
-use crate::history::Record;
+use crate::history::{Author, Record};
 use crate::kernel::Kernel;
 use crate::taps::{Named, TapFilter, TapPace, ends};
 use crate::time::Job;
@@ -77,18 +77,26 @@ impl Kernel {
 
     /// A message passed: those who tap get a record of it.
     #[cold]
-    pub(crate) fn tap_record(&mut self, record: &Record<'_>, message: &Envelope, answer: Option<&Envelope>) {
-        let (from, to) = ends(record);
-        let place = match record.from {
-            crate::history::Author::Connection(connection) => self.connections.place(connection),
-            _ => None,
+    pub(crate) fn tap_record(
+        &mut self,
+        record: &Record<'_>,
+        message: Option<&Envelope>,
+        answer: Option<&Envelope>,
+    ) {
+        let (actors, connections, requests) = (&self.actors, &self.connections, &self.requests);
+        let named = || {
+            let (from, to) = ends(record);
+            let place = match record.from {
+                Author::Connection(connection) => connections.place(connection),
+                _ => None,
+            };
+            Named {
+                from: from.map(|capability| actors.id(capability)),
+                to: to.map(|capability| actors.id(capability)),
+                peer: place.and_then(|place| requests.peer_name(place.peer)),
+            }
         };
-        let named = Named {
-            from: from.map(|capability| self.actors.id(capability)),
-            to: to.map(|capability| self.actors.id(capability)),
-            peer: place.and_then(|place| self.requests.peer_name(place.peer)),
-        };
-        self.taps.record(record, &named, message, answer, &self.out);
+        self.taps.record(record, named, message, answer, &self.out);
         if let Some(deadline_ns) = self.taps.new_alarm(self.out.now.mono_ns) {
             self.out.wheel.schedule(deadline_ns, Job::Tap);
         }
