@@ -54,7 +54,8 @@ fn build_and_test(folder: &Path, told: &str) -> Result<(), String> {
 
 /// The same as `new capability`, in a sandbox.
 fn new_guest(folder: &Path, language: &str) -> String {
-    let output = command(&["new", "guest", "hello-there", "--lang", language], folder).output().unwrap();
+    let output =
+        command(&["new", "guest", "hello-there", "--lang", language, "--plain"], folder).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     stdout(&output).to_owned()
 }
