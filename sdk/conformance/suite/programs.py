@@ -11,7 +11,7 @@ import time
 
 from .manifest import manifest
 
-PATIENCE = 60.0
+PATIENCE = 180.0
 """How long anything may take before the case fails, in seconds. Generous: machines of CI are slow and loaded."""
 TOKEN = "a-token-of-the-suite-0123456789"
 
