@@ -14,6 +14,7 @@ mod guests;
 mod install_c;
 mod kills;
 mod mcp;
+mod nats;
 mod package;
 mod packages;
 mod postgres;
@@ -94,6 +95,8 @@ enum Command {
     ///
     /// Example: cargo xtask postgres cargo test --workspace --test postgres
     Postgres(postgres::Arguments),
+    /// Install the nats-server that the tests of several nodes use, and say where it is.
+    NatsServer,
     /// Build what an application of examples/ needs, and start it.
     ///
     /// Example: cargo xtask example shop
@@ -133,6 +136,7 @@ fn main() -> ExitCode {
         Command::Kills(arguments) => kills::run(&arguments),
         Command::Soak(arguments) => soak::run_soak(&arguments),
         Command::Guests(arguments) => guests::run(&arguments),
+        Command::NatsServer => nats::run(),
         Command::Postgres(arguments) => postgres::run(&arguments),
         Command::Example(arguments) => example::run_example(&arguments),
         Command::Sdk(arguments) => sdk::run_sdks(&arguments),

@@ -14,6 +14,7 @@ mod log;
 mod programs;
 mod sections;
 mod timeouts;
+mod uplink;
 
 pub use boot_phase::BootPhase;
 pub use flight::FlightSettings;
@@ -23,6 +24,7 @@ pub use log::{LogFormat, LogLevel, LogSettings};
 pub use programs::{Capability, GuestProgram, ProcessLimits, ProcessProgram, Program};
 pub(crate) use sections::{Contradiction, EachSection, Section, each_section};
 pub use timeouts::Timeouts;
+pub use uplink::UplinkTable;
 
 use mainspring_kernel::{Config as KernelConfig, Limits, Mode};
 
@@ -45,6 +47,8 @@ pub struct Settings {
     pub journal: JournalSettings,
     /// Whether what happens is recorded, and where.
     pub flight: FlightSettings,
+    /// The bus of several nodes that this daemon is one of.
+    pub uplink: UplinkTable,
 }
 
 impl Settings {
@@ -60,6 +64,7 @@ impl Settings {
             log: LogSettings::default(),
             journal: JournalSettings::default(),
             flight: FlightSettings::default(),
+            uplink: UplinkTable::default(),
         }
     }
 
