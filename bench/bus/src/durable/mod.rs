@@ -96,11 +96,8 @@ fn load(protocol: &str, address: &str, connections: usize, depth: usize, ms: u64
 /// Requests that wait for no disk, one at a time, while others set keys as fast as they can.
 fn beside_load(subject: &Subject, load_ms: u64, results: &mut Results) -> Result<(), String> {
     let mut others = load(subject.protocol, &subject.address, 64, 4, load_ms + 200)?;
-    let mut others = others
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .spawn()
-        .map_err(|error| error.to_string())?;
+    let mut others =
+        others.stdin(Stdio::null()).stdout(Stdio::null()).spawn().map_err(|error| error.to_string())?;
     std::thread::sleep(Duration::from_millis(100));
     let time_limit = LOAD_TIME_LIMIT + Duration::from_millis(load_ms);
     let measured = measure(&mut load("ping", &subject.address, 1, 1, load_ms)?, time_limit);
@@ -111,7 +108,14 @@ fn beside_load(subject: &Subject, load_ms: u64, results: &mut Results) -> Result
     for measurement in measured.map_err(|failure| failure.to_string())? {
         if ["p50", "p99"].contains(&measurement.metric.as_str()) {
             let sample = measurement.samples[0];
-            results.record(BESIDE, subject.name, &measurement.metric, &measurement.unit, Keep::Median, sample);
+            results.record(
+                BESIDE,
+                subject.name,
+                &measurement.metric,
+                &measurement.unit,
+                Keep::Median,
+                sample,
+            );
         }
     }
     Ok(())

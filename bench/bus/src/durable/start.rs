@@ -42,7 +42,9 @@ fn alice() -> PeerName {
 
 fn message(id: u64, bytes: usize) -> String {
     let filling = "x".repeat(bytes.saturating_sub(110));
-    format!(r#"{{"kind":"command","type":"Order.Place","data":"{filling}","metadata":{{"id":"c-{id}","timestamp":1}}}}"#)
+    format!(
+        r#"{{"kind":"command","type":"Order.Place","data":"{filling}","metadata":{{"id":"c-{id}","timestamp":1}}}}"#
+    )
 }
 
 /// Two facts for each command: what it put, and how it ended.

@@ -108,7 +108,8 @@ pub(super) fn start_on(folder: &Path, journal: &Path) -> Result<(f64, f64), Stri
     let found = text.find(marker).map(|at| &text[at + marker.len()..]);
     let digits: Option<String> = found.map(|rest| rest.chars().take_while(char::is_ascii_digit).collect());
     let ms: Option<f64> = digits.and_then(|digits| digits.parse().ok());
-    ms.map(|ms| (whole, ms.max(1.0) / 1000.0)).ok_or_else(|| format!("the log does not tell how long it took: {text}"))
+    ms.map(|ms| (whole, ms.max(1.0) / 1000.0))
+        .ok_or_else(|| format!("the log does not tell how long it took: {text}"))
 }
 
 fn ask_for_stats(socket: &str) -> std::io::Result<String> {
