@@ -13,7 +13,7 @@ const LIGHT: [(&str, &[&str]); 5] = [
     ("mainspring-journal", &["", "simulation"]),
     ("mainspring-client", &["", "tokio"]),
     // The bus alone: without guests, and so without wasmtime.
-    ("mainspring", &[""]),
+    ("mainspring", &["", "uplink"]),
 ];
 /// Those that need wasmtime, each time with other features of it: minutes each.
 const HEAVY: [(&str, &[&str]); 1] = [("mainspring-host", &["", "wasi"])];

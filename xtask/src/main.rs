@@ -15,6 +15,7 @@ mod http;
 mod install_c;
 mod kills;
 mod mcp;
+mod nats;
 mod package;
 mod packages;
 mod postgres;
@@ -95,6 +96,8 @@ enum Command {
     ///
     /// Example: cargo xtask postgres cargo test --workspace --test postgres
     Postgres(postgres::Arguments),
+    /// Install the nats-server that the tests of several nodes use, and say where it is.
+    NatsServer,
     /// Build what an application of examples/ needs, and start it.
     ///
     /// Example: cargo xtask example shop
@@ -138,6 +141,7 @@ fn main() -> ExitCode {
         Command::Kills(arguments) => kills::run(&arguments),
         Command::Soak(arguments) => soak::run_soak(&arguments),
         Command::Guests(arguments) => guests::run(&arguments),
+        Command::NatsServer => nats::run(),
         Command::Postgres(arguments) => postgres::run(&arguments),
         Command::Example(arguments) => example::run_example(&arguments),
         Command::Sdk(arguments) => sdk::run_sdks(&arguments),

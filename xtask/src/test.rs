@@ -8,6 +8,7 @@ use crate::features;
 use crate::guests;
 use crate::http;
 use crate::mcp;
+use crate::nats;
 use crate::package;
 use crate::packages::{Need, ensure};
 use crate::postgres;
@@ -94,6 +95,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         }
         Err(error) => println!("missing: {error:#}; the skeleton of a guest in C is not tried"),
     }
+    count.step("nats-server", || nats::tell(&mut tests));
     let server = postgres::Server::start();
     match &server {
         Ok(server) => server.tell(&mut tests),

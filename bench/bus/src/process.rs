@@ -63,6 +63,13 @@ impl Server {
         cpu_ns(self.child.id())
     }
 
+    /// CPU time of its main thread so far.
+    pub(crate) fn main_thread_cpu_ns(&self) -> Option<u64> {
+        let pid = self.child.id();
+        let text = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/schedstat")).ok()?;
+        text.split_whitespace().next()?.parse().ok()
+    }
+
     /// CPU time of the processes that it started so far.
     pub(crate) fn children_cpu_ns(&self) -> u64 {
         let pid = self.child.id();

@@ -95,6 +95,7 @@ pub use api::rights::Rights;
 pub use builtins::{Census, ConsoleRefused, SettingsRefused};
 pub use egress::check_pattern;
 pub use facts::{Durable, DurableBounds, FACT_KINDS, FactError, fingerprint};
+pub use flow::passing_on::PassedOn;
 pub use flow::reload::{Change, ReloadRefused};
 pub use kernel::{Kernel, Turn};
 pub use lifecycle::audit::Audit;

@@ -35,10 +35,14 @@ pub enum Failure {
     ActorCrash,
     /// 502: the daemon ended while an actor worked on the request.
     Interrupted,
+    /// 502: the node that had the request is silent, or was started anew.
+    NodeLost,
     /// 503: the actor's mailbox is full.
     Overloaded,
     /// 503: the actor failed too often and is not being used until a probe or a reset succeeds.
     Unhealthy,
+    /// 503: no node that serves the type can be reached.
+    Unreachable,
     /// 503: the daemon is shutting down.
     ShuttingDown,
     /// 503: the journal's disk failed: what became of the request may not survive, and no durable one is taken.
@@ -55,7 +59,7 @@ pub enum Failure {
 
 impl Failure {
     /// Every failure, in the order of the registry.
-    pub const ALL: [Failure; 21] = [
+    pub const ALL: [Failure; 23] = [
         Failure::Malformed,
         Failure::Forbidden,
         Failure::Routing,
@@ -69,8 +73,10 @@ impl Failure {
         Failure::ActorFault,
         Failure::ActorCrash,
         Failure::Interrupted,
+        Failure::NodeLost,
         Failure::Overloaded,
         Failure::Unhealthy,
+        Failure::Unreachable,
         Failure::ShuttingDown,
         Failure::StorageFailed,
         Failure::Timeout,
@@ -91,8 +97,12 @@ impl Failure {
             Failure::LimitExceeded => 429,
             Failure::Cancelled => 499,
             Failure::Internal | Failure::Boot => 500,
-            Failure::ActorFault | Failure::ActorCrash | Failure::Interrupted => 502,
-            Failure::Overloaded | Failure::Unhealthy | Failure::ShuttingDown | Failure::StorageFailed => 503,
+            Failure::ActorFault | Failure::ActorCrash | Failure::Interrupted | Failure::NodeLost => 502,
+            Failure::Overloaded
+            | Failure::Unhealthy
+            | Failure::Unreachable
+            | Failure::ShuttingDown
+            | Failure::StorageFailed => 503,
             Failure::Timeout => 504,
             Failure::StorageFull => 507,
             Failure::Deadlock => 508,
@@ -115,8 +125,10 @@ impl Failure {
             Failure::ActorFault => "Sys.ActorFault",
             Failure::ActorCrash => "Sys.ActorCrash",
             Failure::Interrupted => "Sys.Interrupted",
+            Failure::NodeLost => "Sys.NodeLost",
             Failure::Overloaded => "Sys.Overloaded",
             Failure::Unhealthy => "Sys.Unhealthy",
+            Failure::Unreachable => "Sys.Unreachable",
             Failure::ShuttingDown => "Sys.ShuttingDown",
             Failure::StorageFailed => "Sys.StorageFailed",
             Failure::Timeout => "Sys.Timeout",
@@ -154,9 +166,15 @@ impl Failure {
             Failure::Interrupted => {
                 "The daemon ended while the capability worked on the request; it is a dead letter."
             }
+            Failure::NodeLost => {
+                "The node that had the request is silent or was started anew: what it did is not known (`started: yes`)."
+            }
             Failure::Overloaded => "The capability's mailbox, or the daemon, is full; try again later.",
             Failure::Unhealthy => {
                 "The capability failed too often and rests until a probe or `Sys.ResetActor` succeeds."
+            }
+            Failure::Unreachable => {
+                "No node that serves this type can be reached: the request was not sent (`started: no`)."
             }
             Failure::ShuttingDown => "The daemon is shutting down.",
             Failure::StorageFailed => {

@@ -4,6 +4,7 @@
 //! The world plays the floors below the kernel (connections, processes, clocks) and checks after every step what the
 //! kernel promises: one outcome for each request, to whoever asked; nothing early; order; bounds; nothing lost.
 //! [`simulate_power`] cuts the power of one daemon after the other, on a disk that does its worst.
+//! [`simulate_nodes`] runs several kernels with their uplinks on a network that does its worst.
 //!
 //! ```
 //! let report = mainspring_simulator::simulate(7, 200, false).expect("every promise is kept");
@@ -17,6 +18,7 @@ mod check;
 mod client;
 mod effects;
 mod ledger;
+mod nodes;
 mod power;
 mod random;
 mod reloading;
@@ -28,6 +30,7 @@ mod tokens;
 mod world;
 
 pub use action::{Act, Action, Builtin, How, Pass, Reload, Weather, What};
+pub use nodes::{NodesReport, simulate_nodes};
 pub use power::{PowerReport, simulate_power};
 pub use random::Random;
 pub use run::{Failure, Report, run, simulate};

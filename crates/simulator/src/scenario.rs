@@ -170,6 +170,9 @@ pub(crate) fn manifest(random: &mut Random, at: usize, count: usize) -> Manifest
         durable: true,
         redeliver: Redeliver::IfNotStarted,
         durable_events: false,
+        share: false,
+        share_events: Vec::new(),
+        partition_by: None,
         keeps_facts: false,
         restart: RestartPolicy {
             when: random.weighted(&[

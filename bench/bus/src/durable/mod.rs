@@ -4,13 +4,14 @@
 //! All of them write to the same disk in the same minute: only ratios mean something, and a flush costs what it costs today.
 
 pub(crate) mod commits;
+mod start;
 mod subjects;
 mod targets;
 
 use crate::cases::Case;
 use crate::harness::{Folder, LOAD_TIME_LIMIT, print_defaults};
 use bench_support::{Keep, Options, Results, measure, publish, run_rounds};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 use subjects::Subject;
 
@@ -18,6 +19,8 @@ const LOAD_MS: u64 = 2000;
 const LOAD_MS_QUICK: u64 = 500;
 const ROUNDS: u32 = 5;
 const ROUNDS_QUICK: u32 = 1;
+/// Requests that wait for no disk, beside those that do.
+const BESIDE: &str = "ping-beside-256";
 
 /// One at a time, and 256 under way on one connection and on 64.
 pub(super) fn cases() -> Vec<Case> {
@@ -59,18 +62,70 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
             }
         },
     );
+    if options.wants_case(BESIDE) {
+        for subject in measured.iter().filter(|subject| subject.protocol == "memory") {
+            for _ in 0..rounds {
+                if let Err(problem) = beside_load(subject, load_ms, &mut results) {
+                    eprintln!("{BESIDE} {}: {problem}", subject.name);
+                }
+            }
+        }
+    }
+    drop(measured);
+    for case in start::CASES.into_iter().filter(|case| options.wants_case(case)) {
+        for _ in 0..rounds {
+            if let Err(problem) = start::measure(case, folder.path(), options.quick, &mut results) {
+                eprintln!("{case}: {problem}");
+            }
+        }
+    }
     targets::derive(&mut results, &cases);
     publish(&results, &targets::all(), options);
     Ok(())
 }
 
-/// One load on one subject; the figures go to the results.
-fn put_under_load(subject: &Subject, case: &Case, load_ms: u64, results: &mut Results) -> Result<(), String> {
+/// The load generator, with these words.
+fn load(protocol: &str, address: &str, connections: usize, depth: usize, ms: u64) -> Result<Command, String> {
     let this = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(this);
-    command.args(["load", subject.protocol, &subject.address]);
-    command.args([case.connections.to_string(), case.depth.to_string(), load_ms.to_string()]);
+    command.args(["load", protocol, address]);
+    command.args([connections.to_string(), depth.to_string(), ms.to_string()]);
+    Ok(command)
+}
+
+/// Requests that wait for no disk, one at a time, while others set keys as fast as they can.
+fn beside_load(subject: &Subject, load_ms: u64, results: &mut Results) -> Result<(), String> {
+    let mut others = load(subject.protocol, &subject.address, 64, 4, load_ms + 200)?;
+    let mut others =
+        others.stdin(Stdio::null()).stdout(Stdio::null()).spawn().map_err(|error| error.to_string())?;
+    std::thread::sleep(Duration::from_millis(100));
+    let time_limit = LOAD_TIME_LIMIT + Duration::from_millis(load_ms);
+    let measured = measure(&mut load("ping", &subject.address, 1, 1, load_ms)?, time_limit);
+    let ended = others.wait().map_err(|error| error.to_string())?;
+    if !ended.success() {
+        return Err(format!("the load beside it failed: {ended}"));
+    }
+    for measurement in measured.map_err(|failure| failure.to_string())? {
+        if ["p50", "p99"].contains(&measurement.metric.as_str()) {
+            let sample = measurement.samples[0];
+            results.record(
+                BESIDE,
+                subject.name,
+                &measurement.metric,
+                &measurement.unit,
+                Keep::Median,
+                sample,
+            );
+        }
+    }
+    Ok(())
+}
+
+/// One load on one subject; the figures go to the results.
+fn put_under_load(subject: &Subject, case: &Case, load_ms: u64, results: &mut Results) -> Result<(), String> {
+    let mut command = load(subject.protocol, &subject.address, case.connections, case.depth, load_ms)?;
     let (cpu_ns, flushes) = (subject.cpu_ns()?, subject.flushes()?);
+    let loop_ns = subject.loop_cpu_ns();
     let time_limit = LOAD_TIME_LIMIT + Duration::from_millis(load_ms);
     let measurements = measure(&mut command, time_limit).map_err(|failure| failure.to_string())?;
     let (mut requests, mut flushed) = (0.0, None);
@@ -101,6 +156,10 @@ fn put_under_load(subject: &Subject, case: &Case, load_ms: u64, results: &mut Re
     if let (Some(before), Some(after)) = (cpu_ns, subject.cpu_ns()?) {
         let each_us = (after - before) as f64 / requests / 1_000.0;
         results.record(&case.name, subject.name, "cpu_per_request", "us", Keep::Minimum, each_us);
+    }
+    if let (Some(before), Some(after)) = (loop_ns, subject.loop_cpu_ns()) {
+        let each_us = (after - before) as f64 / requests / 1_000.0;
+        results.record(&case.name, subject.name, "loop_cpu_per_request", "us", Keep::Minimum, each_us);
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Everybody, in the order of the report.
 pub(super) const NAMES: [&str; 8] = [
@@ -72,6 +72,11 @@ impl Subject {
         self.server.as_ref().map(Server::cpu_ns).transpose()
     }
 
+    /// CPU time of its main thread so far, which is the loop of our daemons.
+    pub(super) fn loop_cpu_ns(&self) -> Option<u64> {
+        self.server.as_ref().filter(|_| self.name.starts_with("mainspring"))?.main_thread_cpu_ns()
+    }
+
     /// How often a daemon with a journal has flushed.
     pub(super) fn flushes(&self) -> Result<Option<u64>, String> {
         if !self.has_journal {
@@ -83,6 +88,28 @@ impl Subject {
         let digits: String = told[at..].chars().take_while(char::is_ascii_digit).collect();
         digits.parse().map(Some).map_err(|_| "Sys.Stats tells no number of flushes".to_owned())
     }
+}
+
+/// Starts a daemon on a journal; gives how many seconds it took until it accepted connections, and how many of them it says
+/// that it read the journal.
+pub(super) fn start_on(folder: &Path, journal: &Path) -> Result<(f64, f64), String> {
+    let socket = folder.join("start.sock").display().to_string();
+    let log = folder.join("start.log");
+    let file = std::fs::File::create(&log).map_err(|error| error.to_string())?;
+    let mut command = Command::new(peers::mainspring()?);
+    command.args(["up", "--no-config", "--log-json", "--socket", &socket, "--journal"]).arg(journal);
+    command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
+    let began = Instant::now();
+    let server = Server::start(&mut command, &Address::Unix(socket));
+    let whole = began.elapsed().as_secs_f64();
+    let text = std::fs::read_to_string(&log).map_err(|error| error.to_string())?;
+    drop(server.map_err(|error| format!("{error}: {text}"))?);
+    let marker = "facts read in ";
+    let found = text.find(marker).map(|at| &text[at + marker.len()..]);
+    let digits: Option<String> = found.map(|rest| rest.chars().take_while(char::is_ascii_digit).collect());
+    let ms: Option<f64> = digits.and_then(|digits| digits.parse().ok());
+    ms.map(|ms| (whole, ms.max(1.0) / 1000.0))
+        .ok_or_else(|| format!("the log does not tell how long it took: {text}"))
 }
 
 fn ask_for_stats(socket: &str) -> std::io::Result<String> {

@@ -1,5 +1,6 @@
 //! What a durable daemon has to reach, case by case.
 
+use super::BESIDE;
 use crate::cases::Case;
 use bench_support::{Keep, OURS, RAW, Results, Target};
 
@@ -16,6 +17,12 @@ pub(super) fn all() -> Vec<Target> {
         targets.push(Target::at_most(case, "rate_of_limit", 0.8).of_rate());
     }
     targets.push(Target::at_most("one-at-a-time", "p50_over_limit", 1.3));
+    for case in ["256-on-1-connection", "256-on-64-connections"] {
+        targets.push(Target::at_most(case, "loop_cpu_added", 0.5));
+    }
+    targets.push(Target::within(BESIDE, "p99", 1.2, &["mainspring-not-durable"]));
+    targets.push(Target::at_most("start-of-facts", "facts_per_s", 1e6).of_rate());
+    targets.push(Target::at_most("start-at-all-bounds", "start", 1000.0));
     targets
 }
 
@@ -32,6 +39,11 @@ pub(super) fn derive(results: &mut Results, cases: &[Case]) {
                 value(not_durable, "requests_per_s"),
             );
             let p50 = (value(ours, "p50"), value(RAW, "p50"), value(not_durable, "p50"));
+            let of_loop = (value(ours, "loop_cpu_per_request"), value(not_durable, "loop_cpu_per_request"));
+            if let (Some(with), Some(without)) = of_loop {
+                let added = with - without;
+                results.record(&case.name, ours, "loop_cpu_added", "us", Keep::Median, added);
+            }
             if let (Some(rate), Some(raw), Some(without)) = rate {
                 let limit = (raw * in_flight / flushes).min(0.6 * without);
                 results.record(&case.name, ours, "rate_of_limit", "times", Keep::Median, rate / limit);

@@ -17,13 +17,14 @@ pub(crate) trait Wire {
     fn slot(&self, reply: &[u8]) -> Result<Option<usize>, String>;
 }
 
-/// The protocol of that name: `memory`, `echo` (the same to a capability of ours) or `redis`.
+/// The protocol of that name: `memory`, `echo` (the same to a capability of ours), `ping` or `redis`.
 pub(crate) fn of(protocol: &str) -> Result<Box<dyn Wire>, String> {
     match protocol {
         "memory" => Ok(Box::new(Lines::new("Memory.Set", "\"causation\":\""))),
         "capability" => Ok(Box::new(Lines::new("Bench.Set", "\"causation\":\""))),
         // A bare echo comes back as it went.
         "echo" => Ok(Box::new(Lines::new("Memory.Set", "\"id\":\""))),
+        "ping" => Ok(Box::new(Ping(std::process::id()))),
         "redis" => Ok(Box::new(Redis)),
         other => Err(format!("no protocol {other}")),
     }
@@ -66,6 +67,26 @@ impl Wire for Lines {
             .iter()
             .fold(0usize, |slot, digit| slot.wrapping_mul(10).wrapping_add(usize::from(digit - b'0')));
         if length == 0 { Err(format!("not a reply: {}", shown())) } else { Ok(Some(slot)) }
+    }
+}
+
+/// `Syscall.Ping`, which waits for no disk, answered in order.
+struct Ping(u32);
+
+impl Wire for Ping {
+    fn write(&self, connection: usize, _slot: usize, number: u64, into: &mut Vec<u8>) {
+        let run = self.0;
+        let _ = writeln!(
+            into,
+            r#"{{"kind":"query","type":"Syscall.Ping","data":{{}},"metadata":{{"id":"p-{run}-{connection}-{number}","timestamp":1767910000000}}}}"#
+        );
+    }
+
+    fn slot(&self, reply: &[u8]) -> Result<Option<usize>, String> {
+        if reply.starts_with(br#"{"kind":"reply""#) {
+            return Ok(None);
+        }
+        Err(format!("a request failed: {}", String::from_utf8_lossy(reply)))
     }
 }
 

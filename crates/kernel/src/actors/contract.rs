@@ -1,6 +1,8 @@
 //! What an actor is held to: its manifest, and what was read from that.
 
 use crate::api::manifest::Manifest;
+use crate::egress::check_pattern;
+use crate::flow::refusal::is_reserved;
 use crate::keys::{KeyType, OutOfBounds};
 use crate::schema::{Discovery, EnvelopeValidator, Validator, Violation, discover};
 use hashbrown::HashMap;
@@ -68,6 +70,19 @@ pub(crate) fn check_manifest(manifest: &Manifest) -> Result<(), String> {
         if let Err(reason) = check_type_name(event) {
             return wrong(&format!("subscribes: {event:?}: {reason}"));
         }
+    }
+    for pattern in &manifest.share_events {
+        if let Err(reason) = check_pattern(pattern) {
+            return wrong(&format!("share_events: {pattern:?}: {reason}"));
+        }
+        if is_reserved(pattern) || pattern == "*" {
+            return wrong(&format!("share_events: {pattern:?} reaches types that are the kernel's own"));
+        }
+    }
+    if let Some(pointer) = &manifest.partition_by
+        && !pointer.starts_with("/data")
+    {
+        return wrong("partition_by: must be a JSON pointer into the data, such as \"/data/key\"");
     }
     for (table, found) in [
         ("limits", manifest.limits.out_of_bounds()),

@@ -4,7 +4,7 @@ use crate::api::ids::{ActorRef, ConnectionId, Now};
 use crate::api::rights::Rights;
 use crate::builtins::{ConsoleRefused, SettingsRefused};
 use crate::{Change, Durable, Effect, Fact, Kernel, Manifest};
-use mainspring_message::{Draft, Envelope, Json};
+use mainspring_message::{Draft, Envelope, Failure, Json, Started};
 
 /// What the kernel is to run: the boot phases LOAD to READY work on this.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -85,6 +85,17 @@ pub enum Input {
     ActorBlocked(ActorRef),
     /// See [`Kernel::actor_ready`].
     ActorReady(ActorRef),
+    /// See [`Kernel::actor_failed`].
+    ActorFailed(ActorRef, String, Failure, String, Started),
+    /// See [`Kernel::keep_value`].
+    KeepValue {
+        /// Whose it is.
+        store: String,
+        /// The key.
+        key: String,
+        /// The value, as JSON; nothing to forget it.
+        value: Option<String>,
+    },
     /// See [`Kernel::settings_read`].
     SettingsRead(u64, Result<Json, SettingsRefused>),
     /// See [`Kernel::console_opened`].
@@ -145,6 +156,12 @@ impl Kernel {
             Input::ActorExited(actor, exit) => self.actor_exited(actor, exit, now),
             Input::ActorBlocked(actor) => self.actor_blocked(actor, now),
             Input::ActorReady(actor) => self.actor_ready(actor, now),
+            Input::ActorFailed(actor, id, failure, text, started) => {
+                self.actor_failed(actor, &id, failure, &text, started, now);
+            }
+            Input::KeepValue { store, key, value } => {
+                self.keep_value(&store, &key, value.as_deref(), now);
+            }
             Input::SettingsRead(ticket, result) => self.settings_read(ticket, result, now),
             Input::ConsoleOpened(ticket, result) => self.console_opened(ticket, result, now),
             Input::StatsCollected(ticket, numbers) => self.stats_collected(ticket, numbers, now),

@@ -54,6 +54,15 @@ pub struct Manifest {
     /// Whether its events survive the daemon, where there is a journal, for subscribers that come back by a cursor.
     #[serde(default)]
     pub durable_events: bool,
+    /// Whether its commands and queries may be sent by other nodes of the bus, where there is an uplink.
+    #[serde(default)]
+    pub share: bool,
+    /// Types of events (`Prefix.*` too) that are told to other nodes of the bus.
+    #[serde(default)]
+    pub share_events: Vec<String>,
+    /// Where in a message stands what decides on which of several nodes it is handled, as a JSON pointer: `/data/key`.
+    #[serde(default)]
+    pub partition_by: Option<String>,
     /// Whether all that it keeps is facts of its own making ([`Kernel::actor_record`](crate::Kernel::actor_record)): then
     /// nothing is recorded before its commands end. For native code alone.
     #[serde(skip)]
@@ -86,6 +95,9 @@ impl Manifest {
             durable: yes(),
             redeliver: if_not_started(),
             durable_events: false,
+            share: false,
+            share_events: Vec::new(),
+            partition_by: None,
             keeps_facts: false,
             restart: RestartPolicy::default(),
             retry: RetryPolicy::default(),

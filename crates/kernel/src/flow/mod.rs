@@ -4,8 +4,8 @@
 //! This is the coordinator: methods of [`Kernel`](crate::Kernel) that call one part after the other, in the order in which
 //! things happen. The parts know nothing of each other. What several of these steps share has a file of its own:
 //! `admission` (how any request is let in), `delegates` (what the kernel sends for somebody), `faults` (what becomes of a
-//! failed actor's work), `clients` (connections, and what they have to read), `memory` (who pays when it is used up). `rules` is
-//! what every step goes by.
+//! failed actor's work), `passing_on` (what actors need that pass requests on), `clients` (connections, and what they have to
+//! read), `memory` (who pays when it is used up). `rules` is what every step goes by.
 
 mod admission;
 mod clients;
@@ -18,6 +18,7 @@ mod ingest;
 pub(crate) mod lanes;
 pub(crate) mod memory;
 mod outputs;
+pub(crate) mod passing_on;
 pub(crate) mod reload;
 mod rules;
 pub(crate) mod system;

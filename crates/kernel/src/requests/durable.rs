@@ -94,6 +94,11 @@ impl Requests {
         self.get(key).map(|live| (live.durable, live.fact))
     }
 
+    /// The deadline of an unfinished request, how often it was delivered, and how it survives.
+    pub(crate) fn passed_on(&self, key: RequestKey) -> Option<(i64, u32, Durably)> {
+        self.get(key).map(|live| (live.deadline_ns, live.attempts, live.durable))
+    }
+
     pub(crate) fn set_durably(&mut self, key: RequestKey, durable: Durably, fact: u64) {
         if let Some(live) = self.get_mut(key) {
             (live.durable, live.fact) = (durable, fact);

@@ -53,6 +53,8 @@ pub(crate) enum Tag {
     ActorExited,
     ActorBlocked,
     ActorReady,
+    ActorFailed,
+    KeepValue,
     SettingsRead,
     ConsoleOpened,
     StatsCollected,

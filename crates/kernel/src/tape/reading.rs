@@ -10,7 +10,7 @@ use crate::builtins::{ConsoleRefused, SettingsRefused};
 use crate::facts::wire::Reader;
 use crate::facts::{Durable, DurableBounds, FactError};
 use crate::flow::reload::Change;
-use mainspring_message::{Draft, Envelope, Json, Kind, Text};
+use mainspring_message::{Draft, Envelope, Failure, Json, Kind, Started, Text};
 
 /// What a record says.
 #[derive(Clone, Debug, PartialEq)]
@@ -104,7 +104,7 @@ fn read(tag: u8, reader: &mut Reader<'_>) -> Result<Recorded, FactError> {
     })
 }
 
-const TAGS: [Tag; 36] = [
+const TAGS: [Tag; 38] = [
     Tag::Boot,
     Tag::ActorSpawned,
     Tag::ActorAttached,
@@ -125,6 +125,8 @@ const TAGS: [Tag; 36] = [
     Tag::ActorExited,
     Tag::ActorBlocked,
     Tag::ActorReady,
+    Tag::ActorFailed,
+    Tag::KeepValue,
     Tag::SettingsRead,
     Tag::ConsoleOpened,
     Tag::StatsCollected,
@@ -181,6 +183,17 @@ fn input(tag: u8, reader: &mut Reader<'_>) -> Result<Input, FactError> {
         }
         Tag::ActorBlocked => Input::ActorBlocked(reader.actor()?),
         Tag::ActorReady => Input::ActorReady(reader.actor()?),
+        Tag::ActorFailed => {
+            let (actor, id) = (reader.actor()?, reader.text("id")?.to_owned());
+            let failure = reader.one_of("failure", &Failure::ALL)?;
+            let started = if reader.is_there("started")? { Started::Yes } else { Started::No };
+            Input::ActorFailed(actor, id, failure, reader.text("text")?.to_owned(), started)
+        }
+        Tag::KeepValue => Input::KeepValue {
+            store: reader.text("store")?.to_owned(),
+            key: reader.text("key")?.to_owned(),
+            value: reader.maybe_text("value")?.map(str::to_owned),
+        },
         Tag::SettingsRead => Input::SettingsRead(reader.number("ticket")?, reader.settings()?),
         Tag::ConsoleOpened => Input::ConsoleOpened(reader.number("ticket")?, reader.console()?),
         Tag::StatsCollected => {

@@ -118,6 +118,9 @@ impl Writer<'_> {
             durable,
             redeliver,
             durable_events,
+            share,
+            share_events,
+            partition_by,
             keeps_facts,
             restart,
             retry,
@@ -130,9 +133,11 @@ impl Writer<'_> {
             self.text(pattern);
         }
         self.text(&serde_json::to_string(types).unwrap_or_default());
-        for flag in [cancel, operator, uncaused, durable, durable_events, keeps_facts] {
+        for flag in [cancel, operator, uncaused, durable, durable_events, keeps_facts, share] {
             self.flag(*flag);
         }
+        self.text(&serde_json::to_string(share_events).unwrap_or_default());
+        self.maybe_text(partition_by.as_deref());
         self.number(*redeliver as u64)
             .number(restart.when as u64)
             .write_restart(restart)
@@ -167,6 +172,9 @@ impl Reader<'_> {
         let mut flag = || self.is_there("flag");
         let (cancel, operator, uncaused) = (flag()?, flag()?, flag()?);
         let (durable, durable_events, keeps_facts) = (flag()?, flag()?, flag()?);
+        let share = flag()?;
+        let share_events: Vec<String> = self.json("share_events")?;
+        let partition_by = self.maybe_text("partition_by")?.map(str::to_owned);
         let redeliver = [Redeliver::IfNotStarted, Redeliver::Always, Redeliver::Never];
         let redeliver = self.one_of("redeliver", &redeliver)?;
         let when = self.one_of("when", &[RestartWhen::Always, RestartWhen::OnFailure, RestartWhen::Never])?;
@@ -183,6 +191,9 @@ impl Reader<'_> {
             durable,
             redeliver,
             durable_events,
+            share,
+            share_events,
+            partition_by,
             keeps_facts,
             restart: RestartPolicy { when, ..self.read_restart()? },
             retry: self.read_retry()?,

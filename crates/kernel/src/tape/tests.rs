@@ -3,7 +3,7 @@ use crate::{
     ActorExit, ActorRef, BootPlan, Change, ConnectionId, ConsoleRefused, Durable, Fact, Input, Manifest,
     Mode, PeerName, Rights, SettingsRefused,
 };
-use mainspring_message::{Draft, Envelope, Json, Kind};
+use mainspring_message::{Draft, Envelope, Failure, Json, Kind, Started};
 use serde_json::json;
 use std::sync::{Arc, Mutex};
 
@@ -105,6 +105,9 @@ fn inputs() -> Vec<Input> {
         Input::ActorExited(actor, ActorExit::Failed("signal 9".into())),
         Input::ActorBlocked(actor),
         Input::ActorReady(actor),
+        Input::ActorFailed(actor, "m".into(), Failure::NodeLost, "lost".into(), Started::Yes),
+        Input::KeepValue { store: "s".into(), key: "k".into(), value: Some("1".into()) },
+        Input::KeepValue { store: "s".into(), key: "k".into(), value: None },
         Input::SettingsRead(7, Ok(Json::null())),
         Input::SettingsRead(7, Err(SettingsRefused::Nothing)),
         Input::SettingsRead(7, Err(SettingsRefused::Busy)),

@@ -11,7 +11,7 @@ use crate::builtins::{ConsoleRefused, SettingsRefused};
 use crate::facts::Durable;
 use crate::facts::wire::Writer;
 use crate::flow::reload::Change;
-use mainspring_message::{Draft, Envelope, Json};
+use mainspring_message::{Draft, Envelope, Failure, Json, Started};
 
 /// Writes one record.
 pub(crate) struct Pen<'a> {
@@ -144,6 +144,23 @@ impl<'a> Pen<'a> {
 
     pub(crate) fn actor_ready(&mut self, actor: ActorRef) {
         self.tag(Tag::ActorReady).actor(actor);
+    }
+
+    pub(crate) fn actor_failed(
+        &mut self,
+        actor: ActorRef,
+        id: &str,
+        failure: Failure,
+        text: &str,
+        started: Started,
+    ) {
+        let place = Failure::ALL.iter().position(|known| *known == failure).unwrap_or(0);
+        let to = self.tag(Tag::ActorFailed).actor(actor).text(id).number(place as u64);
+        to.flag(started == Started::Yes).text(text);
+    }
+
+    pub(crate) fn keep_value(&mut self, store: &str, key: &str, value: Option<&str>) {
+        self.tag(Tag::KeepValue).text(store).text(key).maybe_text(value);
     }
 
     pub(crate) fn settings_read(&mut self, ticket: u64, result: &Result<Json, SettingsRefused>) {

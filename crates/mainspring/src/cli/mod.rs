@@ -16,7 +16,7 @@ mod support;
 
 use clap::{Parser, Subcommand};
 use daemon::{console, down, restart, status, up};
-use inspect::{actors, dead_letters, describe, logs, timers, top, trace};
+use inspect::{actors, dead_letters, describe, logs, nodes, timers, top, trace};
 use messages::{message, pipe, tap, watch};
 use models::{codegen, mcp};
 #[cfg(feature = "guests")]
@@ -75,6 +75,8 @@ enum Command {
     Describe(describe::Arguments),
     /// List the capabilities that run, and how they are.
     Actors(actors::Arguments),
+    /// List the nodes of the bus, what they share, and how they are.
+    Nodes(nodes::Arguments),
     /// List or cancel scheduled messages.
     Timers(timers::Arguments),
     /// List, show, send again or drop messages that could not be delivered.
@@ -152,6 +154,7 @@ pub fn main() -> ExitCode {
         Command::Watch(arguments) => watch::run(&arguments),
         Command::Pipe(arguments) => pipe::run(&arguments),
         Command::Describe(arguments) => describe::run(&arguments),
+        Command::Nodes(arguments) => nodes::run(&arguments),
         Command::Timers(arguments) => timers::run(&arguments),
         Command::DeadLetters(arguments) => dead_letters::run(&arguments),
         Command::Journal(arguments) => journal::run(&arguments),

@@ -20,6 +20,9 @@ mod pump;
 mod storage;
 mod telemetry;
 mod transport;
+// Without the feature nothing is ever made of it.
+#[cfg_attr(not(feature = "uplink"), allow(dead_code, unused_variables))]
+mod uplink;
 
 pub(crate) use actors::Preflight;
 pub use actors::{Actor, Driver, Native, Natives, Port};
@@ -112,19 +115,21 @@ pub fn run(settings: Settings, options: Options) -> Result<i32, Error> {
             return Ok(1);
         }
     };
+    let nonce = nonce()?;
     let (recorder, kernel) = match recorder {
-        Some((recorder, sink)) => (Some(recorder), Kernel::recorded(config, nonce()?, sink)),
-        None => (None, Kernel::new(config, nonce()?)),
+        Some((recorder, sink)) => (Some(recorder), Kernel::recorded(config, nonce, sink)),
+        None => (None, Kernel::new(config, nonce)),
     };
     let child_processes = ChildProcesses::new(&reactor, descriptors)?;
     let watched = options.watch.clone();
-    let pump = match Pump::new(&reactor, kernel, settings, options, &child_processes, opening, recorder) {
-        Ok(pump) => pump,
-        Err(problem) => {
-            tell_unreadable(report, BootPhase::Load, &problem);
-            return Ok(1);
-        }
-    };
+    let pump =
+        match Pump::new(&reactor, kernel, settings, options, &child_processes, opening, recorder, nonce) {
+            Ok(pump) => pump,
+            Err(problem) => {
+                tell_unreadable(report, BootPhase::Load, &problem);
+                return Ok(1);
+            }
+        };
     signals::watch(&reactor, &pump)?;
     if let Some(sources) = watched {
         Pump::watch_files(&pump, sources);

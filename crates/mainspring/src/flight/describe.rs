@@ -72,6 +72,16 @@ fn describe_input(input: &Input) -> Option<(&'static str, Value)> {
         Input::ActorExited(actor, exit) => ("actor_exited", with(actor, json!({ "how": exit.to_string() }))),
         Input::ActorBlocked(actor) => ("actor_blocked", with(actor, json!({}))),
         Input::ActorReady(actor) => ("actor_ready", with(actor, json!({}))),
+        Input::ActorFailed(actor, id, failure, text, started) => (
+            "actor_failed",
+            with(
+                actor,
+                json!({ "causation": id, "type": failure.type_name(), "message": text, "started": started.as_str() }),
+            ),
+        ),
+        Input::KeepValue { store, key, value } => {
+            ("keep_value", json!({ "store": store, "key": key, "kept": value.is_some() }))
+        }
         Input::SettingsRead(ticket, result) => {
             ("settings_read", json!({ "ticket": ticket, "well": result.is_ok() }))
         }

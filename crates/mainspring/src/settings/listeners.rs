@@ -98,9 +98,9 @@ pub struct Token {
 }
 
 /// Whether a name is that of a peer who is known without a token: a user by the Unix socket
-/// (`user:1000`), or the standard streams (`stdio`). A token cannot have it, or two peers would be
-/// one.
+/// (`user:1000`), the standard streams (`stdio`), or somebody on another node (`node/peer`). A token
+/// cannot have it, or two peers would be one.
 #[must_use]
 pub fn is_reserved_peer(name: &str) -> bool {
-    name == "stdio" || name.starts_with("user:")
+    name == "stdio" || name.starts_with("user:") || name.contains('/')
 }

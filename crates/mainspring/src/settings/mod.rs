@@ -15,6 +15,7 @@ mod programs;
 mod sections;
 mod telemetry;
 mod timeouts;
+mod uplink;
 
 pub use boot_phase::BootPhase;
 pub use flight::FlightSettings;
@@ -25,6 +26,7 @@ pub use programs::{Capability, GuestProgram, ProcessLimits, ProcessProgram, Prog
 pub(crate) use sections::{Contradiction, EachSection, Section, each_section};
 pub use telemetry::{Collector, TelemetrySettings};
 pub use timeouts::Timeouts;
+pub use uplink::UplinkTable;
 
 use mainspring_kernel::{Config as KernelConfig, Limits, Mode};
 
@@ -49,6 +51,8 @@ pub struct Settings {
     pub telemetry: TelemetrySettings,
     /// Whether what happens is recorded, and where.
     pub flight: FlightSettings,
+    /// The bus of several nodes that this daemon is one of.
+    pub uplink: UplinkTable,
 }
 
 impl Settings {
@@ -65,6 +69,7 @@ impl Settings {
             journal: JournalSettings::default(),
             telemetry: TelemetrySettings::default(),
             flight: FlightSettings::default(),
+            uplink: UplinkTable::default(),
         }
     }
 

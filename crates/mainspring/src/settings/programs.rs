@@ -26,6 +26,8 @@ pub enum Program {
     Process(ProcessProgram),
     /// A WebAssembly guest that speaks lines on its standard streams.
     Guest(GuestProgram),
+    /// Other nodes of the bus, which share the capability under this id.
+    Uplink(String),
 }
 
 /// A child process.

@@ -1,7 +1,9 @@
 //! The tables of `mainspring.toml` that are settings as they stand: what reads, documents and
 //! compares them goes by this list.
 
-use crate::settings::{FlightSettings, JournalSettings, LogSettings, Settings, TelemetrySettings, Timeouts};
+use crate::settings::{
+    FlightSettings, JournalSettings, LogSettings, Settings, TelemetrySettings, Timeouts, UplinkTable,
+};
 use mainspring_kernel::Limits;
 use mainspring_kernel::keys::Keys;
 use std::path::{Path, PathBuf};
@@ -42,6 +44,7 @@ pub(crate) fn each_section(visitor: &mut impl EachSection) {
     visitor.section::<Timeouts>();
     visitor.section::<JournalSettings>();
     visitor.section::<FlightSettings>();
+    visitor.section::<UplinkTable>();
     visitor.section::<LogSettings>();
     visitor.section::<TelemetrySettings>();
     visitor.section::<Limits>();

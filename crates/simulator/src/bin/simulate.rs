@@ -2,14 +2,15 @@
 
 use std::process::ExitCode;
 
-use mainspring_simulator::{Counts, PowerReport, simulate, simulate_power};
+use mainspring_simulator::{Counts, NodesReport, PowerReport, simulate, simulate_nodes, simulate_power};
 
 const USAGE: &str =
-    "usage: simulate [--seeds N] [--from K] [--steps M] [--cut-steps C]   run N seeds from K on
-       simulate --seed S [--steps M] [--cut-steps C]               run one seed and print what happens
+    "usage: simulate [--seeds N] [--from K] [--steps M] [--cut-steps C] [--node-steps D]   run N seeds from K on
+       simulate --seed S [--steps M] [--cut-steps C] [--node-steps D]               run one seed and print what happens
 
 Each seed is a world of clients and actors for M steps (2000), and one daemon after the other on
-the same journal, with power cuts between them, for C steps (300).";
+the same journal, with power cuts between them, for C steps (300), and several nodes on a network
+that does its worst for D steps (150).";
 
 /// How many of the last lines of a trace a failure prints.
 const TRACE_LINES: usize = 60;
@@ -21,11 +22,13 @@ struct Options {
     from: u64,
     steps: u64,
     cut_steps: u64,
+    node_steps: u64,
     seed: Option<u64>,
 }
 
 fn options() -> Result<Options, String> {
-    let mut options = Options { seeds: 1_000, from: 0, steps: 2_000, cut_steps: 300, seed: None };
+    let mut options =
+        Options { seeds: 1_000, from: 0, steps: 2_000, cut_steps: 300, node_steps: 150, seed: None };
     let mut arguments = std::env::args().skip(1);
     while let Some(name) = arguments.next() {
         if name == "--help" || name == "-h" {
@@ -40,6 +43,7 @@ fn options() -> Result<Options, String> {
             "--from" => options.from = number()?,
             "--steps" => options.steps = number()?,
             "--cut-steps" => options.cut_steps = number()?,
+            "--node-steps" => options.node_steps = number()?,
             "--seed" => options.seed = Some(number()?),
             other => return Err(format!("unknown option {other:?}")),
         }
@@ -77,6 +81,11 @@ fn one(seed: u64, options: &Options) -> ExitCode {
                 return ExitCode::FAILURE;
             }
             println!("with power cuts: {total:?}");
+            let mut nodes = NodesReport::default();
+            if !with_nodes(seed, options.node_steps, &mut nodes) {
+                return ExitCode::FAILURE;
+            }
+            println!("several nodes: {nodes:?}");
             ExitCode::SUCCESS
         }
         Err(failure) => {
@@ -91,7 +100,8 @@ fn one(seed: u64, options: &Options) -> ExitCode {
 
 /// Runs many seeds, each twice, and stops at the first that breaks a promise.
 fn many(options: &Options) -> ExitCode {
-    let (mut total, mut power) = (Counts::default(), PowerReport::default());
+    let (mut total, mut power, mut nodes) =
+        (Counts::default(), PowerReport::default(), NodesReport::default());
     for (done, seed) in (options.from..options.from.saturating_add(options.seeds)).enumerate() {
         let reports = (simulate(seed, options.steps, false), simulate(seed, options.steps, false));
         match reports {
@@ -104,7 +114,9 @@ fn many(options: &Options) -> ExitCode {
             }
             (Err(_), _) | (_, Err(_)) => return show_failure(seed, options.steps),
         }
-        if !with_power_cuts(seed, options.cut_steps, &mut power) {
+        if !with_power_cuts(seed, options.cut_steps, &mut power)
+            || !with_nodes(seed, options.node_steps, &mut nodes)
+        {
             return ExitCode::FAILURE;
         }
         if (done as u64 + 1).is_multiple_of(PROGRESS_EVERY) {
@@ -124,7 +136,43 @@ fn many(options: &Options) -> ExitCode {
         power.told,
         power.events
     );
+    println!(
+        "{} seeds of {} steps with several nodes kept every promise: {} requests ({} replies, {} not started, \
+         {} unknown, {} whose origin died), {} faults, {} messages of which {} were lost",
+        options.seeds,
+        options.node_steps,
+        nodes.sent,
+        nodes.replied,
+        nodes.not_started,
+        nodes.unknown,
+        nodes.orphaned,
+        nodes.faults,
+        nodes.messages,
+        nodes.lost
+    );
     ExitCode::SUCCESS
+}
+
+/// Runs a seed with several nodes; false, and words, if it breaks a promise.
+fn with_nodes(seed: u64, steps: u64, total: &mut NodesReport) -> bool {
+    match simulate_nodes(seed, steps) {
+        Ok(report) => {
+            total.sent += report.sent;
+            total.replied += report.replied;
+            total.not_started += report.not_started;
+            total.unknown += report.unknown;
+            total.orphaned += report.orphaned;
+            total.messages += report.messages;
+            total.lost += report.lost;
+            total.faults += report.faults;
+            true
+        }
+        Err(violation) => {
+            println!("seed {seed} failed with several nodes: {}", violation.0);
+            println!("reproduce with: simulate --seed {seed} --steps 1 --cut-steps 1 --node-steps {steps}");
+            false
+        }
+    }
 }
 
 /// Runs a seed with power cuts, twice; false, and words, if it breaks a promise or its runs differ.

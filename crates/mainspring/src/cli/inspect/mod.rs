@@ -8,6 +8,7 @@ pub(super) mod actors;
 pub(super) mod dead_letters;
 pub(super) mod describe;
 pub(super) mod logs;
+pub(super) mod nodes;
 pub(super) mod timers;
 pub(super) mod top;
 pub(super) mod trace;

@@ -141,6 +141,7 @@ fn describe_listener(listener: &Listener) -> String {
 fn describe_program(capability: &Capability) -> String {
     match &capability.program {
         Program::Native(name) => format!("native {name}"),
+        Program::Uplink(id) => format!("{id} on other nodes"),
         Program::Process(process) => {
             let kind = if process.is_mcp_server { "mcp" } else { "process" };
             format!("{kind} {}", process.command.join(" "))

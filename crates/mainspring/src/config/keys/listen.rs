@@ -41,7 +41,7 @@ keys! {
 keys! {
     /// A token: the secret that a client says first. Either `token` or `token_file`.
     pub(in crate::config) struct TokenFile {
-        /// Who has it. Neither `stdio` nor `user:` and more: those are peers without a token.
+        /// Who has it. Neither `stdio` nor `user:` and more, and no `/`: those are peers without a token.
         name: String;
         /// The secret itself, 16 characters or more.
         token: Option<Secret> = None;
@@ -308,7 +308,7 @@ fn secret(token: &TokenFile, source: &Source) -> Result<String, (&'static str, S
         return Err(("name", "say who has the token".into()));
     }
     if is_reserved_peer(&token.name) {
-        let message = "that is the name of a user of the Unix socket (`user:...`) or of the standard streams (`stdio`): choose another";
+        let message = "that is the name of a user of the Unix socket (`user:...`), of the standard streams (`stdio`) or of somebody on another node (`node/peer`): choose another";
         return Err(("name", message.into()));
     }
     let (key, secret) = match (&token.token, &token.token_file) {

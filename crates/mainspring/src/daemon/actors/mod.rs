@@ -18,6 +18,7 @@ pub(crate) use process::ChildProcesses;
 
 use crate::daemon::kernel_cell::KernelCell;
 use crate::daemon::operator::reload::Stamped;
+use crate::daemon::uplink::{Bridge, UplinkDriver};
 use crate::settings::Program;
 use guest::GuestDriver;
 use mainspring_kernel::{ActorRef, CapabilityId};
@@ -75,6 +76,8 @@ pub(crate) struct ActorFactory {
     pub(crate) natives: Natives,
     pub(crate) child_processes: Rc<ChildProcesses>,
     pub(crate) guest_compiler: GuestCompiler,
+    /// Other nodes, if there are any.
+    pub(crate) uplink: Option<Rc<Bridge>>,
 }
 
 impl ActorFactory {
@@ -88,6 +91,10 @@ impl ActorFactory {
                 child_processes: Rc::clone(&self.child_processes),
             })),
             Program::Guest(program) => Ok(Box::new(GuestDriver::new(&self.guest_compiler, program))),
+            Program::Uplink(id) => {
+                let bridge = self.uplink.as_ref().ok_or("there is no uplink")?;
+                Ok(Box::new(UplinkDriver { bridge: Rc::clone(bridge), import: id.as_str().into() }))
+            }
         }
     }
 }
@@ -130,9 +137,15 @@ impl Actors {
         Actors { kernel_cell, factory, places, dirty: Vec::new() }
     }
 
-    /// The capabilities there are.
+    /// The capabilities there are, without those of other nodes.
     pub(crate) fn capabilities(&self) -> Vec<&Stamped> {
-        self.places.iter().filter(|place| !place.removed).map(|place| &place.stamped).collect()
+        let is_own = |stamped: &&Stamped| !matches!(stamped.0.program, Program::Uplink(_));
+        self.places.iter().filter(|place| !place.removed).map(|place| &place.stamped).filter(is_own).collect()
+    }
+
+    /// Whether there is a capability of this id.
+    pub(crate) fn contains(&self, id: &str) -> bool {
+        self.places.iter().any(|place| !place.removed && place.stamped.0.manifest.id == id)
     }
 
     /// The next lives of a capability are of this program, or there are none.

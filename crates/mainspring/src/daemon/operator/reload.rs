@@ -13,7 +13,7 @@ pub type SettingsReader = Arc<dyn Fn() -> Result<Settings, String> + Send + Sync
 /// The files of a program as they were: the program itself, and every argument that is a file.
 fn stamps(program: &Program) -> Vec<FileStamp> {
     match program {
-        Program::Native(_) => Vec::new(),
+        Program::Native(_) | Program::Uplink(_) => Vec::new(),
         Program::Guest(guest) => FileStamp::of_regular(&guest.module).into_iter().collect(),
         Program::Process(process) => {
             let words = process.command.iter().enumerate();

@@ -71,6 +71,9 @@ impl Pump {
             kernel.storage_full(is_full, now);
             kernel.storage_congested(is_congested, now);
         });
+        if let Some(uplink) = &self.uplink {
+            uplink.flushed(flushed);
+        }
         let mut released = keeping.released.take();
         keeping.hold.borrow_mut().release(flushed, &mut released);
         for effect in released.drain(..) {

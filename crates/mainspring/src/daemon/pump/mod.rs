@@ -7,6 +7,7 @@
 
 mod durable;
 mod fixed;
+mod importing;
 mod reloading;
 
 use crate::daemon::Options;
@@ -23,6 +24,7 @@ use crate::daemon::operator::watch::{FileWatch, SourceFinder};
 use crate::daemon::storage::Opening;
 use crate::daemon::telemetry::Telemetry;
 use crate::daemon::transport::Listeners;
+use crate::daemon::uplink::{Bridge, Kept};
 use crate::settings::{Listener, Settings, TelemetrySettings};
 use durable::Keeping;
 use mainspring_kernel::{BootPlan, Effect, Kernel, Rights, Source, Turn};
@@ -78,6 +80,8 @@ pub(crate) struct Pump {
     keeping: Option<Keeping>,
     /// What records what happens, if anything does.
     recorder: Option<Recorder>,
+    /// Other nodes, if there are any.
+    uplink: Option<Rc<Bridge>>,
     /// Whether to end with a failure once clients were written to.
     exit_after_turn: Cell<bool>,
     /// Spans for other systems: what is wanted, and what makes them once the daemon is ready.
@@ -103,6 +107,7 @@ struct Alarm {
 }
 
 impl Pump {
+    #[expect(clippy::too_many_arguments, reason = "it is made once, of everything that there is")]
     pub(crate) fn new(
         reactor: &Handle,
         kernel: Kernel,
@@ -111,7 +116,26 @@ impl Pump {
         child_processes: &Rc<ChildProcesses>,
         opening: Option<Opening>,
         recorder: Option<Recorder>,
+        nonce: u64,
     ) -> Result<Rc<Pump>, String> {
+        let kernel_cell = Rc::new(KernelCell::new(kernel, reactor.clone()));
+        let peers = peers_of(&settings.listeners);
+        kernel_cell.with(|kernel, now| kernel.peers_have(peers, now));
+        let teller = Teller::new(options.report, reactor, opening.as_ref().map(Opening::headline));
+        let on_failure = settings.journal.on_failure;
+        let mut kept = Kept::new();
+        let keeping = opening.map(|mut opening| {
+            let mut values = opening.durable.take_all_values();
+            kept = importing::take_kept(&mut values);
+            options.natives.store().keep(values);
+            kernel_cell.with(|kernel, now| kernel.restore(std::mem::take(&mut opening.durable), now));
+            let stirred = Rc::clone(&kernel_cell);
+            Keeping::start(opening, on_failure, reactor, move || stirred.feed(|_, _| ()))
+        });
+        let keeping = keeping.transpose()?;
+        let fixed = settings.clone();
+        let (uplink, settings) = importing::begin(settings, &kept, nonce, &kernel_cell, reactor)?;
+        drop(kept);
         let plan = BootPlan {
             capabilities: settings
                 .capabilities
@@ -120,20 +144,7 @@ impl Pump {
                 .collect(),
             adapters: Listeners::names(&settings.listeners),
         };
-        let kernel_cell = Rc::new(KernelCell::new(kernel, reactor.clone()));
-        let peers = peers_of(&settings.listeners);
-        kernel_cell.with(|kernel, now| kernel.peers_have(peers, now));
-        let teller = Teller::new(options.report, reactor, opening.as_ref().map(Opening::headline));
-        let on_failure = settings.journal.on_failure;
-        let keeping = opening.map(|mut opening| {
-            options.natives.store().keep(opening.durable.take_all_values());
-            kernel_cell.with(|kernel, now| kernel.restore(std::mem::take(&mut opening.durable), now));
-            let stirred = Rc::clone(&kernel_cell);
-            Keeping::start(opening, on_failure, reactor, move || stirred.feed(|_, _| ()))
-        });
-        let keeping = keeping.transpose()?;
         let clients = Clients::new(Rc::clone(&kernel_cell), reactor.clone());
-        let fixed = settings.clone();
         let telemetry_settings = settings.telemetry.clone();
         let capabilities = settings.capabilities.len();
         let http_bus = HttpBus::new(Rc::clone(&kernel_cell));
@@ -149,6 +160,7 @@ impl Pump {
             natives: options.natives,
             child_processes: Rc::clone(child_processes),
             guest_compiler: GuestCompiler::new(reactor),
+            uplink: uplink.clone(),
         };
         let notifier = Notifier::from_environment();
         notifier.start_watchdog(reactor);
@@ -175,6 +187,7 @@ impl Pump {
             exit: Cell::new(None),
             keeping,
             recorder,
+            uplink,
             exit_after_turn: Cell::new(false),
             telemetry_settings,
             telemetry: RefCell::default(),
@@ -219,10 +232,14 @@ impl Pump {
     pub(crate) fn turn(&self) -> Option<i32> {
         self.take_progress();
         self.clients.read_some();
+        self.tend_uplink();
         if self.kernel_cell.take_stirred() || self.more.get() {
             self.run_kernel();
             self.set_alarm();
             self.hand_over_facts();
+        }
+        if let Some(uplink) = &self.uplink {
+            uplink.flush();
         }
         if self.exit_after_turn.get() && self.exit.get().is_none() {
             self.exit.set(Some(1));
@@ -323,12 +340,22 @@ impl Pump {
             // A kernel without a journal has none of these.
             Effect::Record(_) | Effect::After { .. } => {}
             Effect::Deliver { actor, message } => self.actors.borrow_mut().deliver(actor, &message),
+            Effect::Write { connection, message } if Bridge::has(connection) => {
+                if let Some(uplink) = &self.uplink {
+                    uplink.write(connection, &message);
+                }
+            }
             Effect::Write { connection, message } if HttpBus::has(connection) => {
                 self.http_bus.write(connection, &message);
             }
             Effect::Write { connection, message } => self.clients.write(connection, &message),
             Effect::PauseReading { source } => self.set_reading(source, false),
             Effect::ResumeReading { source } => self.set_reading(source, true),
+            Effect::Close { connection, reason } if Bridge::has(connection) => {
+                if let Some(uplink) = &self.uplink {
+                    uplink.closed(connection, &reason.to_string());
+                }
+            }
             Effect::Close { connection, reason } if HttpBus::has(connection) => {
                 self.http_bus.close_by_kernel(connection, reason);
             }
@@ -345,6 +372,9 @@ impl Pump {
                 if !self.stopping.replace(true) {
                     self.notifier.stopping();
                     self.http_bus.set_stopping();
+                    if let Some(uplink) = &self.uplink {
+                        uplink.part();
+                    }
                 }
                 self.listeners.borrow_mut().stop(adapter);
             }
@@ -368,6 +398,9 @@ impl Pump {
                 self.http_bus.set_ready();
                 let telemetry = Telemetry::start(&self.reactor, &self.http_bus, &self.telemetry_settings);
                 *self.telemetry.borrow_mut() = telemetry;
+                if let Some(uplink) = &self.uplink {
+                    uplink.ready();
+                }
                 self.notifier.ready();
             }
             Effect::BootFailed { report } => self.teller.failed(&report),
@@ -378,6 +411,8 @@ impl Pump {
 
     fn set_reading(&self, source: Source, reading: bool) {
         match source {
+            // Requests of other nodes are bounded where they come in.
+            Source::Connection(connection) if Bridge::has(connection) => {}
             Source::Connection(connection) if HttpBus::has(connection) => {
                 self.http_bus.pause(connection, !reading);
             }
@@ -442,6 +477,9 @@ impl Pump {
         if let Some(recorder) = &self.recorder {
             stats["flight"] = recorder.stats();
         }
+        if let Some(uplink) = &self.uplink {
+            stats["uplink"] = uplink.stats();
+        }
         stats.into()
     }
 
@@ -453,6 +491,9 @@ impl Pump {
         self.close_journal();
         if let Some(telemetry) = self.telemetry.take() {
             telemetry.end();
+        }
+        if let Some(uplink) = &self.uplink {
+            uplink.close();
         }
         self.teller.end();
         self.clients.end();

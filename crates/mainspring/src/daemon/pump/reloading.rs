@@ -111,6 +111,8 @@ impl Pump {
                 keys.join(", ")
             );
         }
+        // What is served here from now on is not sent to others any more.
+        self.serve_here(capabilities);
         let mut actors = self.actors.borrow_mut();
         let touched = self.reloading.touched.take();
         let (changes, programs): (Vec<_>, Vec<_>) =

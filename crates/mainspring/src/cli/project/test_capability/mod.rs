@@ -129,7 +129,7 @@ impl TestRun {
         let grace = match &subject.capability.program {
             Program::Process(process) => process.grace,
             Program::Guest(guest) => guest.grace,
-            Program::Native(_) => Duration::ZERO,
+            Program::Native(_) | Program::Uplink(_) => Duration::ZERO,
         };
         Ok(TestRun {
             client: subject.connect(arguments.timeout)?,

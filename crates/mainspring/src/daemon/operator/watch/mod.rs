@@ -203,7 +203,7 @@ fn roots(capabilities: &[&Stamped], sources: &Sources) -> BTreeSet<Root> {
         match &capability.program {
             Program::Process(process) => add(real(&process.folder), true),
             Program::Guest(guest) => add(folder_of(&guest.module), false),
-            Program::Native(_) => {}
+            Program::Native(_) | Program::Uplink(_) => {}
         }
     }
     roots

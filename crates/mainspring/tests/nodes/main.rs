@@ -1,0 +1,16 @@
+//! Several daemons on one bus: real programs, real nats-servers, and what goes wrong between them. The clauses are those of
+//! `docs/contracts/nodes.md`.
+#![cfg(feature = "uplink")]
+
+#[allow(dead_code, reason = "the tests of the daemon use the rest")]
+#[path = "../daemon/support.rs"]
+mod support;
+
+mod bus;
+mod durable;
+mod events;
+mod faults;
+mod history;
+mod proxy;
+mod requests;
+mod security;
