@@ -187,6 +187,11 @@ impl Connections {
         self.clients.get(&connection).is_some_and(|client| client.owed > 0 || !client.patterns.is_empty())
     }
 
+    /// Whether something was written to a client that has not left yet.
+    pub(crate) fn has_unwritten(&self, connection: ConnectionId) -> bool {
+        self.clients.get(&connection).is_some_and(|client| client.egress_bytes > 0)
+    }
+
     /// Outcomes that a client has not been given yet.
     pub(crate) fn owed(&self, connection: ConnectionId) -> Option<usize> {
         self.clients.get(&connection).map(|client| client.owed)

@@ -51,6 +51,12 @@ impl Kernel {
         self.connections.owes(connection) || self.cursors.is_reader(connection)
     }
 
+    /// Whether something was written to a client of which [`Kernel::written`] has not told yet that it left. It may wait
+    /// for the disk, where nobody but the daemon sees it.
+    pub fn has_unwritten(&self, connection: ConnectionId) -> bool {
+        self.connections.has_unwritten(connection)
+    }
+
     /// Closes a connection for a reason of the kernel's own.
     pub(crate) fn evict(&mut self, connection: ConnectionId, reason: CloseReason) {
         if !self.connections.contains(connection) {

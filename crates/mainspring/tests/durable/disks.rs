@@ -1,7 +1,7 @@
 //! Slow, failing and full disks.
 
 use crate::place::Place;
-use crate::support::{code, line, line_with};
+use crate::support::{code, eventually, line, line_with};
 use serde_json::json;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -31,6 +31,26 @@ fn j1_4_a_slow_disk_holds_up_nobody_who_does_not_wait_for_it() {
     assert!(asked > 3, "{asked}");
     assert_eq!(durable.receive()["kind"], "reply");
     assert!(began.elapsed() >= Duration::from_millis(500), "an answer before its flush");
+}
+
+#[test]
+fn j1_5_an_answer_that_waits_for_the_disk_reaches_a_client_that_will_send_no_more() {
+    let place = Place::with_ledger("");
+    let running = place.up_with(|command| {
+        command.env("MAINSPRING_TEST_FLUSH_MS", "200");
+    });
+    let mut client = running.connect();
+    let timer = json!({ "timerId": "t", "delay": 3_600_000, "message": { "kind": "command", "type": "Ledger.Write", "data": {} } });
+    client.send(line("command", "Timer.Schedule", "c-1", &timer));
+    client.send(line("command", "Memory.Set", "c-2", &json!({ "key": "a", "value": 1 })));
+    client.end_input();
+    let mut answered: Vec<_> =
+        client.rest().iter().map(|answer| answer["metadata"]["causation"].to_string()).collect();
+    answered.sort();
+    assert_eq!(answered, ["\"c-1\"", "\"c-2\""]);
+    // And it is let go then.
+    let mut other = running.connect();
+    eventually("it is gone", || other.query("Sys.Stats", json!({}))["gauges"]["connections"] == json!(1));
 }
 
 #[test]

@@ -102,8 +102,10 @@ impl Clients {
         let buffer = client.out.take_buffer();
         let is_done_with = match client.stage {
             ClientStage::Closing { .. } => true,
+            // What waits for the disk is neither owed any more nor here yet.
             ClientStage::HalfClosed => {
-                !client.is_batch() && !self.kernel_cell.with(|kernel, _| kernel.owes(id))
+                !client.is_batch()
+                    && self.kernel_cell.with(|kernel, _| !kernel.owes(id) && !kernel.has_unwritten(id))
             }
             ClientStage::AtGate(_) | ClientStage::Open => false,
         };
