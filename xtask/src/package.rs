@@ -10,7 +10,8 @@ use serde_json::Value;
 use std::path::Path;
 
 /// Crates whose packages take long to build: what they need is compiled again, wasmtime for two of them.
-const HEAVY: [&str; 4] = ["mainspring", "mainspring-host", "mainspring-kernel", "mainspring-uplink"];
+const HEAVY: [&str; 5] =
+    ["mainspring", "mainspring-host", "mainspring-kernel", "mainspring-http", "mainspring-uplink"];
 /// What must be beside each manifest.
 const FILES: [&str; 3] = ["LICENSE-MIT", "LICENSE-APACHE", "README.md"];
 /// The keys of a manifest that the registry shows, and finds a crate by.

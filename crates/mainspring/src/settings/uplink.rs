@@ -139,17 +139,20 @@ mod tests {
             ..UplinkTable::default()
         };
         assert!(sound.contradiction().is_none() && sound.is_on());
-        let cases: [(&str, fn(&mut UplinkTable)); 10] = [
-            ("nats", |it| it.nats = Vec::new()),
-            ("nats", |it| it.nats = vec!["nats://user:secret@host".into()]),
-            ("nats", |it| it.nats = vec!["127.0.0.1:4222".into()]),
-            ("node", |it| it.node = "a.b".into()),
-            ("bus", |it| it.bus = String::new()),
-            ("import", |it| it.import = vec!["order".into()]),
-            ("events", |it| it.events = vec!["*".into()]),
-            ("creds_file", |it| (it.creds_file, it.nkey_file) = (Some("a".into()), Some("b".into()))),
-            ("user", |it| it.user = Some("a".into())),
-            ("certificate", |it| it.certificate = Some("a".into())),
+        type Change = fn(&mut UplinkTable);
+        let cases: [(&str, Change); 10] = [
+            ("nats", |table| table.nats = Vec::new()),
+            ("nats", |table| table.nats = vec!["nats://user:secret@host".into()]),
+            ("nats", |table| table.nats = vec!["127.0.0.1:4222".into()]),
+            ("node", |table| table.node = "a.b".into()),
+            ("bus", |table| table.bus = String::new()),
+            ("import", |table| table.import = vec!["order".into()]),
+            ("events", |table| table.events = vec!["*".into()]),
+            ("creds_file", |table| {
+                (table.creds_file, table.nkey_file) = (Some("a".into()), Some("b".into()))
+            }),
+            ("user", |table| table.user = Some("a".into())),
+            ("certificate", |table| table.certificate = Some("a".into())),
         ];
         for (key, change) in cases {
             let mut table = sound.clone();

@@ -38,6 +38,9 @@ pub(crate) struct Bridge {
     was_connected: Cell<bool>,
 }
 
+/// An uplink, and the capabilities that an earlier run imported.
+type Started = (Rc<Bridge>, Vec<Manifest>);
+
 impl Bridge {
     /// The uplink of these settings, if they ask for one. What an earlier run imported is given back, to be there from the boot.
     pub(crate) fn start(
@@ -46,7 +49,7 @@ impl Bridge {
         boot_nonce: u64,
         kernel_cell: &Rc<KernelCell>,
         reactor: &Handle,
-    ) -> Result<Option<(Rc<Bridge>, Vec<Manifest>)>, String> {
+    ) -> Result<Option<Started>, String> {
         let table = &settings.uplink;
         if !table.is_on() {
             return Ok(None);
