@@ -117,7 +117,7 @@ fn n8_3_a_stopped_server_costs_no_memory_and_is_known() {
     }
     let used = std::fs::read_to_string(format!("/proc/{}/statm", a.pid())).expect("statm");
     let pages: u64 = used.split(' ').nth(1).and_then(|pages| pages.parse().ok()).expect("pages");
-    assert!(pages * 4096 < 400 << 20, "{} MiB", pages * 4096 >> 20);
+    assert!(pages * 4096 < 400 << 20, "{} MiB", (pages * 4096) >> 20);
     nats.signal("CONT");
     a.sees(&["b"]);
     eventually("it is answered again", || {
