@@ -30,14 +30,19 @@ fn said(output: &Output) -> String {
     text(&output.stdout) + &text(&output.stderr)
 }
 
-/// Does a little of everything.
-fn use_it(running: &Running) {
+/// Does a little of everything. A journal remembers ids, so each run has ids of its own.
+fn use_it(running: &Running, run: &str) {
     let mut client = running.connect();
     client.subscribe(&["Memory.*"]);
     for key in 0..20 {
-        client.send(line("command", "Memory.Set", &format!("m-{key}"), &json!({ "key": "a", "value": key })));
+        client.send(line(
+            "command",
+            "Memory.Set",
+            &format!("{run}-m-{key}"),
+            &json!({ "key": "a", "value": key }),
+        ));
         client.receive_until(|message| message["kind"] == "reply");
-        client.send(line("command", "Ledger.Write", &format!("w-{key}"), &json!({})));
+        client.send(line("command", "Ledger.Write", &format!("{run}-w-{key}"), &json!({})));
         client.receive_until(|message| message["kind"] == "reply");
     }
     client.send("this is no message\n");
@@ -63,13 +68,13 @@ fn recorded(running: &Running) {
 fn j8_1_a_recording_replays_to_the_same_effects_also_after_a_kill_and_a_restart() {
     let place = place("64MiB");
     let first = place.up();
-    use_it(&first);
+    use_it(&first, "first");
     recorded(&first);
     let beside = place.run(&["flight", "replay"]);
     assert!(beside.status.success(), "{}", said(&beside));
     first.kill();
     let second = place.up();
-    use_it(&second);
+    use_it(&second, "second");
     second.end();
     for run in ["0", "1"] {
         let output = place.run(&["flight", "replay", "flight", "--run", run, "--json"]);
@@ -96,7 +101,7 @@ fn j8_1_a_recording_replays_to_the_same_effects_also_after_a_kill_and_a_restart(
 fn j8_1_another_build_is_refused() {
     let place = place("64MiB");
     let running = place.up();
-    use_it(&running);
+    use_it(&running, "only");
     running.end();
     // The same program with a byte more at its end, which nobody reads.
     let other = place.path("other");
