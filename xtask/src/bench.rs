@@ -38,6 +38,8 @@ enum Suite {
     Http,
     /// What a tap costs the daemon, and what operators who look at everything cost a bystander.
     Observed,
+    /// Requests to other nodes over NATS, beside bare requests by the same nats-server.
+    Nodes,
     /// The kernel by itself, beside JSON parsing, schema validation and in-process actors.
     Kernel,
     /// The kernel's timing wheel, beside a binary heap and timers of other crates.
@@ -79,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if matches!(arguments.suite, Suite::Http) {
         ensure(&[Need { program: "nginx", package: "nginx-light", purpose: "a peer of the HTTP listener" }]);
     }
-    if matches!(arguments.suite, Suite::Bus | Suite::Durable | Suite::Http | Suite::Observed) {
+    if matches!(arguments.suite, Suite::Bus | Suite::Durable | Suite::Http | Suite::Observed | Suite::Nodes) {
         let mut daemon = cargo();
         command::run(daemon.args([
             "build",
@@ -95,6 +97,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let part = match arguments.suite {
         Suite::Durable => Some("--durable"),
         Suite::Observed => Some("--observed"),
+        Suite::Nodes => Some("--nodes"),
         _ => None,
     };
     if let Some(part) = part {

@@ -75,7 +75,7 @@ additionalProperties = false
     start(folder, name, &[&["--config", &config], more].concat())
 }
 
-fn start(folder: &Path, name: &str, words: &[&str]) -> Result<(Server, Address), String> {
+pub(crate) fn start(folder: &Path, name: &str, words: &[&str]) -> Result<(Server, Address), String> {
     let socket = folder.join(format!("{name}.sock")).display().to_string();
     let address = Address::Unix(socket.clone());
     let mut command = Command::new(peers::mainspring()?);

@@ -1,6 +1,6 @@
 //! Requests through the daemon over its socket, beside nats-server, Redis and a bare echo server on the reactor.
 //!
-//! `bus-bench [--quick] [--json FILE] [--filter TEXT] [--subject NAME] [--rounds N] [--soak] [--durable] [--observed]` is the harness. It starts the
+//! `bus-bench [--quick] [--json FILE] [--filter TEXT] [--subject NAME] [--rounds N] [--soak] [--durable] [--observed] [--nodes]` is the harness. It starts the
 //! servers, and itself as `bus-bench load ...` for each measurement: the load comes from a process of its own. See
 //! `bench/README.md` for how to read the result.
 
@@ -10,6 +10,7 @@ mod durable;
 mod echo;
 mod harness;
 mod load;
+mod nodes;
 mod observed;
 mod peers;
 mod process;
@@ -27,16 +28,19 @@ fn main() {
         Some("load") => load::run(&words[1..]),
         Some("echo") => echo::run(&words[1..]),
         Some("program") => program::run(),
+        Some("waiting-program") => nodes::run_waiting_program(),
         Some("responder") => responder::run(&words[1..]),
         _ => {
             let soak = words.iter().any(|word| word == "--soak");
             let durable = words.iter().any(|word| word == "--durable");
             let observed = words.iter().any(|word| word == "--observed");
-            words.retain(|word| !["--soak", "--durable", "--observed"].contains(&word.as_str()));
-            let suite = match (soak, durable, observed) {
-                (true, _, _) => soak::run,
-                (_, true, _) => durable::run,
-                (_, _, true) => observed::run,
+            let nodes = words.iter().any(|word| word == "--nodes");
+            words.retain(|word| !["--soak", "--durable", "--observed", "--nodes"].contains(&word.as_str()));
+            let suite = match (soak, durable, observed, nodes) {
+                (true, ..) => soak::run,
+                (_, true, ..) => durable::run,
+                (_, _, true, _) => observed::run,
+                (.., true) => nodes::run,
                 _ => harness::run,
             };
             run_harness(words, suite)
@@ -53,7 +57,8 @@ fn run_harness(words: Vec<String>, suite: fn(&Options) -> Result<(), String>) ->
         println!("--soak              a minute of load on the daemon alone: is its memory flat?");
         println!("--durable           commands that survive a power cut, beside Redis, JetStream and SQLite");
         println!("--observed          what a tap costs, and what operators cost a bystander");
-        let _ = Options::from_env("bus-bench [--soak|--durable|--observed]");
+        println!("--nodes             requests to other nodes, beside bare requests by NATS");
+        let _ = Options::from_env("bus-bench [--soak|--durable|--observed|--nodes]");
     }
     let options = Options::parse(words).unwrap_or_else(|error| {
         eprintln!("bus-bench: {error}");

@@ -13,13 +13,23 @@ pub(crate) struct Subject {
     /// Whoever answers behind the server, where that is not the server itself.
     _helper: Option<Server>,
     protocol: &'static str,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Subject {
     /// Where it listens.
     pub(crate) fn address(&self) -> &str {
         &self.address
+    }
+
+    /// A server that is spoken to on its socket.
+    pub(crate) fn on_socket(
+        name: &'static str,
+        protocol: &'static str,
+        server: Server,
+        address: String,
+    ) -> Subject {
+        Subject { name, server, _helper: None, protocol, address }
     }
 
     /// The words that make the load generator speak to it.
@@ -67,7 +77,7 @@ fn redis(folder: &Path) -> Result<(Server, Address), String> {
     Ok((Server::start(&mut command, &address)?, address))
 }
 
-fn nats() -> Result<Subject, String> {
+pub(crate) fn nats() -> Result<Subject, String> {
     // A port that is free now; nats-server has no way to choose one and to say which.
     let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
     let port = free.map_err(|error| error.to_string())?.port();

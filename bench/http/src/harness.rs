@@ -77,7 +77,12 @@ fn derive(results: &mut Results) {
 }
 
 /// One load on one subject; the figures go to the results.
-fn put_under_load(subject: &Subject, connections: usize, load_ms: u64, results: &mut Results) -> Result<(), String> {
+fn put_under_load(
+    subject: &Subject,
+    connections: usize,
+    load_ms: u64,
+    results: &mut Results,
+) -> Result<(), String> {
     let this = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(this);
     command.args(["load", &subject.address, &connections.to_string(), &load_ms.to_string()]);

@@ -31,7 +31,8 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     let (connections, duration_ms) = (number(connections)?, number(duration_ms)?);
     stay_on_one_core();
     let (start_ns, start_cpu_ns) = (monotonic_ns(), process_cpu_ns());
-    let mut generator = Generator::new(address, connections, duration_ms).map_err(|error| error.to_string())?;
+    let mut generator =
+        Generator::new(address, connections, duration_ms).map_err(|error| error.to_string())?;
     generator.run().map_err(|error| error.to_string())?;
     let busy = (process_cpu_ns() - start_cpu_ns) as f64 / (monotonic_ns() - start_ns) as f64;
     generator.print(busy)

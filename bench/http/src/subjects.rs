@@ -65,11 +65,12 @@ fn write(path: &std::path::Path, text: &str) -> Result<(), String> {
 /// The daemon with its shipped defaults and one HTTP listener: `Memory.Set` is its own.
 fn daemon(address: &str) -> Result<Command, String> {
     let told = std::env::var_os("MAINSPRING_BIN").map(PathBuf::from);
-    let program = told.filter(|path| path.is_file()).ok_or(
-        "MAINSPRING_BIN names no program; run `cargo xtask bench http`, which builds it",
-    )?;
+    let program = told
+        .filter(|path| path.is_file())
+        .ok_or("MAINSPRING_BIN names no program; run `cargo xtask bench http`, which builds it")?;
     let folder = folder("daemon")?;
-    let config = format!("[[listen]]\nhttp = \"{address}\"\ntokens = [{{ name = \"bench\", token = \"{TOKEN}\" }}]\n");
+    let config =
+        format!("[[listen]]\nhttp = \"{address}\"\ntokens = [{{ name = \"bench\", token = \"{TOKEN}\" }}]\n");
     write(&folder.join("mainspring.toml"), &config)?;
     let mut command = Command::new(program);
     command.args(["up", "--log-level", "warn", "--socket"]).arg(folder.join("socket"));
@@ -85,7 +86,8 @@ fn echo(address: &str) -> Result<Command, String> {
 
 /// One process that answers everything with a body as long as that of the echo.
 fn nginx(address: &str) -> Result<Command, String> {
-    let program = ["/usr/sbin/nginx", "/usr/bin/nginx"].into_iter().find(|path| PathBuf::from(path).is_file());
+    let program =
+        ["/usr/sbin/nginx", "/usr/bin/nginx"].into_iter().find(|path| PathBuf::from(path).is_file());
     let program = program.ok_or("nginx is not there; `apt-get install nginx-light` brings it")?;
     let folder = folder("nginx")?;
     let config = format!(
