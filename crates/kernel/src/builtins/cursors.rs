@@ -48,6 +48,7 @@ impl Kernel {
             self.cursors.move_to(&key, from);
             self.record_cursor(&key, from, Some(connection));
         }
+        self.rest_on_cursor(&key, connection);
         let name = key.1.clone();
         if let Some(before) = self.cursors.read_by(connection, key, types) {
             self.tell_cursor_ended(before, &name, "another connection of this peer reads by it now");
@@ -130,6 +131,7 @@ impl Kernel {
         if let Some(event) = moved {
             self.record_cursor(&key, event, Some(connection));
         }
+        self.rest_on_cursor(&key, connection);
         Ok(json!({ "cursor": key.1, "event": moved.unwrap_or(known) }).to_string())
     }
 }

@@ -41,6 +41,8 @@ struct KeptEvent {
 struct Cursor {
     /// The last event that it has acknowledged, or that was before its time.
     acknowledged: u64,
+    /// The fact that this rests on; 0 if that was on disk at the start.
+    fact: u64,
     reader: Option<ConnectionId>,
 }
 
@@ -109,12 +111,24 @@ impl Cursors {
 
     /// Takes up a cursor of an earlier run.
     pub(crate) fn restore(&mut self, key: CursorKey, acknowledged: u64) {
-        self.cursors.insert(key, Cursor { acknowledged, reader: None });
+        self.cursors.insert(key, Cursor { acknowledged, fact: 0, reader: None });
     }
 
     /// How far a cursor is, if there is one of that name.
     pub(crate) fn acknowledged(&self, key: &CursorKey) -> Option<u64> {
         self.cursors.get(key).map(|cursor| cursor.acknowledged)
+    }
+
+    /// The fact that the place of a cursor rests on; 0 if there is none.
+    pub(crate) fn fact_of(&self, key: &CursorKey) -> u64 {
+        self.cursors.get(key).map_or(0, |cursor| cursor.fact)
+    }
+
+    /// The place of a cursor rests on this fact.
+    pub(crate) fn rests_on(&mut self, key: &CursorKey, fact: u64) {
+        if let Some(cursor) = self.cursors.get_mut(key) {
+            cursor.fact = fact;
+        }
     }
 
     /// Whether a peer may have a cursor of this name: it has one already, or there is room for one
@@ -144,7 +158,7 @@ impl Cursors {
         match self.cursors.get_mut(key) {
             Some(cursor) => cursor.acknowledged = event,
             None => {
-                self.cursors.insert(key.clone(), Cursor { acknowledged: event, reader: None });
+                self.cursors.insert(key.clone(), Cursor { acknowledged: event, fact: 0, reader: None });
             }
         }
     }

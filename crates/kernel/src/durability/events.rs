@@ -77,9 +77,16 @@ impl Kernel {
     pub(crate) fn record_cursor(&mut self, key: &CursorKey, event: u64, connection: Option<ConnectionId>) {
         let (peer, name) = (PeerName::Client((*key.0).into()), (*key.1).into());
         let fact = self.out.record(Fact::CursorMoved { peer, name, event });
+        self.cursors.rests_on(key, fact);
         if let Some(connection) = connection.filter(|_| fact > 0) {
             self.connections.note_fact(connection, fact);
         }
+    }
+
+    /// Whatever the kernel answers this connection next rests on the place of this cursor, whoever
+    /// moved it there: another connection of the same peer may have, and left before the flush.
+    pub(crate) fn rest_on_cursor(&mut self, key: &CursorKey, connection: ConnectionId) {
+        self.connections.note_fact(connection, self.cursors.fact_of(key));
     }
 
     /// Records that a cursor is no more.

@@ -305,7 +305,7 @@ impl Connections {
     /// A fact was recorded about a command of its own.
     pub(crate) fn note_fact(&mut self, connection: ConnectionId, fact: u64) {
         if let Some(client) = self.clients.get_mut(&connection) {
-            client.last_fact = fact;
+            client.last_fact = client.last_fact.max(fact);
         }
     }
 

@@ -102,6 +102,29 @@ fn j7_1_whoever_comes_back_is_given_what_it_has_not_acknowledged_in_order() {
 }
 
 #[test]
+fn j7_1_how_far_a_cursor_is_is_told_when_that_is_on_disk_whoever_moved_it() {
+    let (mut bus, actor) = bus();
+    let first = bus.connect(1, "alice");
+    subscribe(&mut bus, first, &["Shop.*"], json!({}));
+    says(&mut bus, actor, "Shop.Sold", 1);
+    assert_eq!(numbers(&mut bus), [1]);
+    bus.quick = false;
+    let acknowledged = json!({ "cursor": "billing", "event": 1 });
+    bus.send(first, &line("command", "Sys.Acknowledge", "a-1", acknowledged.clone()));
+    bus.kernel.connection_closed(first, bus.now);
+    // Another connection of the same peer hears nothing of it before the flush.
+    let second = bus.connect(2, "alice");
+    let data = json!({ "types": ["Shop.*"], "cursor": "billing" });
+    bus.send(second, &line("command", "Sys.Subscribe", "s-2", data));
+    bus.send(second, &line("command", "Sys.Acknowledge", "a-2", acknowledged));
+    assert!(bus.written.is_empty(), "{:?}", bus.written);
+    bus.flush();
+    let its_own = bus.written.iter().filter(|(connection, _)| *connection == second);
+    let answered: Vec<_> = its_own.map(|(_, answer)| answer.causation().unwrap()).collect();
+    assert_eq!(answered, ["s-2", "a-2"]);
+}
+
+#[test]
 fn j7_1_an_event_is_told_when_it_is_on_disk_and_never_before() {
     let (mut bus, actor) = bus();
     let connection = bus.connect(1, "alice");
