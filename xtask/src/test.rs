@@ -16,6 +16,7 @@ use crate::sdk;
 use crate::simulate;
 use crate::targets;
 use anyhow::{Context, Result, bail};
+use std::env;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -24,6 +25,9 @@ use std::time::{Duration, Instant};
 const SIMULATED_SEEDS: &str = "1000";
 /// Steps of each.
 const SIMULATED_STEPS: &str = "2000";
+/// The random inputs of the property tests are the same in every run, so that a run fails for what
+/// was changed and not by luck. `cargo test` by itself, `simulate` and `fuzz` take others.
+const PROPERTY_SEED: &str = "1";
 
 /// The zig that compiles C for WASI.
 const ZIG: &str = "0.14.1";
@@ -89,6 +93,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     tests.env("MAINSPRING_VALGRIND", if valgrind { "1" } else { "0" });
     tests.env("MAINSPRING_STRACE", if strace { "1" } else { "0" });
     tests.env("MAINSPRING_GUESTS", guests::folder());
+    if env::var_os("PROPTEST_RNG_SEED").is_none() {
+        tests.env("PROPTEST_RNG_SEED", PROPERTY_SEED);
+    }
     match wasi_c_compiler() {
         Ok(compiler) => {
             tests.env("WASI_CC", compiler);

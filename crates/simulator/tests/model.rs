@@ -33,6 +33,14 @@ proptest! {
     }
 }
 
+/// Requests that all time out at once fill their client's share of the way out, and what is left
+/// of them waits until it reads: that is no rest yet.
+#[test]
+fn a_client_with_answers_to_read_is_not_at_rest() {
+    let words = [6_045_068_037_249_963_038, 1_828_237_983_196_572_921, 17_528_890_560_907_212_425];
+    play(6_421_429_751_815_744_125, &words, true).unwrap();
+}
+
 #[test]
 fn the_same_inputs_give_the_same_effects_byte_for_byte() {
     for seed in 0..40 {
