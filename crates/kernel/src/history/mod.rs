@@ -104,8 +104,11 @@ pub(crate) struct History {
 const HEAD_BYTES: usize = 60;
 /// Marks a text that is not there; real ones are far shorter.
 const ABSENT: u16 = u16::MAX;
-const FROM_CAPABILITY: u64 = 1 << 62;
-const FROM_KERNEL: u64 = 2 << 62;
+/// Who sent it, beside the way that it went.
+const FROM: u8 = 0xf0;
+const FROM_CONNECTION: u8 = 0x00;
+const FROM_CAPABILITY: u8 = 0x10;
+const FROM_KERNEL: u8 = 0x20;
 const KINDS: [Kind; 5] = [Kind::Command, Kind::Query, Kind::Event, Kind::Reply, Kind::Error];
 
 impl History {
@@ -216,10 +219,10 @@ impl History {
 }
 
 fn head(record: &Record<'_>, texts: &[Option<&str>; 5]) -> [u8; HEAD_BYTES] {
-    let from = match record.from {
-        Author::Connection(connection) => connection.0 & !(3 << 62),
-        Author::Capability(capability) => FROM_CAPABILITY | u64::from(capability.0),
-        Author::Kernel => FROM_KERNEL,
+    let (author, from) = match record.from {
+        Author::Connection(connection) => (FROM_CONNECTION, connection.0),
+        Author::Capability(capability) => (FROM_CAPABILITY, u64::from(capability.0)),
+        Author::Kernel => (FROM_KERNEL, 0),
     };
     let (way, to, clients) = match record.to {
         Audience::Capability(capability) => (0u8, capability.0, 0),
@@ -237,7 +240,7 @@ fn head(record: &Record<'_>, texts: &[Option<&str>; 5]) -> [u8; HEAD_BYTES] {
     head[40..44].copy_from_slice(&record.attempts.to_le_bytes());
     head[44..46].copy_from_slice(&code.to_le_bytes());
     head[46] = record.kind as u8;
-    head[47] = way;
+    head[47] = author | way;
     for (at, text) in texts.iter().enumerate() {
         let length = text.map_or(ABSENT, |text| text.len() as u16);
         head[48 + 2 * at..50 + 2 * at].copy_from_slice(&length.to_le_bytes());
@@ -277,12 +280,12 @@ impl<'a> Iterator for Records<'a> {
             id: id?,
             causation,
             correlation,
-            from: match from & (3 << 62) {
-                0 => Author::Connection(ConnectionId(from)),
+            from: match head[47] & FROM {
+                FROM_CONNECTION => Author::Connection(ConnectionId(from)),
                 FROM_CAPABILITY => Author::Capability(CapabilityId(from as u32)),
                 _ => Author::Kernel,
             },
-            to: match head[47] {
+            to: match head[47] & !FROM {
                 0 => Audience::Capability(CapabilityId(word(32))),
                 1 => Audience::Kernel,
                 _ => Audience::Subscribers { capabilities: word(32), clients: word(36) },
@@ -343,10 +346,14 @@ mod tests {
             ..record("e")
         };
         let by_the_kernel = Record { from: Author::Kernel, to: Audience::Kernel, ..record("l") };
-        for it in [record("r"), event, by_the_kernel] {
-            history.push(&it);
+        // Connections of some listeners are told apart by their highest bits.
+        let by_http = Record { from: Author::Connection(ConnectionId((1 << 63) | 7)), ..record("h") };
+        let by_a_node = Record { from: Author::Connection(ConnectionId(u64::MAX)), ..record("n") };
+        let all = [record("r"), event, by_the_kernel, by_http, by_a_node];
+        for it in &all {
+            history.push(it);
         }
-        assert_eq!(records(&history), [record("r"), event, by_the_kernel]);
+        assert_eq!(records(&history), all);
     }
 
     #[test]
