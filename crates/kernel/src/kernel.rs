@@ -1,8 +1,9 @@
 //! The state machine: its parts, and its turn.
 //!
-//! Each part owns its state and none knows another. [`Kernel`] is what they have in common: it calls them one after the
-//! other, in the order in which things happen. The turn is here; the way of a message through the parts is in
-//! [`flow`](crate::flow), the beginning and the end in [`lifecycle`](crate::lifecycle).
+//! Each part owns its state and none knows another. [`Kernel`] is what they have in common: it
+//! calls them one after the other, in the order in which things happen. The turn is here; the way
+//! of a message through the parts is in [`flow`](crate::flow), the beginning and the end in
+//! [`lifecycle`](crate::lifecycle).
 
 use crate::actors::Actors;
 use crate::api::config::Config;
@@ -32,7 +33,8 @@ use crate::time::schedules::Schedules;
 use mainspring_message::Json;
 use std::collections::BTreeMap;
 
-/// The state machine that routes messages: inputs go in by methods, effects come out by [`Kernel::drain_effects`].
+/// The state machine that routes messages: inputs go in by methods, effects come out by
+/// [`Kernel::drain_effects`].
 ///
 /// See the [crate's documentation](crate) for an example.
 #[derive(Debug)]
@@ -110,13 +112,15 @@ impl Kernel {
         }
     }
 
-    /// Moves the effects to the end of `into`, oldest first. An empty buffer is swapped, not copied.
+    /// Moves the effects to the end of `into`, oldest first. An empty buffer is swapped, not
+    /// copied.
     pub fn drain_effects(&mut self, into: &mut Vec<Effect>) {
         self.note_effects();
         self.out.drain_effects(into);
     }
 
-    /// The earliest monotonic time at which [`Kernel::turn`] has something to do without a further input.
+    /// The earliest monotonic time at which [`Kernel::turn`] has something to do without a further
+    /// input.
     pub fn next_deadline(&self) -> Option<i64> {
         self.out.wheel.next_deadline()
     }
@@ -131,20 +135,22 @@ impl Kernel {
         &self.out.counters
     }
 
-    /// The work that was done so far. One unit is about a nanosecond of a usual machine; whoever bounds the time that the
-    /// kernel takes need not look at the clock before some ten thousand more are done.
+    /// The work that was done so far. One unit is about a nanosecond of a usual machine; whoever
+    /// bounds the time that the kernel takes need not look at the clock before some ten thousand
+    /// more are done.
     pub fn work(&self) -> u64 {
         self.out.work
     }
 
-    /// Whether the next turn will do something that takes much longer than most: effects of earlier turns should be
-    /// carried out by then.
+    /// Whether the next turn will do something that takes much longer than most: effects of earlier
+    /// turns should be carried out by then.
     pub fn is_next_heavy(&self) -> bool {
         self.is_slice_next() || self.lanes.is_next_large()
     }
 
-    /// Runs one turn: due timers, then the System lane, then Completions (both up to a bound), then one User message. What
-    /// can be a lot of work is cut into slices of counted work and goes on in the next turn.
+    /// Runs one turn: due timers, then the System lane, then Completions (both up to a bound), then
+    /// one User message. What can be a lot of work is cut into slices of counted work and goes on
+    /// in the next turn.
     pub fn turn(&mut self, now: Now) -> Turn {
         self.out.now = now;
         self.note(now, |pen| pen.turn());
@@ -253,7 +259,8 @@ impl Kernel {
             }
             match self.lanes.pop_completion() {
                 Some(Completion::Outcome(key, answer)) => {
-                    // Whoever made it has worked for it, whether or not somebody is there to take it.
+                    // Whoever made it has worked for it, whether or not somebody is there to take
+                    // it.
                     self.out.work += answer.line().len() as u64 / work::BYTES_PER_WORK;
                     self.complete(key, answer);
                 }
@@ -266,7 +273,8 @@ impl Kernel {
     }
 }
 
-/// The object with one more member, whose value is JSON that came from outside and is passed on as it was written.
+/// The object with one more member, whose value is JSON that came from outside and is passed on as
+/// it was written.
 ///
 /// Where that would nest too deeply for a message, the value is a string with the same text.
 pub(crate) fn with_verbatim(object: &serde_json::Value, name: &str, value: &str) -> String {

@@ -1,9 +1,10 @@
 //! The kernel of Mainspring: commands, queries and events, routed by a deterministic state machine.
 //!
-//! A [`Kernel`] routes commands, queries and events between clients and actors, supervises the actors, and keeps time.
-//! It is pure: no socket, file, clock, thread or random number inside. What happens goes in by methods (or as an
-//! [`Input`] value), what is to be done comes out as [`Effect`]s, and the time is a parameter. The same inputs give the
-//! same effects, byte for byte, so a run can be logged, replayed and simulated.
+//! A [`Kernel`] routes commands, queries and events between clients and actors, supervises the
+//! actors, and keeps time. It is pure: no socket, file, clock, thread or random number inside. What
+//! happens goes in by methods (or as an [`Input`] value), what is to be done comes out as
+//! [`Effect`]s, and the time is a parameter. The same inputs give the same effects, byte for byte,
+//! so a run can be logged, replayed and simulated.
 //!
 //! `docs/contracts/kernel.md` is the contract, clause by clause.
 //!

@@ -1,7 +1,9 @@
-//! The desk at which every part of the kernel works: where it writes what is to happen, and where it reads the time.
+//! The desk at which every part of the kernel works: where it writes what is to happen, and where
+//! it reads the time.
 //!
-//! A part owns its state and knows no other part. What it wants done it writes here: effects for the daemon, signals for
-//! the System lane, deadlines in the wheel, counts. What another part has to do next it returns to whoever called it.
+//! A part owns its state and knows no other part. What it wants done it writes here: effects for
+//! the daemon, signals for the System lane, deadlines in the wheel, counts. What another part has
+//! to do next it returns to whoever called it.
 
 use crate::api::counters::Counters;
 use crate::api::effect::{Effect, Level};
@@ -143,7 +145,8 @@ impl Out {
         hasher.finish()
     }
 
-    /// A hash of what a message asks: the same for a repetition, different for another request under the same id.
+    /// A hash of what a message asks: the same for a repetition, different for another request
+    /// under the same id.
     #[inline]
     pub(crate) fn fingerprint(&self, message: &Envelope) -> u64 {
         let mut hasher = self.hasher.build_hasher();
@@ -159,7 +162,8 @@ impl Out {
         draft.compose(id, self.now.unix_ms, &mut self.line)
     }
 
-    /// Composes a draft under a fresh id, with more members of its metadata (JSON text that begins with a comma).
+    /// Composes a draft under a fresh id, with more members of its metadata (JSON text that begins
+    /// with a comma).
     pub(crate) fn compose_with(&mut self, draft: &Draft, extra: &str) -> Envelope {
         let parts = Parts { extra, ..draft.parts(self.fresh_ids.make(), self.now.unix_ms) };
         parts.compose(&mut self.line)
@@ -205,7 +209,8 @@ impl Out {
         answer
     }
 
-    /// Publishes an event of the kernel's own, by way of the System lane. `data` writes itself as JSON.
+    /// Publishes an event of the kernel's own, by way of the System lane. `data` writes itself as
+    /// JSON.
     pub(crate) fn announce(&mut self, type_name: &str, data: impl std::fmt::Display) {
         self.announce_for(Hearers::All, type_name, data);
     }

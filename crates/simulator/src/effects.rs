@@ -50,6 +50,10 @@ impl World {
                 self.kernel.console_opened(ticket, Err(refused), self.now);
                 Ok(())
             }
+            Effect::FetchNodeTrace { ticket, .. } => {
+                self.kernel.node_trace_fetched(ticket, Err("there is one node".into()), self.now);
+                Ok(())
+            }
             Effect::CollectStats { ticket } => {
                 self.questions.push(Question::Stats(ticket));
                 Ok(())
@@ -238,7 +242,8 @@ impl World {
         *deliveries += 1;
         let count = *deliveries;
         let earliest_ns = match token.period_ns {
-            // A firing may be delivered `attempts` times, so only the first of them must wait for its tick.
+            // A firing may be delivered `attempts` times, so only the first of them must wait for
+            // its tick.
             Some(period_ns) if requeues == 0 && attempts == 1 => {
                 token.due_ns + period_ns * i64::from(count - 1)
             }
@@ -253,7 +258,8 @@ impl World {
         self.check_order(number, capability, message)
     }
 
-    /// A command that was answered is not done again within the window, unless the kernel says that it forgot some.
+    /// A command that was answered is not done again within the window, unless the kernel says that
+    /// it forgot some.
     fn check_once(&self, number: u64, message: &Envelope) -> Checked {
         let replied =
             self.tokens.get(number).filter(|token| token.id == message.id()).and_then(|it| it.replied);
@@ -417,7 +423,8 @@ impl World {
         Ok(())
     }
 
-    /// The outcome of a schedule or of a dead letter put back, under an id that only the kernel knows.
+    /// The outcome of a schedule or of a dead letter put back, under an id that only the kernel
+    /// knows.
     fn delegated_outcome(&self, at: usize, message: &Envelope) -> Checked {
         if message.kind() == Kind::Reply
             && let Some(token) = token_of(message).and_then(|number| self.tokens.get(number))

@@ -15,7 +15,8 @@ pub enum Command {
         head: String,
         /// The rest.
         payload: Vec<u8>,
-        /// The kernel is to be told ([`written`](mainspring_kernel::Kernel::written)) when so many bytes of this connection have left.
+        /// The kernel is to be told ([`written`](mainspring_kernel::Kernel::written)) when so many
+        /// bytes of this connection have left.
         written: Option<(ConnectionId, usize)>,
     },
     /// Listen to a subject; together with others if they are a group.

@@ -1,5 +1,5 @@
-//! Events that cross nodes: those that manifests share go out, those that this node wants come in, marked with their node, and never
-//! go out again.
+//! Events that cross nodes: those that manifests share go out, those that this node wants come in,
+//! marked with their node, and never go out again.
 
 use crate::command::Command;
 use crate::head::Head;

@@ -1,5 +1,5 @@
-//! Durable events across nodes: the origin's journal gives them by a cursor of the node that wants them, in order, until that node
-//! says that it has them.
+//! Durable events across nodes: the origin's journal gives them by a cursor of the node that wants
+//! them, in order, until that node says that it has them.
 
 use crate::command::Command;
 use crate::head::Head;
@@ -181,7 +181,8 @@ impl Uplink {
         self.out.push(Command::Publish { subject, reply, head, payload, written: Some((connection, bytes)) });
     }
 
-    /// A durable event came from another node: the next one in order is taken, and whatever was taken is acknowledged.
+    /// A durable event came from another node: the next one in order is taken, and whatever was
+    /// taken is acknowledged.
     pub(crate) fn durable_event(
         &mut self,
         from: &str,

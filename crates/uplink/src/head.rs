@@ -1,5 +1,5 @@
-//! The head of a message between nodes: one header, `Ms`, with words. What follows is the payload: the line of a message as it is,
-//! or a list of numbers.
+//! The head of a message between nodes: one header, `Ms`, with words. What follows is the payload:
+//! the line of a message as it is, or a list of numbers.
 
 use crate::nodes::Boot;
 use mainspring_message::{Failure, Started};
@@ -36,6 +36,11 @@ pub(crate) enum Head {
         by: Boot,
         tag: Tag,
     },
+    /// How far a request is. The payload is the line of an event.
+    Progress {
+        by: Boot,
+        tag: Tag,
+    },
     /// A request ended in an error of that node's own. The payload is its text.
     Failed {
         by: Boot,
@@ -68,11 +73,21 @@ pub(crate) enum Head {
     Pong {
         at_ns: i64,
     },
+    /// What is remembered of a request of this peer? The payload is its id.
+    Trace {
+        number: u64,
+        peer: String,
+    },
+    /// What is remembered, as JSON; empty if nothing is.
+    Traced {
+        number: u64,
+    },
     /// An event as it happens; one that is durable comes by the journal of its node as well.
     Event {
         is_durable: bool,
     },
-    /// A durable event, or that it has arrived: its number, and the one before it of the same reading.
+    /// A durable event, or that it has arrived: its number, and the one before it of the same
+    /// reading.
     Durable {
         epoch: u64,
         number: u64,
@@ -84,7 +99,8 @@ fn yes_or_no(started: Started) -> &'static str {
     started.as_str()
 }
 
-/// A name in one word: whatever is no plain character is written as `%` and two digits for each byte.
+/// A name in one word: whatever is no plain character is written as `%` and two digits for each
+/// byte.
 fn in_one_word(name: &str) -> String {
     let mut word = String::with_capacity(name.len());
     for byte in name.bytes() {
@@ -116,6 +132,12 @@ fn from_one_word(word: &str) -> Option<String> {
 /// Bytes of the name of a remote peer.
 const PEER_BYTES_MAX: usize = 256;
 
+/// The name of a remote peer.
+fn read_peer(word: &str) -> Option<String> {
+    let is_name = |peer: &String| peer.len() <= PEER_BYTES_MAX && !peer.chars().any(char::is_control);
+    from_one_word(word).filter(is_name)
+}
+
 impl Head {
     pub(crate) fn write(&self) -> String {
         match self {
@@ -126,6 +148,7 @@ impl Head {
             Head::Taken { by, of } => format!("taken {by} {of}"),
             Head::Gone { by, of } => format!("gone {by} {of}"),
             Head::Outcome { by, tag } => format!("out {by} {} {}", tag.boot, tag.number),
+            Head::Progress { by, tag } => format!("progress {by} {} {}", tag.boot, tag.number),
             Head::Failed { by, tag, failure, started } => {
                 let (name, started) = (failure.type_name(), yes_or_no(*started));
                 format!("failed {by} {} {} {name} {started}", tag.boot, tag.number)
@@ -138,6 +161,8 @@ impl Head {
             Head::Manifest { hash } => format!("manifest {hash}"),
             Head::Ping { at_ns } => format!("ping {at_ns}"),
             Head::Pong { at_ns } => format!("pong {at_ns}"),
+            Head::Trace { number, peer } => format!("trace {number} {}", in_one_word(peer)),
+            Head::Traced { number } => format!("traced {number}"),
             Head::Event { is_durable } => format!("event {}", u8::from(*is_durable)),
             Head::Durable { epoch, number, before } => format!("durable {epoch} {number} {before}"),
         }
@@ -158,10 +183,7 @@ impl Head {
                 let tag = Tag { boot: boot(words)?, number: words.next()?.parse().ok()? };
                 let left_ms = words.next()?.parse().ok()?;
                 let is_durable = words.next()? == "1";
-                let peer = from_one_word(words.next()?)?;
-                if peer.len() > PEER_BYTES_MAX || peer.chars().any(char::is_control) {
-                    return None;
-                }
+                let peer = read_peer(words.next()?)?;
                 Head::Request { tag, left_ms, is_durable, peer }
             }
             "taken" => Head::Taken { by: boot(words)?, of: boot(words)? },
@@ -169,6 +191,10 @@ impl Head {
             "out" => {
                 let by = boot(words)?;
                 Head::Outcome { by, tag: Tag { boot: boot(words)?, number: words.next()?.parse().ok()? } }
+            }
+            "progress" => {
+                let by = boot(words)?;
+                Head::Progress { by, tag: Tag { boot: boot(words)?, number: words.next()?.parse().ok()? } }
             }
             "failed" => {
                 let by = boot(words)?;
@@ -190,6 +216,8 @@ impl Head {
             "manifest" => Head::Manifest { hash: words.next()?.to_owned() },
             "ping" => Head::Ping { at_ns: words.next()?.parse().ok()? },
             "pong" => Head::Pong { at_ns: words.next()?.parse().ok()? },
+            "trace" => Head::Trace { number: words.next()?.parse().ok()?, peer: read_peer(words.next()?)? },
+            "traced" => Head::Traced { number: words.next()?.parse().ok()? },
             "event" => Head::Event { is_durable: words.next()? == "1" },
             "durable" => Head::Durable {
                 epoch: words.next()?.parse().ok()?,
@@ -227,12 +255,15 @@ mod tests {
             Head::Taken { by, of },
             Head::Gone { by, of },
             Head::Outcome { by, tag },
+            Head::Progress { by, tag },
             Head::Failed { by, tag, failure: Failure::Overloaded, started: Started::No },
             Head::Failed { by, tag, failure: Failure::ActorCrash, started: Started::Yes },
             Head::Ask { of },
             Head::Cancel { tag },
             Head::Catalogue { digest: "ff".into(), from: 3, is_last: true },
             Head::Manifest { hash: "ff".into() },
+            Head::Trace { number: 7, peer: "user:1000".into() },
+            Head::Traced { number: 7 },
             Head::Ping { at_ns: -1 },
             Head::Pong { at_ns: 1 },
             Head::Event { is_durable: true },

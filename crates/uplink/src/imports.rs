@@ -1,4 +1,5 @@
-//! Which types of others are sent away: what nodes share, what this node wants of it, and what it does not serve itself.
+//! Which types of others are sent away: what nodes share, what this node wants of it, and what it
+//! does not serve itself.
 
 use crate::machine::Uplink;
 use crate::names::fits;
@@ -46,8 +47,8 @@ pub(crate) struct Import {
     pub(crate) nodes: Vec<Rc<str>>,
     /// Those of them where commands survive.
     pub(crate) durable_nodes: Vec<Rc<str>>,
-    /// Whether a node that shares it is silent. NATS may still think that it is there, and give it requests: so one that is there
-    /// is chosen here.
+    /// Whether a node that shares it is silent. NATS may still think that it is there, and give it
+    /// requests: so one that is there is chosen here.
     pub(crate) has_suspect: bool,
     /// Whether the kernel has it.
     pub(crate) is_adopted: bool,
@@ -223,8 +224,8 @@ impl Uplink {
         }
     }
 
-    /// Which of several that call themselves the same is used: the one that is imported already while anybody has it, else the one
-    /// that most nodes have.
+    /// Which of several that call themselves the same is used: the one that is imported already
+    /// while anybody has it, else the one that most nodes have.
     fn choose<'a>(
         &self,
         id: &str,
@@ -322,7 +323,8 @@ impl Uplink {
         }
     }
 
-    /// What an earlier run imported is there from the start, so that what it had accepted can go on. Gives the manifests.
+    /// What an earlier run imported is there from the start, so that what it had accepted can go
+    /// on. Gives the manifests.
     pub fn restore_imports<'a>(
         &mut self,
         kept: impl IntoIterator<Item = (&'a str, &'a str)>,

@@ -11,6 +11,7 @@ use crate::serving::Serving;
 use crate::settings::UplinkSettings;
 use crate::share::{Share, SharedManifest, request_kind, share_of};
 use crate::subject::{Direct, RequestSubject, Subject, Subjects};
+use crate::tracing::Traces;
 use mainspring_kernel::schema::discover;
 use mainspring_kernel::{ConnectionId, Kernel, Level, Manifest, Now};
 use serde_json::{Value, json};
@@ -66,6 +67,7 @@ pub struct Uplink {
     pub(crate) serving: Serving,
     pub(crate) events: Events,
     pub(crate) following: Following,
+    pub(crate) traces: Traces,
     pub(crate) out: Vec<Command>,
     pub(crate) counters: UplinkCounters,
     notices: Vec<Notice>,
@@ -101,6 +103,7 @@ impl Uplink {
             serving: Serving::default(),
             events: Events::default(),
             following: Following::default(),
+            traces: Traces::default(),
             out: Vec::new(),
             counters: UplinkCounters::default(),
             notices: Vec::new(),
@@ -134,7 +137,8 @@ impl Uplink {
         self.say_hello(now);
     }
 
-    /// The capabilities of this node, without those that are imported. Before the start, and whenever they change.
+    /// The capabilities of this node, without those that are imported. Before the start, and
+    /// whenever they change.
     pub fn set_capabilities(&mut self, manifests: &[&Manifest], kernel: &mut Kernel, now: Now) {
         let before = std::mem::take(&mut self.shares);
         let has_journal = self.settings.has_journal;
@@ -215,7 +219,8 @@ impl Uplink {
         std::mem::take(&mut self.notices)
     }
 
-    /// Which imported capabilities the kernel is to know of; [`Uplink::adopted`] says what came of each.
+    /// Which imported capabilities the kernel is to know of; [`Uplink::adopted`] says what came of
+    /// each.
     pub fn take_changes(&mut self) -> Vec<ImportChange> {
         self.imports.take_changes()
     }
@@ -260,6 +265,7 @@ impl Uplink {
             self.review_imports(kernel, now);
         }
         self.look_after_sent(kernel, now);
+        self.end_questions(kernel, now);
         if self.link.is_connected {
             self.look_after_followers(kernel, now);
         }
@@ -311,6 +317,9 @@ impl Uplink {
             (Direct::Cancel, Some(Head::Cancel { tag })) => self.cancelled(from, tag, kernel, now),
             (Direct::Catalogue, _) => self.tell_catalogue(from),
             (Direct::Manifest, Some(Head::Manifest { hash })) => self.tell_manifest(from, &hash),
+            (Direct::Trace, Some(Head::Trace { number, peer })) => {
+                self.trace_asked(from, number, &peer, payload, kernel, now);
+            }
             (Direct::Follow, _) => self.followed(from, kernel, now),
             (Direct::Event(type_name), head) => {
                 self.durable_event(from, type_name, head, payload, kernel, now)
@@ -333,6 +342,7 @@ impl Uplink {
     ) {
         match head {
             Some(Head::Outcome { by, tag }) => self.outcome(from, by, tag, payload, kernel, now),
+            Some(Head::Progress { by, tag }) => self.progress(from, by, tag, payload, kernel, now),
             Some(Head::Failed { by, tag, failure, started }) => {
                 self.failed(from, by, tag, failure, started, payload, kernel, now);
             }
@@ -342,6 +352,7 @@ impl Uplink {
                 self.take_catalogue(from, digest, at, is_last, payload, kernel, now);
             }
             Some(Head::Manifest { hash }) => self.take_manifest(&hash, payload, kernel, now),
+            Some(Head::Traced { number }) => self.traced(from, number, payload, kernel, now),
             Some(Head::Pong { at_ns }) => {
                 if let Some(node) = self.nodes.get_mut(from) {
                     let round_trip_ns = now.mono_ns.saturating_sub(at_ns).max(0);
@@ -383,7 +394,8 @@ impl Uplink {
         self.ask_for_catalogue(from, now);
     }
 
-    /// Something has changed that imports depend on. Where there are many nodes, all that changed is looked at together.
+    /// Something has changed that imports depend on. Where there are many nodes, all that changed
+    /// is looked at together.
     fn note_change(&mut self, kernel: &mut Kernel, now: Now) {
         if self.nodes.len() > REVIEWED_AT_ONCE {
             self.is_changed = true;
@@ -539,13 +551,24 @@ impl Uplink {
 
     /// A message of the uplink's own to the kernel.
     pub(crate) fn kernel_line(&mut self, kind: &str, type_name: &str, data: &Value, now: Now) -> String {
+        self.kernel_request(kind, type_name, data, now).1
+    }
+
+    /// The same, with its id.
+    pub(crate) fn kernel_request(
+        &mut self,
+        kind: &str,
+        type_name: &str,
+        data: &Value,
+        now: Now,
+    ) -> (String, String) {
         self.serial += 1;
         let id = format!("uplink-{}-{}", self.settings.boot, self.serial);
-        json!({
+        let line = json!({
             "kind": kind, "type": type_name, "data": data,
             "metadata": { "id": id, "timestamp": now.unix_ms },
-        })
-        .to_string()
+        });
+        (id, line.to_string())
     }
 
     pub(crate) fn publish_plain(&mut self, subject: String, head: &str) {

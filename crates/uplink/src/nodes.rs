@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 
-/// Nodes that are known at once. Beyond: one that is silent is forgotten; if there is none, the new one is not heard.
+/// Nodes that are known at once. Beyond: one that is silent is forgotten; if there is none, the new
+/// one is not heard.
 const NODES_MAX: usize = 4096;
-/// A node that was not heard for so long is silent. Hellos come each second; with [`TICK_NS`](crate::machine::TICK_NS) it is known
-/// within 3 seconds.
+/// A node that was not heard for so long is silent. Hellos come each second; with
+/// [`TICK_NS`](crate::machine::TICK_NS) it is known within 3 seconds.
 pub(crate) const SILENCE_NS: i64 = 2_750_000_000;
 /// How long a silent node is remembered.
 const FORGET_NS: i64 = 600_000_000_000;
@@ -178,7 +179,8 @@ impl Nodes {
             self.by_name.insert(name.into(), node);
             return Heard::Changed;
         };
-        // An older run, or an older hello of this one, comes late; unless nothing was heard of the newer for long.
+        // An older run, or an older hello of this one, comes late; unless nothing was heard of the
+        // newer for long.
         if (boot < node.boot && !node.is_silent) || (boot == node.boot && hello.seq <= node.seq) {
             return Heard::Ignored;
         }

@@ -1,5 +1,5 @@
-//! On which of several nodes a key belongs: rendezvous hashing. Equal keys go to the same node while the same nodes are there; when
-//! one comes or goes, only the keys move that it gets or had.
+//! On which of several nodes a key belongs: rendezvous hashing. Equal keys go to the same node
+//! while the same nodes are there; when one comes or goes, only the keys move that it gets or had.
 
 use serde_json::Value;
 
@@ -22,8 +22,8 @@ pub fn place<'a>(key: &str, nodes: impl IntoIterator<Item = &'a str>) -> Option<
     nodes.into_iter().max_by_key(|node| (mix(key ^ hash(node)), *node))
 }
 
-/// What decides on the place of a message with these data: what stands at a pointer such as `/data/key`. Equal values are equal
-/// texts. Nothing if nothing stands there.
+/// What decides on the place of a message with these data: what stands at a pointer such as
+/// `/data/key`. Equal values are equal texts. Nothing if nothing stands there.
 #[must_use]
 pub fn key_at(pointer: &str, data: &str) -> Option<String> {
     let data: Value = serde_json::from_str(data).ok()?;

@@ -1,9 +1,12 @@
-//! Requests of this node that others work on: where each is sent, who has taken it, and its one end.
+//! Requests of this node that others work on: where each is sent, who has taken it, and its one
+//! end.
 
 use crate::head::{Head, Tag, read_numbers, write_numbers};
 use crate::machine::Uplink;
+use crate::names::{fits, is_reserved};
 use crate::nodes::{Boot, SILENCE_NS};
 use crate::partition::{key_at, place};
+use crate::serving::is_progress;
 use crate::subject::{Direct, RequestSubject};
 use mainspring_kernel::{ActorRef, Kernel, Now, PassedOn};
 use mainspring_message::{Envelope, Failure, Kind, Started};
@@ -38,6 +41,8 @@ pub(crate) struct Sent {
     is_durable: bool,
     /// Whether it may have been sent before, in this run or an earlier one.
     is_repeated: bool,
+    /// Whether nobody wants it any more.
+    is_cancelled: bool,
 }
 
 /// All of them, by number.
@@ -126,6 +131,7 @@ impl Uplink {
             deadline_ns,
             is_durable: known.is_durable,
             is_repeated: known.attempts > 1,
+            is_cancelled: false,
         };
         if sent.is_durable && !self.note_target(&sent, number, kernel, now) {
             self.sent.requests.insert(number, sent);
@@ -135,7 +141,8 @@ impl Uplink {
         self.sent.requests.insert(number, sent);
     }
 
-    /// Keeps in the journal which node a durable command goes to. Whether it may be sent: it is on disk, or was in an earlier run.
+    /// Keeps in the journal which node a durable command goes to. Whether it may be sent: it is on
+    /// disk, or was in an earlier run.
     fn note_target(&mut self, sent: &Sent, number: u64, kernel: &mut Kernel, now: Now) -> bool {
         let Some(to) = &sent.to else { return true };
         let (peer, id) = (sent.peer.as_str(), sent.message.id());
@@ -248,8 +255,18 @@ impl Uplink {
     fn cancel(&mut self, actor: ActorRef, id: &str) {
         let found =
             self.sent.requests.iter().find(|(_, sent)| sent.actor == actor && sent.message.id() == id);
-        let Some((&number, sent)) = found else { return };
-        let Some(node) = sent.to.clone().filter(|_| sent.taker.is_some() || sent.is_durable) else { return };
+        let Some(number) = found.map(|(number, _)| *number) else { return };
+        if let Some(sent) = self.sent.requests.get_mut(&number) {
+            sent.is_cancelled = true;
+        }
+        self.tell_cancelled(number);
+    }
+
+    /// Tells the node that has a request that nobody wants it any more. As long as it is not known
+    /// which node that is, this waits.
+    fn tell_cancelled(&mut self, number: u64) {
+        let sent = self.sent.requests.get(&number).filter(|sent| sent.is_cancelled);
+        let Some(node) = sent.and_then(|sent| sent.to.clone()) else { return };
         let head = Head::Cancel { tag: Tag { boot: self.settings.boot, number } };
         let subject = self.subjects.direct(&node, Direct::Cancel);
         self.publish(subject, None, &head, Vec::new(), None);
@@ -293,12 +310,17 @@ impl Uplink {
                 continue;
             }
             if let Some(sent) = self.sent.requests.get_mut(&number) {
+                let is_news = sent.taker.is_none();
                 (sent.to, sent.taker, sent.news_ns) = (Some(Rc::clone(&name)), Some(by), now.mono_ns);
+                if is_news {
+                    self.tell_cancelled(number);
+                }
             }
         }
     }
 
-    /// A node does not know requests that it had taken: their outcomes are lost, or it never got them.
+    /// A node does not know requests that it had taken: their outcomes are lost, or it never got
+    /// them.
     pub(crate) fn gone(
         &mut self,
         from: &str,
@@ -337,6 +359,7 @@ impl Uplink {
     ) {
         let Some(sent) = self.answered(from, by, tag) else { return };
         let (actor, id) = (sent.actor, sent.message.id().to_owned());
+        self.note_answered(from, &sent);
         match check_outcome(&sent.message, payload, self.settings.line_bytes_max) {
             Ok(()) => {
                 self.forget_sent(tag.number, kernel, now);
@@ -347,6 +370,39 @@ impl Uplink {
                 self.forget_sent(tag.number, kernel, now);
                 kernel.actor_failed(actor, &id, Failure::ActorFault, &text, Started::Yes, now);
             }
+        }
+    }
+
+    /// The node that has a request tells how far it is.
+    pub(crate) fn progress(
+        &mut self,
+        from: &str,
+        by: Boot,
+        tag: Tag,
+        payload: &[u8],
+        kernel: &mut Kernel,
+        now: Now,
+    ) {
+        let Some(sent) = self.sent.requests.get(&tag.number).filter(|_| tag.boot == self.settings.boot)
+        else {
+            return;
+        };
+        if !self.may_answer(sent, from, by) {
+            return;
+        }
+        let event = Envelope::parse(payload).ok().filter(|event| {
+            payload.len() <= self.settings.line_bytes_max
+                && is_progress(event)
+                && !is_reserved(event.type_name())
+                && event.causation() == Some(sent.message.id())
+        });
+        match event {
+            Some(event) => {
+                let is_told = fits(&self.settings.events, event.type_name());
+                let event = event.with_metadata_member("node", from);
+                kernel.actor_progress(sent.actor, &event, is_told, now);
+            }
+            None => self.counters.invalid += 1,
         }
     }
 
@@ -364,12 +420,26 @@ impl Uplink {
         now: Now,
     ) {
         let Some(sent) = self.answered(from, by, tag) else { return };
+        self.note_answered(from, &sent);
         // One that was sent more than once may have been done before it was refused.
         let started = if sent.is_repeated { Started::Yes } else { started };
         let text: String =
             String::from_utf8_lossy(text).chars().filter(|c| !c.is_control()).take(1000).collect();
         let text = format!("node {from}: {text}");
         self.end_sent(tag.number, failure, &text, started, kernel, now);
+    }
+
+    /// Remembers which node had a request, for those who trace it.
+    fn note_answered(&mut self, from: &str, sent: &Sent) {
+        if let Some(node) = self.nodes.name(from) {
+            self.traces.note_ended(&sent.peer, sent.message.id(), node);
+        }
+    }
+
+    /// The node that has a request that has not ended, if that is known.
+    pub(crate) fn node_of_sent(&self, peer: &str, id: &str) -> Option<Rc<str>> {
+        let mut all = self.sent.requests.values();
+        all.find(|sent| sent.peer == peer && sent.message.id() == id)?.to.clone()
     }
 
     /// The request that an answer is for, if it is one of this run and that node may answer it.
@@ -409,7 +479,8 @@ impl Uplink {
         }
     }
 
-    /// A node is silent, or was started anew: what its run `boot` had taken is lost, unless it survives there.
+    /// A node is silent, or was started anew: what its run `boot` had taken is lost, unless it
+    /// survives there.
     pub(crate) fn lose(&mut self, name: &str, boot: Boot, why: &str, kernel: &mut Kernel, now: Now) {
         let is_lost = |sent: &Sent| {
             !sent.is_durable
@@ -440,7 +511,8 @@ impl Uplink {
         self.publish_request(number, &sent, now);
     }
 
-    /// Looks after what was sent: what nobody took, what nothing was heard of, what is long overdue.
+    /// Looks after what was sent: what nobody took, what nothing was heard of, what is long
+    /// overdue.
     pub(crate) fn look_after_sent(&mut self, kernel: &mut Kernel, now: Now) {
         for (actor, import, message) in std::mem::take(&mut self.sent.parked) {
             self.deliver(&import, actor, &message, kernel, now);
@@ -503,7 +575,8 @@ impl Uplink {
     }
 }
 
-/// Whether the kernel can be given this as the outcome of that request: whatever another node says, it is no fault of ours.
+/// Whether the kernel can be given this as the outcome of that request: whatever another node says,
+/// it is no fault of ours.
 fn check_outcome(request: &Envelope, line: &[u8], line_bytes_max: usize) -> Result<(), String> {
     #[derive(Deserialize)]
     struct ErrorShape<'a> {

@@ -1,5 +1,5 @@
-//! Requests of others: each comes in by a connection of the kernel whose peer is `node/peer`, and its outcome goes back to where
-//! it came from.
+//! Requests of others: each comes in by a connection of the kernel whose peer is `node/peer`, and
+//! its outcome goes back to where it came from.
 
 use crate::head::{Head, Tag, read_numbers, write_numbers};
 use crate::machine::Uplink;
@@ -11,7 +11,8 @@ use mainspring_message::{Envelope, Failure, Kind, Started};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 
-/// Connections of the uplink have numbers of their own: those of other listeners never have both of these bits.
+/// Connections of the uplink have numbers of their own: those of other listeners never have both of
+/// these bits.
 const CONNECTION_BITS: u64 = 3 << 62;
 /// Within this time a request is answered, or it is told that it was taken.
 const TAKEN_NS: i64 = 20_000_000;
@@ -53,9 +54,15 @@ pub(crate) struct Serving {
     by_request: HashMap<(ConnectionId, Box<str>), Vec<Key>>,
     /// Those that were not told of yet, each with when it came.
     untaken: VecDeque<(i64, Key)>,
-    /// Those that were refused as not started, the last of them: should one of them come twice, it stays refused.
+    /// Those that were refused as not started, the last of them: should one of them come twice, it
+    /// stays refused.
     refused: HashSet<Key>,
     refused_in_order: VecDeque<Key>,
+}
+
+/// Whether a message tells how far a request is.
+pub(crate) fn is_progress(message: &Envelope) -> bool {
+    message.kind() == Kind::Event && message.type_name().ends_with(".Progress")
 }
 
 impl Serving {
@@ -70,6 +77,11 @@ impl Serving {
     pub(crate) fn next_connection(&mut self) -> ConnectionId {
         self.serial += 1;
         ConnectionId(CONNECTION_BITS | self.serial)
+    }
+
+    /// The connection of a remote peer that is known.
+    pub(crate) fn connection_of_peer(&self, node: &Rc<str>, peer: &str) -> Option<ConnectionId> {
+        self.by_peer.get(&(Rc::clone(node), peer.to_owned())).copied()
     }
 
     /// A request was refused as not started.
@@ -229,7 +241,8 @@ impl Uplink {
         self.publish(subject, None, &head, text.as_bytes().to_vec(), None);
     }
 
-    /// The kernel writes to a connection of the uplink: outcomes go back to their nodes, events out to all.
+    /// The kernel writes to a connection of the uplink: outcomes go back to their nodes, events out
+    /// to all.
     pub fn write(&mut self, connection: ConnectionId, message: &Envelope, kernel: &mut Kernel, now: Now) {
         let bytes = message.line().len() + 1;
         if self.events.is_own(connection) {
@@ -239,9 +252,15 @@ impl Uplink {
             return self.tell_follower(connection, message, kernel, now);
         }
         let key = (connection, Box::from(message.causation().unwrap_or("")));
+        if message.kind().is_outcome() && self.take_errand(connection, message) {
+            return kernel.written(connection, bytes, now);
+        }
         let waiting = match message.kind().is_outcome() {
             true => self.serving.by_request.remove(&key).unwrap_or_default(),
-            false => Vec::new(),
+            false => {
+                self.tell_progress(&key, message);
+                Vec::new()
+            }
         };
         if waiting.is_empty() {
             return kernel.written(connection, bytes, now);
@@ -250,6 +269,20 @@ impl Uplink {
         for (at, key) in waiting.into_iter().enumerate() {
             self.end_served(&key, now);
             self.answer(&key, message, (at == last).then_some((connection, bytes)));
+        }
+    }
+
+    /// An event tells how far a request is: whoever sent it hears it, unless NATS cannot carry it
+    /// or does not keep up.
+    fn tell_progress(&mut self, of: &(ConnectionId, Box<str>), event: &Envelope) {
+        let is_carried = event.line().len() + HEAD_BYTES_MAX <= self.link.max_payload;
+        if !is_progress(event) || !is_carried || self.link.is_congested {
+            return;
+        }
+        for (node, tag) in self.serving.by_request.get(of).cloned().unwrap_or_default() {
+            let (subject, head) =
+                (self.subjects.reply(&node), Head::Progress { by: self.settings.boot, tag });
+            self.publish(subject, None, &head, event.line().as_bytes().to_vec(), None);
         }
     }
 

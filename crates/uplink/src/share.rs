@@ -1,4 +1,5 @@
-//! What a node offers to others: a capability with its types, and a hash by which two nodes know that they mean the same.
+//! What a node offers to others: a capability with its types, and a hash by which two nodes know
+//! that they mean the same.
 
 use crate::names::is_reserved;
 use mainspring_kernel::schema::discover;
@@ -97,7 +98,8 @@ fn notes(notes: &TypeNotes) -> Value {
     })
 }
 
-/// What this node shares of a capability, and what others need to know to use it; nothing if it is not shared.
+/// What this node shares of a capability, and what others need to know to use it; nothing if it is
+/// not shared.
 pub(crate) fn share_of(manifest: &Manifest, has_journal: bool) -> Option<(Share, SharedManifest)> {
     if !manifest.share {
         return None;

@@ -1,5 +1,5 @@
-//! Subjects: who sends, what it is, and for whom. The sender's name is a part of each, so that the permissions of a NATS account prove
-//! it: a node may publish below its own name alone.
+//! Subjects: who sends, what it is, and for whom. The sender's name is a part of each, so that the
+//! permissions of a NATS account prove it: a node may publish below its own name alone.
 
 use mainspring_message::Kind;
 
@@ -46,6 +46,8 @@ pub enum Direct<'a> {
     Manifest,
     /// An answer at once, to measure the way.
     Ping,
+    /// What is remembered of a request?
+    Trace,
     /// Durable events are wanted, by cursor.
     Follow,
     /// A durable event.
@@ -122,6 +124,7 @@ impl Subjects {
             Direct::Catalogue => "catalogue".into(),
             Direct::Manifest => "manifest".into(),
             Direct::Ping => "ping".into(),
+            Direct::Trace => "trace".into(),
             Direct::Follow => "follow".into(),
             Direct::Event(type_name) => format!("evt.{type_name}"),
             Direct::Acknowledge => "ack".into(),
@@ -204,6 +207,7 @@ impl<'a> Direct<'a> {
             "catalogue" => Direct::Catalogue,
             "manifest" => Direct::Manifest,
             "ping" => Direct::Ping,
+            "trace" => Direct::Trace,
             "follow" => Direct::Follow,
             "evt" if !rest.is_empty() => Direct::Event(rest),
             "ack" => Direct::Acknowledge,

@@ -1,4 +1,5 @@
-//! What an actor took and said lately: what may be the cause of what it says, and ids that it may not use again.
+//! What an actor took and said lately: what may be the cause of what it says, and ids that it may
+//! not use again.
 
 use super::Actors;
 use crate::api::ids::CapabilityId;
@@ -108,7 +109,8 @@ impl Actors {
         self.get_mut(capability).causes.nothing_at_risk();
     }
 
-    /// The workflow of a message with this id that the actor took lately, or has overdue, if there is such a message.
+    /// The workflow of a message with this id that the actor took lately, or has overdue, if there
+    /// is such a message.
     pub(crate) fn find_taken(&self, capability: CapabilityId, id: &str) -> Option<Workflow> {
         let it = self.get(capability);
         if let Some(taken) = it.causes.recent.iter().rev().find(|taken| taken.message.id() == id) {

@@ -136,7 +136,8 @@ impl Outbound {
 
     /// Checks a message against the outbound schema.
     ///
-    /// An error needs no place in the schema: any request may fail. It must then be `{code, message}`.
+    /// An error needs no place in the schema: any request may fail. It must then be `{code,
+    /// message}`.
     pub(super) fn check(&self, message: &Envelope) -> Result<(), Violation> {
         match self {
             Outbound::Anything if message.kind() == Kind::Error => check_error(message),

@@ -1,15 +1,18 @@
-//! How long requests took of late: a histogram of fixed size, which costs a few nanoseconds a request.
+//! How long requests took of late: a histogram of fixed size, which costs a few nanoseconds a
+//! request.
 //!
-//! Buckets grow with the value, so that a reading is off by one part in sixteen at most. Two periods are kept, this one and the
-//! one before: what is told is of the last 10 to 20 seconds. What a period counted is added to the sum of all when it ends,
-//! so that whoever wants totals has them, and no request pays for them.
+//! Buckets grow with the value, so that a reading is off by one part in sixteen at most. Two
+//! periods are kept, this one and the one before: what is told is of the last 10 to 20 seconds.
+//! What a period counted is added to the sum of all when it ends, so that whoever wants totals has
+//! them, and no request pays for them.
 
 /// How long a period is.
 const PERIOD_NS: i64 = 10_000_000_000;
 /// Buckets for each doubling of the value, as a power of two.
 const STEP_BITS: u32 = 3;
 const STEPS: usize = 1 << STEP_BITS;
-/// Doublings that are told apart: to 2^37 ns, which is more than two minutes. Beyond: the last bucket.
+/// Doublings that are told apart: to 2^37 ns, which is more than two minutes. Beyond: the last
+/// bucket.
 const DOUBLINGS: usize = 37;
 /// Values below [`STEPS`] have a bucket each.
 const BUCKETS: usize = STEPS * (DOUBLINGS - STEP_BITS as usize + 1);
@@ -41,7 +44,8 @@ const TOTAL_POWERS: [u32; 14] = [10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32,
 pub(super) struct Totals {
     pub(super) requests: u64,
     pub(super) sum_ns: u64,
-    /// How many took less than each of [`Totals::bounds_ns`] and not less than the one before; the last is the rest.
+    /// How many took less than each of [`Totals::bounds_ns`] and not less than the one before; the
+    /// last is the rest.
     pub(super) buckets: [u64; TOTAL_POWERS.len() + 1],
 }
 

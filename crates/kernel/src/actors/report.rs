@@ -118,8 +118,8 @@ impl Actors {
         })
     }
 
-    /// What can be sent to a capability: its newest manifest, and the kinds and types that it takes. Nothing if it was
-    /// removed.
+    /// What can be sent to a capability: its newest manifest, and the kinds and types that it
+    /// takes. Nothing if it was removed.
     pub(crate) fn announced(&self, capability: CapabilityId) -> Option<(&Manifest, &[(Kind, String)])> {
         let it = self.get(capability);
         (!it.succession.is_removed()).then(|| it.announced())

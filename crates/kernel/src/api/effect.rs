@@ -100,6 +100,16 @@ pub enum Effect {
         /// Who asks, by the name of its peer.
         peer: String,
     },
+    /// Ask the node that had this request what it remembers of it; answered by
+    /// [`node_trace_fetched`](crate::Kernel::node_trace_fetched).
+    FetchNodeTrace {
+        /// Names the question.
+        ticket: u64,
+        /// Who sent the request.
+        peer: String,
+        /// The id of the request.
+        id: String,
+    },
     /// The boot is complete; the message is the event `Sys.BootComplete`.
     Ready {
         /// The summary.

@@ -9,7 +9,8 @@ use mainspring_message::{Draft, Envelope, Failure, Json, Started};
 /// What the kernel is to run: the boot phases LOAD to READY work on this.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BootPlan {
-    /// The capabilities, in order; [`ActorRef::capability`] counts them, and those that a reload adds after them.
+    /// The capabilities, in order; [`ActorRef::capability`] counts them, and those that a reload
+    /// adds after them.
     pub capabilities: Vec<Manifest>,
     /// The transports to start, by name; effects count them.
     pub adapters: Vec<String>,
@@ -33,7 +34,8 @@ impl std::fmt::Display for ActorExit {
     }
 }
 
-/// One input. Each has a method of the same meaning on [`Kernel`]; [`Kernel::apply`] takes the value.
+/// One input. Each has a method of the same meaning on [`Kernel`]; [`Kernel::apply`] takes the
+/// value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
     /// See [`Kernel::boot`].
@@ -87,6 +89,8 @@ pub enum Input {
     ActorReady(ActorRef),
     /// See [`Kernel::actor_failed`].
     ActorFailed(ActorRef, String, Failure, String, Started),
+    /// See [`Kernel::actor_progress`].
+    ActorProgress(ActorRef, Envelope, bool),
     /// See [`Kernel::keep_value`].
     KeepValue {
         /// Whose it is.
@@ -100,6 +104,8 @@ pub enum Input {
     SettingsRead(u64, Result<Json, SettingsRefused>),
     /// See [`Kernel::console_opened`].
     ConsoleOpened(u64, Result<Json, ConsoleRefused>),
+    /// See [`Kernel::node_trace_fetched`].
+    NodeTraceFetched(u64, Result<Json, String>),
     /// See [`Kernel::stats_collected`].
     StatsCollected(u64, Json),
     /// See [`Kernel::reload`].
@@ -159,11 +165,13 @@ impl Kernel {
             Input::ActorFailed(actor, id, failure, text, started) => {
                 self.actor_failed(actor, &id, failure, &text, started, now);
             }
+            Input::ActorProgress(actor, event, is_told) => self.actor_progress(actor, &event, is_told, now),
             Input::KeepValue { store, key, value } => {
                 self.keep_value(&store, &key, value.as_deref(), now);
             }
             Input::SettingsRead(ticket, result) => self.settings_read(ticket, result, now),
             Input::ConsoleOpened(ticket, result) => self.console_opened(ticket, result, now),
+            Input::NodeTraceFetched(ticket, result) => self.node_trace_fetched(ticket, result, now),
             Input::StatsCollected(ticket, numbers) => self.stats_collected(ticket, numbers, now),
             Input::Reload(changes) => {
                 // A refusal is told by an event, too.

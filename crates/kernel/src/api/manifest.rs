@@ -27,7 +27,8 @@ pub struct Manifest {
     pub description: String,
     /// JSON Schema of the messages it takes. `kind` and `type` must be finite.
     pub inbound: Value,
-    /// JSON Schema of the messages it says. Absent: any reply, error, event or request may leave it.
+    /// JSON Schema of the messages it says. Absent: any reply, error, event or request may leave
+    /// it.
     #[serde(default)]
     pub outbound: Option<Value>,
     /// Types of events that it wants besides those that `inbound` lists.
@@ -36,7 +37,8 @@ pub struct Manifest {
     /// What is said about each of its types besides their schemas, for people and language models.
     #[serde(default)]
     pub types: BTreeMap<String, TypeNotes>,
-    /// Whether it is told when a request that it works on is cancelled, by the event `Sys.RequestCancelled`.
+    /// Whether it is told when a request that it works on is cancelled, by the event
+    /// `Sys.RequestCancelled`.
     #[serde(default)]
     pub cancel: bool,
     /// Whether it may send what is for operators: restarts, shutdown, dead letters, logs.
@@ -51,20 +53,24 @@ pub struct Manifest {
     /// Whether a command that was accepted is delivered after a restart of the daemon.
     #[serde(default = "if_not_started")]
     pub redeliver: Redeliver,
-    /// Whether its events survive the daemon, where there is a journal, for subscribers that come back by a cursor.
+    /// Whether its events survive the daemon, where there is a journal, for subscribers that come
+    /// back by a cursor.
     #[serde(default)]
     pub durable_events: bool,
-    /// Whether its commands and queries may be sent by other nodes of the bus, where there is an uplink.
+    /// Whether its commands and queries may be sent by other nodes of the bus, where there is an
+    /// uplink.
     #[serde(default)]
     pub share: bool,
     /// Types of events (`Prefix.*` too) that are told to other nodes of the bus.
     #[serde(default)]
     pub share_events: Vec<String>,
-    /// Where in a message stands what decides on which of several nodes it is handled, as a JSON pointer: `/data/key`.
+    /// Where in a message stands what decides on which of several nodes it is handled, as a JSON
+    /// pointer: `/data/key`.
     #[serde(default)]
     pub partition_by: Option<String>,
-    /// Whether all that it keeps is facts of its own making ([`Kernel::actor_record`](crate::Kernel::actor_record)): then
-    /// nothing is recorded before its commands end. For native code alone.
+    /// Whether all that it keeps is facts of its own making
+    /// ([`Kernel::actor_record`](crate::Kernel::actor_record)): then nothing is recorded before its
+    /// commands end. For native code alone.
     #[serde(skip)]
     pub keeps_facts: bool,
     /// How it is restarted.
@@ -106,8 +112,8 @@ impl Manifest {
     }
 }
 
-/// What is said about one type besides its schema. Whatever is left out is taken from the branch of the inbound schema, or
-/// is as careful as can be.
+/// What is said about one type besides its schema. Whatever is left out is taken from the branch of
+/// the inbound schema, or is as careful as can be.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TypeNotes {
@@ -138,11 +144,14 @@ fn if_not_started() -> Redeliver {
 }
 
 crate::words! {
-    /// Whether a command that an earlier run of the daemon had accepted is delivered after a restart.
+    /// Whether a command that an earlier run of the daemon had accepted is delivered after a
+    /// restart.
     pub enum Redeliver {
-        /// If no actor has seen it. One that an actor had ends in an error (502, `started: yes`) and is a dead letter.
+        /// If no actor has seen it. One that an actor had ends in an error (502, `started: yes`)
+        /// and is a dead letter.
         IfNotStarted = "if_not_started",
-        /// Also if an actor had it: handling a command twice does no harm. `metadata.attempt` counts its deliveries.
+        /// Also if an actor had it: handling a command twice does no harm. `metadata.attempt`
+        /// counts its deliveries.
         Always = "always",
         /// Not at all. One that no actor has seen ends in an error (503, `started: no`).
         Never = "never",
@@ -174,7 +183,8 @@ crate::keys! {
         backoff_ms: u64 as Millis = 1000;
         /// The longest pause before a restart.
         backoff_max_ms: u64 as Millis = 30_000;
-        /// How long an unhealthy capability rests before it is probed; doubles up to sixteen times this.
+        /// How long an unhealthy capability rests before it is probed; doubles up to sixteen times
+        /// this.
         probe_ms: u64 as Millis = 30_000;
     }
 }
@@ -194,7 +204,8 @@ crate::keys! {
     pub struct ActorLimits {
         /// Commands and queries in progress at once.
         concurrency: u32 = 1, in 1..;
-        /// Messages that wait in its mailbox. Beyond: a request is refused (503), an event becomes a dead letter.
+        /// Messages that wait in its mailbox. Beyond: a request is refused (503), an event becomes
+        /// a dead letter.
         mailbox_messages: usize = 8192, in 1..;
         /// Bytes that wait in its mailbox; same policy.
         mailbox_bytes: usize as Bytes = 16 << 20, in 1..;

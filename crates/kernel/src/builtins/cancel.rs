@@ -44,12 +44,14 @@ impl Kernel {
         Ok(json!({ "cancelled": true, "started": started.as_str() }).to_string())
     }
 
-    /// Whether a request is with a capability, or on its way there. What the kernel serves itself is too quick.
+    /// Whether a request is with a capability, or on its way there. What the kernel serves itself
+    /// is too quick.
     fn can_be_cancelled(&self, key: RequestKey) -> bool {
         matches!(self.requests.handler(key), Some(Handler::Capability(_))) && !self.requests.is_answered(key)
     }
 
-    /// Ends a request for everybody who waits for it. An actor that has it goes on, and is told if it wants to know.
+    /// Ends a request for everybody who waits for it. An actor that has it goes on, and is told if
+    /// it wants to know.
     fn cancel_request(&mut self, key: RequestKey) {
         self.out.counters.requests_cancelled += 1;
         if let (Some(Handler::Capability(capability)), Some(_)) =
@@ -80,16 +82,17 @@ pub(crate) fn wants_progress(request: &Envelope) -> bool {
 }
 
 impl Kernel {
-    /// An actor tells how far it is with a request: whoever waits for that hears of it, if it asked to.
+    /// An actor tells how far it is with a request: whoever waits for that hears of it, if it asked
+    /// to.
     #[cold]
-    pub(crate) fn tell_progress(&mut self, key: RequestKey, event: &Envelope) {
+    pub(crate) fn tell_progress(&mut self, key: RequestKey, event: &Envelope, is_told: bool) {
         let Some(request) = self.requests.message(key) else { return };
         if !wants_progress(request) {
             return;
         }
         for connection in self.requests.waiting_connections(key) {
-            // Who subscribes to it gets it anyway.
-            if !self.connections.is_wanted_by(connection, event.type_name()) {
+            // Who subscribes to what is told to subscribers gets it anyway.
+            if !is_told || !self.connections.is_wanted_by(connection, event.type_name()) {
                 self.write_event(connection, event);
             }
         }

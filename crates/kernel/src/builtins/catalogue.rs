@@ -22,6 +22,7 @@ pub(crate) enum Builtin {
     RestartActor,
     Reload,
     Console,
+    NodeTrace,
     Cancel,
     Search,
     Result,
@@ -208,6 +209,14 @@ pub(crate) const BUILTINS: &[BuiltinEntry] = &[
         description: "Opens the console for the owner of the daemon's socket: an address with a token that works once, within a minute. For operators.",
         input: EMPTY,
         output: r#"{"type":"object","properties":{"url":{"type":"string"},"expiresInMs":{"type":"integer"}}}"#,
+    },
+    BuiltinEntry {
+        builtin: Builtin::NodeTrace,
+        type_name: "Sys.NodeTrace",
+        kinds: &[Kind::Query],
+        description: "Fetches what another node remembers of a request that it was passed, as `Sys.Trace` tells it there. `peer` is who sent the request, if that was not the peer that asks; for operators.",
+        input: r#"{"type":"object","properties":{"id":{"type":"string"},"peer":{"type":"string"}},"required":["id"],"additionalProperties":false}"#,
+        output: r#"{"type":"object","properties":{"node":{"type":"string"},"trace":{"type":"object"}},"required":["node","trace"]}"#,
     },
     BuiltinEntry {
         builtin: Builtin::Result,

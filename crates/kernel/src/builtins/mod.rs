@@ -1,8 +1,10 @@
-//! What the kernel serves itself: description, timers, subscriptions, supervision, dead letters, numbers.
+//! What the kernel serves itself: description, timers, subscriptions, supervision, dead letters,
+//! numbers.
 //!
-//! Each built-in has a file, and a line in `catalogue`. It reads its request, asks or changes the parts that it concerns, and
-//! returns an answer or a refusal; one whose work grows with what there is returns a task that works in slices (`chores`).
-//! Those that operators look at the daemon with and steer it are in `operators`. Only the flow of messages calls this room.
+//! Each built-in has a file, and a line in `catalogue`. It reads its request, asks or changes the
+//! parts that it concerns, and returns an answer or a refusal; one whose work grows with what there
+//! is returns a task that works in slices (`chores`). Those that operators look at the daemon with
+//! and steer it are in `operators`. Only the flow of messages calls this room.
 
 mod cancel;
 mod catalogue;
@@ -59,7 +61,8 @@ fn read<'a, T: Deserialize<'a>>(request: &'a Envelope) -> Result<T, Refusal> {
     request.data_as().map_err(|error| Refusal::new(Failure::Schema, explain(request, &error)))
 }
 
-/// What is wrong with the data of a request, in the words of the schema that `Syscall.Describe` tells of it.
+/// What is wrong with the data of a request, in the words of the schema that `Syscall.Describe`
+/// tells of it.
 #[cold]
 fn explain(request: &Envelope, error: &serde_json::Error) -> String {
     let published = BUILTINS.iter().find(|entry| entry.type_name == request.type_name());
@@ -104,6 +107,10 @@ impl Kernel {
                 Ok(()) => return,
                 Err(refusal) => Err(refusal),
             },
+            Builtin::NodeTrace => match self.ask_for_node_trace(key, &request, caller) {
+                Ok(()) => return,
+                Err(refusal) => Err(refusal),
+            },
             Builtin::Cancel => self.cancel(&request, caller),
             Builtin::Search => self.search(&request, caller),
             Builtin::Result => self.result_of(&request, caller, key),
@@ -127,7 +134,8 @@ impl Kernel {
         }
     }
 
-    /// What a built-in that may have much to do comes to: its answer, or a task that works in slices.
+    /// What a built-in that may have much to do comes to: its answer, or a task that works in
+    /// slices.
     fn task_of(
         &mut self,
         builtin: Builtin,

@@ -177,7 +177,8 @@ impl Kernel {
         Ok(answer)
     }
 
-    /// Checks the message to be sent as if it were sent now, so that mistakes show while somebody listens.
+    /// Checks the message to be sent as if it were sent now, so that mistakes show while somebody
+    /// listens.
     fn inner_draft(&mut self, request: &Envelope, inner: &InnerMessage<'_>) -> Result<Draft, Refusal> {
         let kind = Kind::from_wire(&inner.kind)
             .filter(|kind| !kind.is_outcome())

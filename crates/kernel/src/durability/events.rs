@@ -1,4 +1,5 @@
-//! Events of capabilities whose events are durable, as facts, and what is written to those who read by a cursor.
+//! Events of capabilities whose events are durable, as facts, and what is written to those who read
+//! by a cursor.
 
 use super::FACT_BYTES_MAX;
 use crate::api::effect::Level;
@@ -16,7 +17,8 @@ use serde_json::json;
 const EVENT_MEMBER: &str = "event";
 
 impl Kernel {
-    /// Records an event that a capability says, if its events are durable: before anything that it says after it.
+    /// Records an event that a capability says, if its events are durable: before anything that it
+    /// says after it.
     ///
     /// # Errors
     /// When it is too large for a fact: the capability is at fault then.

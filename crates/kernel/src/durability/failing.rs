@@ -20,8 +20,8 @@ impl Kernel {
         }
     }
 
-    /// The journal failed, for good. What rests on facts that are not on disk must not be carried out any more; what that
-    /// is goes to [`Kernel::effect_lost`].
+    /// The journal failed, for good. What rests on facts that are not on disk must not be carried
+    /// out any more; what that is goes to [`Kernel::effect_lost`].
     ///
     /// Unfinished durable commands end with an error: whether they survive is not known.
     pub fn storage_failed(&mut self, reason: &str, now: Now) {
@@ -66,8 +66,8 @@ impl Kernel {
         }
     }
 
-    /// An effect was not carried out because it rests on a fact that may not be on disk. Whoever waits for an answer gets an
-    /// error instead.
+    /// An effect was not carried out because it rests on a fact that may not be on disk. Whoever
+    /// waits for an answer gets an error instead.
     pub fn effect_lost(&mut self, effect: &Effect, now: Now) {
         self.out.now = now;
         self.note(now, |pen| pen.effect_lost(effect));
@@ -102,7 +102,8 @@ impl Kernel {
         self.out.message(Kind::Error, failure.type_name(), &data, Cause::like(answer))
     }
 
-    /// So much waits for the disk that whoever sends durable commands should be paused, or no longer.
+    /// So much waits for the disk that whoever sends durable commands should be paused, or no
+    /// longer.
     pub fn storage_congested(&mut self, is_congested: bool, now: Now) {
         self.out.now = now;
         self.note(now, |pen| pen.storage_congested(is_congested));

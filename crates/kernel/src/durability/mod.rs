@@ -1,8 +1,10 @@
-//! What survives the process: which facts are recorded, what rests on them, and what is taken up again at a start.
+//! What survives the process: which facts are recorded, what rests on them, and what is taken up
+//! again at a start.
 //!
-//! The kernel knows no disk. It counts the facts that it records ([`FactBook`], on the desk where every part writes); whoever
-//! carries its effects out says how many of them are on disk ([`Kernel::flushed`]). An effect that rests on a fact comes
-//! behind [`Effect::After`](crate::Effect::After).
+//! The kernel knows no disk. It counts the facts that it records ([`FactBook`], on the desk where
+//! every part writes); whoever carries its effects out says how many of them are on disk
+//! ([`Kernel::flushed`]). An effect that rests on a fact comes behind
+//! [`Effect::After`](crate::Effect::After).
 
 mod book;
 mod events;
@@ -24,8 +26,8 @@ use crate::out::MS;
 use crate::requests::{Ended, PeerId, RequestKey};
 use mainspring_message::{Envelope, Failure, Kind, Text};
 
-/// Bytes of a message that a fact can hold. Beyond: a durable command is refused (413); an answer is not remembered by the next
-/// run, and a dead letter ends with this one.
+/// Bytes of a message that a fact can hold. Beyond: a durable command is refused (413); an answer
+/// is not remembered by the next run, and a dead letter ends with this one.
 pub(crate) const FACT_BYTES_MAX: usize = 8 << 20;
 
 /// How a request survives.
@@ -79,7 +81,8 @@ impl Kernel {
         self.out.facts.note_flushed(fact);
     }
 
-    /// Whether there is a journal that takes facts: whoever keeps its whole state as facts need not make them otherwise.
+    /// Whether there is a journal that takes facts: whoever keeps its whole state as facts need not
+    /// make them otherwise.
     pub fn is_durable(&self) -> bool {
         self.out.facts.is_on()
     }
@@ -172,7 +175,8 @@ impl Kernel {
         }
     }
 
-    /// Records that a request is about to be delivered, if it is durable; gives the fact that its delivery rests on.
+    /// Records that a request is about to be delivered, if it is durable; gives the fact that its
+    /// delivery rests on.
     #[inline]
     pub(crate) fn record_delivered(&mut self, key: RequestKey) -> u64 {
         if self.out.facts.storage == Storage::None {
@@ -239,7 +243,8 @@ impl Kernel {
         fact
     }
 
-    /// The name of a peer that outlives the process; an empty one if nothing refers to the peer any more.
+    /// The name of a peer that outlives the process; an empty one if nothing refers to the peer any
+    /// more.
     pub(crate) fn durable_name(&self, peer: PeerId) -> PeerName {
         match self.requests.identity(peer) {
             Some(Some(name)) => PeerName::Client(name.into()),
@@ -258,8 +263,9 @@ impl Kernel {
         }
     }
 
-    /// Has an unfinished command stay in the journal for the next run, if it may be delivered there; then nobody gets an
-    /// outcome in this one, for nobody was told that it would not be done.
+    /// Has an unfinished command stay in the journal for the next run, if it may be delivered
+    /// there; then nobody gets an outcome in this one, for nobody was told that it would not be
+    /// done.
     pub(crate) fn leave_for_next_run(&mut self, key: RequestKey) -> bool {
         let Some(Handler::Capability(capability)) = self.requests.handler(key) else { return false };
         let Some((Durably::Steps(_), attempts, _)) = self.requests.delivery(key) else { return false };

@@ -1,4 +1,5 @@
-//! Events on their way to subscribers: written at once, or kept in a bounded queue while the subscriber has much to read.
+//! Events on their way to subscribers: written at once, or kept in a bounded queue while the
+//! subscriber has much to read.
 
 use super::Connections;
 use super::connection::{Connection, Strain};
@@ -36,7 +37,8 @@ impl Connections {
         self.subscribers.is_wanted_by(connection, type_name)
     }
 
-    /// Writes an event to a subscriber: at once, or into its bounded queue when it has not read what it has.
+    /// Writes an event to a subscriber: at once, or into its bounded queue when it has not read
+    /// what it has.
     pub(crate) fn write_event(
         &mut self,
         connection: ConnectionId,
@@ -82,7 +84,8 @@ impl Connections {
         out.counters.events_dropped += lost as u64;
     }
 
-    /// Writes the next waiting event if there is room, telling first how many were lost. Nothing if there is none.
+    /// Writes the next waiting event if there is room, telling first how many were lost. Nothing if
+    /// there is none.
     pub(crate) fn flush_event(&mut self, connection: ConnectionId, out: &mut Out) -> Option<EventWritten> {
         let client = self.clients.get_mut(&connection)?;
         if client.egress_bytes > self.bounds.bytes / 2 {

@@ -1,7 +1,8 @@
-//! How a fact stands in a record: a kind, a version, and its fields. Numbers are LEB128, texts have their length before them.
+//! How a fact stands in a record: a kind, a version, and its fields. Numbers are LEB128, texts have
+//! their length before them.
 //!
-//! What is read is checked to its last byte: a record that is longer, shorter or otherwise not what its kind and version say
-//! is an error with the field's name, never a guess.
+//! What is read is checked to its last byte: a record that is longer, shorter or otherwise not what
+//! its kind and version say is an error with the field's name, never a guess.
 
 use crate::api::fact::{Ending, Fact, MessageLine};
 use crate::facts::wire::{Reader, Writer};
@@ -29,7 +30,8 @@ pub const FACT_KINDS: [&str; 18] = [
     "cursor_forgotten",
 ];
 
-/// The version in which facts are written, but for those that say more than their kind could say in the beginning.
+/// The version in which facts are written, but for those that say more than their kind could say in
+/// the beginning.
 const VERSION: u8 = 1;
 /// The version of a schedule whose rights are limited: they stand before its message.
 const SCHEDULED_WITH_RIGHTS: u8 = 2;
@@ -109,7 +111,8 @@ impl<M: MessageLine> Fact<M> {
         FACT_KINDS[usize::from(self.kind())]
     }
 
-    /// Appends its fields. A message is the last field, so that whoever looks at a journal finds it at the end.
+    /// Appends its fields. A message is the last field, so that whoever looks at a journal finds it
+    /// at the end.
     pub fn write(&self, to: &mut Vec<u8>) {
         let mut writer = Writer(to);
         match self {

@@ -1,5 +1,5 @@
-//! Facts on disk and the state that they fold into. Pure: nothing here knows a file. The kernel records facts and takes a
-//! [`Durable`] up again; the daemon writes, reads and folds them.
+//! Facts on disk and the state that they fold into. Pure: nothing here knows a file. The kernel
+//! records facts and takes a [`Durable`] up again; the daemon writes, reads and folds them.
 
 mod codec;
 mod durable;
@@ -15,7 +15,8 @@ pub(crate) use resume::{Fate, fate_of, time_left_ms};
 
 use mainspring_message::{Envelope, Kind};
 
-/// A hash of what a message asks: the same for a repetition, in every build. Only a client's own requests are compared by it.
+/// A hash of what a message asks: the same for a repetition, in every build. Only a client's own
+/// requests are compared by it.
 pub fn fingerprint(message: &Envelope) -> u64 {
     fingerprint_of(message.kind(), message.type_name(), message.data())
 }
@@ -31,7 +32,8 @@ fn fingerprint_of(kind: Kind, type_name: &str, data: &str) -> u64 {
     let head = [kind as u64, data.len() as u64];
     let name = type_name.bytes().map(u64::from);
     for word in head.into_iter().chain(name).chain(words) {
-        // The high half is folded down, so that the last bytes of a word count as much as its first.
+        // The high half is folded down, so that the last bytes of a word count as much as its
+        // first.
         hash = (hash ^ word).wrapping_mul(PRIME);
         hash ^= hash >> 32;
     }

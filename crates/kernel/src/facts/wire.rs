@@ -1,4 +1,5 @@
-//! Fields as bytes: numbers are LEB128, texts have their length before them. Facts on disk and the tape are made of these.
+//! Fields as bytes: numbers are LEB128, texts have their length before them. Facts on disk and the
+//! tape are made of these.
 
 use crate::api::fact::PeerName;
 use crate::api::rights::Rights;
@@ -107,7 +108,8 @@ impl<'a> Reader<'a> {
         for shift in (0..64).step_by(7) {
             let byte = self.byte(field)?;
             let bits = u64::from(byte & 0x7f);
-            // The tenth byte has room for one bit, and no number ends in a zero byte: there is one way to write it.
+            // The tenth byte has room for one bit, and no number ends in a zero byte: there is one
+            // way to write it.
             if (shift == 63 && bits > 1) || (shift > 0 && byte == 0) {
                 return Err(self.wrong(field));
             }

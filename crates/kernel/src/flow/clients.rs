@@ -28,7 +28,8 @@ impl Kernel {
         self.connections.open(connection, ClientPlace { peer, queue, share, is_limited: true });
     }
 
-    /// A client is gone. What it asked is still worked on; the answers are remembered for the same id.
+    /// A client is gone. What it asked is still worked on; the answers are remembered for the same
+    /// id.
     pub fn connection_closed(&mut self, connection: ConnectionId, now: Now) {
         self.out.now = now;
         self.note(now, |pen| pen.connection_closed(connection));
@@ -45,14 +46,15 @@ impl Kernel {
         self.requests.disconnect(gone.peer, gone.share);
     }
 
-    /// Whether the kernel has, or may get, something to write to a client that will send no more: an outcome, or events
-    /// that it subscribed to. Bytes that were written and have not left do not count.
+    /// Whether the kernel has, or may get, something to write to a client that will send no more:
+    /// an outcome, or events that it subscribed to. Bytes that were written and have not left do
+    /// not count.
     pub fn owes(&self, connection: ConnectionId) -> bool {
         self.connections.owes(connection) || self.cursors.is_reader(connection)
     }
 
-    /// Whether something was written to a client of which [`Kernel::written`] has not told yet that it left. It may wait
-    /// for the disk, where nobody but the daemon sees it.
+    /// Whether something was written to a client of which [`Kernel::written`] has not told yet that
+    /// it left. It may wait for the disk, where nobody but the daemon sees it.
     pub fn has_unwritten(&self, connection: ConnectionId) -> bool {
         self.connections.has_unwritten(connection)
     }
@@ -136,14 +138,16 @@ impl Kernel {
     #[cold]
     fn hold_back(&mut self, connection: ConnectionId) {
         match self.connections.hold_back(connection, &mut self.out) {
-            // At the end every request has its answer: what is left in the lanes costs nobody anything.
+            // At the end every request has its answer: what is left in the lanes costs nobody
+            // anything.
             Pressure::Hold(queue) if !self.lifecycle.is_flushing() => self.lanes.hold(queue, Hold::Egress),
             Pressure::Hold(_) | Pressure::Known => {}
             Pressure::Stalled => self.evict(connection, CloseReason::SlowReader),
         }
     }
 
-    /// `bytes` of the lines written by [`Effect::Write`] (each line plus one for its break) have left.
+    /// `bytes` of the lines written by [`Effect::Write`] (each line plus one for its break) have
+    /// left.
     pub fn written(&mut self, connection: ConnectionId, bytes: usize, now: Now) {
         self.out.now = now;
         self.note(now, |pen| pen.written(connection, bytes));

@@ -120,7 +120,8 @@ impl Kernel {
         self.out.push_after(fact, Effect::Deliver { actor, message });
     }
 
-    /// Whether the actor has a request with the same id from another peer: its outcome could not be told apart.
+    /// Whether the actor has a request with the same id from another peer: its outcome could not be
+    /// told apart.
     fn is_same_id_in_progress(&mut self, capability: CapabilityId, key: RequestKey) -> bool {
         if self.actors.has_no_request(capability) {
             return false;
@@ -144,7 +145,8 @@ impl Kernel {
         }
     }
 
-    /// An actor takes no more for now (its pipe is full): nothing is delivered until [`Kernel::actor_ready`].
+    /// An actor takes no more for now (its pipe is full): nothing is delivered until
+    /// [`Kernel::actor_ready`].
     pub fn actor_blocked(&mut self, actor: ActorRef, now: Now) {
         self.out.now = now;
         self.note(now, |pen| pen.actor_blocked(actor));

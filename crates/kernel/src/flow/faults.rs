@@ -11,8 +11,8 @@ use mainspring_message::{Envelope, Failure};
 use serde_json::json;
 
 impl Kernel {
-    /// An actor wrote a line to its standard error, or what stands for that. It is kept for a while: if the actor fails,
-    /// the operator is told of its last lines.
+    /// An actor wrote a line to its standard error, or what stands for that. It is kept for a
+    /// while: if the actor fails, the operator is told of its last lines.
     ///
     /// Returns whether the kernel has something to do for it: somebody wants to hear it.
     pub fn actor_complained(&mut self, actor: ActorRef, line: &[u8], now: Now) -> bool {
@@ -88,7 +88,8 @@ impl Kernel {
         }
     }
 
-    /// What the failed actor had in progress is retried or answered; events it took since its last output are dead.
+    /// What the failed actor had in progress is retried or answered; events it took since its last
+    /// output are dead.
     fn settle_work(&mut self, capability: CapabilityId, failure: Failure, reason: &str) {
         let UnfinishedWork { requests, events, answers } =
             self.actors.take_unfinished(capability, &mut self.out);
@@ -134,7 +135,8 @@ impl Kernel {
         }
     }
 
-    /// Ends a message that waited in a mailbox: a request with this error, an event as a dead letter.
+    /// Ends a message that waited in a mailbox: a request with this error, an event as a dead
+    /// letter.
     pub(super) fn end_mail(&mut self, capability: CapabilityId, mail: Mail, failure: Failure, text: &str) {
         match mail {
             Mail::Request(key, _) if self.requests.waits_in_mailbox(key) => self.fail(key, failure, text),

@@ -124,7 +124,8 @@ impl Kernel {
         let origin = Origin::Connection(connection);
         let allowed = if is_limited { self.check_rights(connection, &message) } else { Ok(()) };
         match allowed.and_then(|()| self.examine(&message, &origin, peer, queue, None)) {
-            // A client that has not read what it has gets even an answer that is there when it has read.
+            // A client that has not read what it has gets even an answer that is there when it has
+            // read.
             Ok(Examined::Known(Admission::Answered(_))) if self.connections.is_behind(connection) => {
                 self.defer_repetition(connection, queue, message);
             }

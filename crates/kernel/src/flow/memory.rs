@@ -1,8 +1,9 @@
 //! The account of what clients and actors make the daemon hold, and what happens at its bound.
 //!
-//! It counts the bytes of messages wherever they wait, each as often as it waits (a copy shared by many counts for each of
-//! them, so the account is never too low). At [`Limits::memory_bytes_max`](crate::Limits) whoever has most of it pays: a
-//! subscriber loses the events that wait for it, a client is told and closed, a mailbox is emptied by errors.
+//! It counts the bytes of messages wherever they wait, each as often as it waits (a copy shared by
+//! many counts for each of them, so the account is never too low). At
+//! [`Limits::memory_bytes_max`](crate::Limits) whoever has most of it pays: a subscriber loses the
+//! events that wait for it, a client is told and closed, a mailbox is emptied by errors.
 
 use crate::api::effect::{CloseReason, Level};
 use crate::api::ids::{CapabilityId, ConnectionId};
@@ -13,7 +14,8 @@ use mainspring_message::Failure;
 pub(crate) const TURNS_BETWEEN_LOOKS: u64 = 8;
 /// Offenders that are made to pay at each look.
 const SHED_PER_LOOK: usize = 8;
-/// Whoever has less than this, or than this part of the bound, is no offender: such are bounded by their number.
+/// Whoever has less than this, or than this part of the bound, is no offender: such are bounded by
+/// their number.
 const OFFENCE_BYTES_MIN: usize = 64 << 10;
 const OFFENCE_PART: usize = 64;
 
@@ -41,7 +43,8 @@ impl Kernel {
             + self.logs.bytes()
     }
 
-    /// The daemon says how many bytes it holds itself on behalf of clients and actors: lines that have begun, for one.
+    /// The daemon says how many bytes it holds itself on behalf of clients and actors: lines that
+    /// have begun, for one.
     pub fn note_outside_bytes(&mut self, bytes: usize) {
         if self.outside_bytes != bytes {
             self.note(self.out.now, |pen| pen.outside_bytes(bytes));

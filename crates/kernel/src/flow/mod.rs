@@ -1,11 +1,13 @@
-//! The way of a message: in (`ingest`), through the lanes, to its actor (`dispatch`) or to subscribers (`fan_out`), what
-//! actors say (`outputs`), and the one end of a request (`completions`).
+//! The way of a message: in (`ingest`), through the lanes, to its actor (`dispatch`) or to
+//! subscribers (`fan_out`), what actors say (`outputs`), and the one end of a request
+//! (`completions`).
 //!
-//! This is the coordinator: methods of [`Kernel`](crate::Kernel) that call one part after the other, in the order in which
-//! things happen. The parts know nothing of each other. What several of these steps share has a file of its own:
-//! `admission` (how any request is let in), `delegates` (what the kernel sends for somebody), `faults` (what becomes of a
-//! failed actor's work), `passing_on` (what actors need that pass requests on), `clients` (connections, and what they have to
-//! read), `memory` (who pays when it is used up). `rules` is what every step goes by.
+//! This is the coordinator: methods of [`Kernel`](crate::Kernel) that call one part after the
+//! other, in the order in which things happen. The parts know nothing of each other. What several
+//! of these steps share has a file of its own: `admission` (how any request is let in), `delegates`
+//! (what the kernel sends for somebody), `faults` (what becomes of a failed actor's work),
+//! `passing_on` (what actors need that pass requests on), `clients` (connections, and what they
+//! have to read), `memory` (who pays when it is used up). `rules` is what every step goes by.
 
 mod admission;
 mod clients;

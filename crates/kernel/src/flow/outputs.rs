@@ -1,4 +1,5 @@
-//! What actors say: checked against the laws of lineage and their own schema before it goes anywhere.
+//! What actors say: checked against the laws of lineage and their own schema before it goes
+//! anywhere.
 
 use crate::api::ids::{ActorRef, Now};
 use crate::dead_letters::Owner;
@@ -71,8 +72,8 @@ impl Kernel {
         self.blame(actor, said);
     }
 
-    /// A native actor says an event that `cause` made it say. If nobody wants it, it is checked and remembered like any
-    /// other, but its data is not even made.
+    /// A native actor says an event that `cause` made it say. If nobody wants it, it is checked and
+    /// remembered like any other, but its data is not even made.
     pub fn actor_event(
         &mut self,
         actor: ActorRef,
@@ -204,7 +205,7 @@ impl Kernel {
         if message.type_name().ends_with(".Progress")
             && let Some(key) = self.find_in_progress(actor.capability, message.causation().unwrap_or(""))
         {
-            self.tell_progress(key, &message);
+            self.tell_progress(key, &message, true);
         }
         let bytes = message.line().len();
         self.enqueue(queue, Item::Event(message), bytes);
@@ -311,7 +312,8 @@ impl Kernel {
     }
 }
 
-/// Why a line is no message. Whoever prints what is no JSON object has most likely forgotten what standard output is for.
+/// Why a line is no message. Whoever prints what is no JSON object has most likely forgotten what
+/// standard output is for.
 #[cold]
 fn no_message(line: &[u8], rejection: &Rejection) -> String {
     let is_object = line.trim_ascii_start().starts_with(b"{");

@@ -1,11 +1,12 @@
-//! Requests that an actor passes on to somebody else: what it has to know of them, and how they end when that somebody is lost.
+//! Requests that an actor passes on to somebody else: what it has to know of them, and how they end
+//! when that somebody is lost.
 
 use crate::api::fact::Fact;
 use crate::api::ids::{ActorRef, Now};
 use crate::durability::Durably;
 use crate::kernel::Kernel;
 use crate::out::MS;
-use mainspring_message::{Failure, Started};
+use mainspring_message::{Envelope, Failure, Started};
 
 /// What whoever passes a request on has to know of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +22,8 @@ pub struct PassedOn {
 }
 
 impl Kernel {
-    /// What is known of a request that this actor has in progress; nothing if it has none with that id.
+    /// What is known of a request that this actor has in progress; nothing if it has none with that
+    /// id.
     pub fn passed_on(&mut self, actor: ActorRef, id: &str, now: Now) -> Option<PassedOn> {
         self.out.now = now;
         if !self.actors.is_up(actor) {
@@ -35,8 +37,9 @@ impl Kernel {
         Some(PassedOn { peer, left_ms, is_durable: durable != Durably::No, attempts })
     }
 
-    /// An actor that passes requests on could not have this one carried out, or does not know whether it was: the request ends
-    /// with this error. One whose deadline has passed is over already; the actor's place is free again.
+    /// An actor that passes requests on could not have this one carried out, or does not know
+    /// whether it was: the request ends with this error. One whose deadline has passed is over
+    /// already; the actor's place is free again.
     pub fn actor_failed(
         &mut self,
         actor: ActorRef,
@@ -62,13 +65,27 @@ impl Kernel {
         let answer = self.out.failure(&request, failure, text, started);
         self.leave_progress(capability, key);
         self.requests.enter_answering(key);
-        // What nobody has started may be sent again under the same id, so its error is not remembered.
+        // What nobody has started may be sent again under the same id, so its error is not
+        // remembered.
         self.finish(key, answer, started == Started::Yes);
         self.pump(capability);
     }
 
-    /// Keeps a value in the journal under a name that is no capability's, or forgets it. Gives the number of the fact, 0 if there
-    /// is no journal.
+    /// Whoever carries out a request that was passed on tells how far it is: only those who wait
+    /// for the request and asked for that hear it. `is_told` says that subscribers hear of the
+    /// event in another way; those are left out.
+    pub fn actor_progress(&mut self, actor: ActorRef, event: &Envelope, is_told: bool, now: Now) {
+        self.out.now = now;
+        self.note(now, |pen| pen.actor_progress(actor, event, is_told));
+        if self.actors.is_up(actor)
+            && let Some(key) = self.find_in_progress(actor.capability, event.causation().unwrap_or(""))
+        {
+            self.tell_progress(key, event, is_told);
+        }
+    }
+
+    /// Keeps a value in the journal under a name that is no capability's, or forgets it. Gives the
+    /// number of the fact, 0 if there is no journal.
     pub fn keep_value(&mut self, store: &str, key: &str, value: Option<&str>, now: Now) -> u64 {
         self.out.now = now;
         self.note(now, |pen| pen.keep_value(store, key, value));

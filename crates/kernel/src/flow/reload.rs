@@ -1,4 +1,5 @@
-//! Changes of the capabilities of a running kernel: checked as a whole, then made as a whole or not at all.
+//! Changes of the capabilities of a running kernel: checked as a whole, then made as a whole or not
+//! at all.
 
 use crate::actors::contract::{Candidate, check_manifest};
 use crate::actors::{Mail, News, NextStep};
@@ -23,9 +24,11 @@ pub enum Change {
     Add(Manifest),
     /// The capability of that id has this manifest, and a new incarnation.
     Replace(Manifest),
-    /// The capability of this id has a new incarnation (of another program, perhaps) under the same manifest.
+    /// The capability of this id has a new incarnation (of another program, perhaps) under the same
+    /// manifest.
     Restart(String),
-    /// The capability of this id is no more. It finishes what was accepted for it; what is new is refused (404).
+    /// The capability of this id is no more. It finishes what was accepted for it; what is new is
+    /// refused (404).
     Remove(String),
 }
 
@@ -69,15 +72,17 @@ enum Way {
 impl Kernel {
     /// Changes the capabilities of the running kernel, all as asked or not at all.
     ///
-    /// Routes and schemas change at once. What waits for a capability is routed anew: it stays, moves to whoever handles
-    /// its type now, or ends with the error that it would get if it came now. An incarnation that runs is retired: it
-    /// gets nothing new, finishes what it has, and is followed by the next, which gets the mailbox.
+    /// Routes and schemas change at once. What waits for a capability is routed anew: it stays,
+    /// moves to whoever handles its type now, or ends with the error that it would get if it came
+    /// now. An incarnation that runs is retired: it gets nothing new, finishes what it has, and is
+    /// followed by the next, which gets the mailbox.
     ///
-    /// Returns the number of each changed capability, as in [`ActorRef::capability`](crate::ActorRef::capability).
+    /// Returns the number of each changed capability, as in
+    /// [`ActorRef::capability`](crate::ActorRef::capability).
     ///
     /// # Errors
-    /// When a manifest is bad, two handlers would claim one type, an id is unknown or taken, or the kernel does not run.
-    /// Nothing has changed then, and the event `Sys.ReloadFailed` says why.
+    /// When a manifest is bad, two handlers would claim one type, an id is unknown or taken, or the
+    /// kernel does not run. Nothing has changed then, and the event `Sys.ReloadFailed` says why.
     pub fn reload(&mut self, changes: Vec<Change>, now: Now) -> Result<Vec<CapabilityId>, ReloadRefused> {
         self.out.now = now;
         self.note(now, |pen| pen.reload(&changes));
@@ -245,7 +250,8 @@ impl Kernel {
         }
     }
 
-    /// Whether a request that this incarnation of a capability failed over may be given to the next.
+    /// Whether a request that this incarnation of a capability failed over may be given to the
+    /// next.
     pub(super) fn next_incarnation_takes(&self, capability: CapabilityId, message: &Envelope) -> bool {
         self.actors.next_is_the_same(capability)
             || matches!(self.routes.find(message), Ok(Handler::Capability(to)) if to == capability)

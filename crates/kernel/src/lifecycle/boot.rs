@@ -92,7 +92,8 @@ impl Lifecycle {
 }
 
 impl Kernel {
-    /// Boots: LOAD, DISCOVER and BUILD at once, SPAWN, ATTACH and ADAPT by effects that inputs answer, then READY.
+    /// Boots: LOAD, DISCOVER and BUILD at once, SPAWN, ATTACH and ADAPT by effects that inputs
+    /// answer, then READY.
     pub fn boot(&mut self, plan: BootPlan, now: Now) {
         self.out.now = now;
         self.note(now, |pen| pen.boot(&plan));

@@ -39,8 +39,8 @@ fn at_most(ms: u64) -> String {
 impl Kernel {
     /// Begins the shutdown: drain, answer the rest, end.
     ///
-    /// Clients' new messages are refused from here on; actors may still ask each other to finish what they have.
-    /// Scheduled messages that are not due are given up.
+    /// Clients' new messages are refused from here on; actors may still ask each other to finish
+    /// what they have. Scheduled messages that are not due are given up.
     pub fn shutdown(&mut self, reason: &str, now: Now) {
         self.out.now = now;
         self.note(now, |pen| pen.shutdown(reason));
@@ -91,8 +91,8 @@ impl Kernel {
         self.out.schedule_in(TELL_EVERY_MS, Job::StillEnding);
     }
 
-    /// Ends the patience of a shutdown: requests in flight are answered now, or, if that has begun, unwritten bytes and
-    /// actors are given up as well.
+    /// Ends the patience of a shutdown: requests in flight are answered now, or, if that has begun,
+    /// unwritten bytes and actors are given up as well.
     pub fn hasten(&mut self, now: Now) {
         self.out.now = now;
         self.note(now, |pen| pen.hasten());
@@ -188,7 +188,8 @@ impl Kernel {
 
     fn give_up_request(&mut self, key: RequestKey) {
         self.out.work += work::COMPLETION;
-        // An outcome that came in time is in the Completions lane, and will be delivered from there.
+        // An outcome that came in time is in the Completions lane, and will be delivered from
+        // there.
         if self.requests.is_answered(key) {
             return;
         }

@@ -1,4 +1,5 @@
-//! Requests as causes of others: what an actor may name as the reason for what it says, and chains that end in themselves.
+//! Requests as causes of others: what an actor may name as the reason for what it says, and chains
+//! that end in themselves.
 
 use super::Requests;
 use super::live::{Phase, RequestKey};
@@ -42,7 +43,8 @@ impl Requests {
         self.cause_at(key.slot())
     }
 
-    /// The request with this id (whose hash this is) that a capability has or had last, if it is in the table.
+    /// The request with this id (whose hash this is) that a capability has or had last, if it is in
+    /// the table.
     pub(crate) fn find_cause(&mut self, capability: CapabilityId, hash: u64, id: &str) -> Option<KnownCause> {
         self.find_handled(hash, capability, id).map(|slot| self.cause_at(slot))
     }
@@ -71,7 +73,8 @@ impl Requests {
         root
     }
 
-    /// Whether so many requests that a capability has in progress are caused by each other, `cause` being the last.
+    /// Whether so many requests that a capability has in progress are caused by each other, `cause`
+    /// being the last.
     pub(crate) fn is_chain_in_progress(
         &self,
         capability: CapabilityId,

@@ -105,7 +105,8 @@ impl Requests {
         }
     }
 
-    /// How a request survives, how often it was delivered, and the capability that asked, if one did.
+    /// How a request survives, how often it was delivered, and the capability that asked, if one
+    /// did.
     #[inline]
     pub(crate) fn delivery(&self, key: RequestKey) -> Option<(Durably, u32, Option<CapabilityId>)> {
         let live = self.get(key)?;
@@ -156,7 +157,8 @@ impl Requests {
         key
     }
 
-    /// Enters a command that ended in an earlier run, with its answer. Its fingerprint is the one that stands in the journal.
+    /// Enters a command that ended in an earlier run, with its answer. Its fingerprint is the one
+    /// that stands in the journal.
     pub(crate) fn restore_answer(
         &mut self,
         request: RestoredRequest,

@@ -21,7 +21,8 @@ pub(crate) struct Doomed {
     pub(crate) started: Started,
     /// How often.
     pub(crate) attempts: u32,
-    /// The capability that failed over it, if it ends between two attempts and nobody else keeps it.
+    /// The capability that failed over it, if it ends between two attempts and nobody else keeps
+    /// it.
     pub(crate) failed_before: Option<CapabilityId>,
 }
 
@@ -90,7 +91,8 @@ impl Ended {
         (self.live.phase == Phase::Mailbox).then(|| self.live.message.line().len())
     }
 
-    /// How long it took, if an actor had it: what no actor was given says nothing about how fast it is.
+    /// How long it took, if an actor had it: what no actor was given says nothing about how fast it
+    /// is.
     #[inline]
     pub(crate) fn took_ns(&self, now_ns: i64) -> Option<i64> {
         (self.live.attempts > 0).then(|| now_ns.saturating_sub(self.live.accepted_ns))
@@ -157,7 +159,8 @@ fn code_of(data: &str) -> u16 {
 }
 
 impl Requests {
-    /// The deadline of a request has passed; returns who handles it, unless it has ended or its outcome came first.
+    /// The deadline of a request has passed; returns who handles it, unless it has ended or its
+    /// outcome came first.
     pub(crate) fn time_out(&mut self, key: RequestKey, out: &mut Out) -> Option<Handler> {
         let live = self.get_mut(key)?;
         live.timer = None;
@@ -224,7 +227,8 @@ impl Requests {
         }
     }
 
-    /// Ends a request: its deadline, its peer's account, what is remembered of it. Nothing if it has ended already.
+    /// Ends a request: its deadline, its peer's account, what is remembered of it. Nothing if it
+    /// has ended already.
     #[inline]
     pub(crate) fn end(
         &mut self,

@@ -1,8 +1,9 @@
 //! The requests that a capability had, after everything else about them was let go of.
 //!
-//! Whatever an actor says names its cause, and it may say it long after it answered: so that it had the request is known
-//! for longer than the request's answer. All that is kept is the hash of the id, and the workflow. It is looked at rarely
-//! and from the newest on, so it is one row in the order in which requests ended.
+//! Whatever an actor says names its cause, and it may say it long after it answered: so that it had
+//! the request is known for longer than the request's answer. All that is kept is the hash of the
+//! id, and the workflow. It is looked at rarely and from the newest on, so it is one row in the
+//! order in which requests ended.
 
 use super::causes::Workflow;
 use mainspring_message::Text;
@@ -45,8 +46,8 @@ pub(super) struct Handled {
 }
 
 impl Handled {
-    /// Adds a request. Once in a while those that ended at `over_ns` or before are forgotten; returns how many went before
-    /// that.
+    /// Adds a request. Once in a while those that ended at `over_ns` or before are forgotten;
+    /// returns how many went before that.
     #[inline]
     pub(super) fn push(&mut self, hash: u64, ended_ns: i64, workflow: &Workflow, over_ns: i64) -> u64 {
         let mut early = 0;
@@ -73,7 +74,8 @@ impl Handled {
         name.len() as u16
     }
 
-    /// Forgets what is over, and the oldest beyond the bounds: a few more than must be, so that this is rare.
+    /// Forgets what is over, and the oldest beyond the bounds: a few more than must be, so that
+    /// this is rare.
     #[cold]
     fn make_room(&mut self, bytes: usize, over_ns: i64) -> u64 {
         let requests_max =

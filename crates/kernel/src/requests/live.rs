@@ -8,7 +8,8 @@ use crate::history::{Audience, Author, End, Record};
 use crate::time::wheel::TimerKey;
 use mainspring_message::{Envelope, Started, Text};
 
-/// Names one request for as long as it is unfinished or remembered. One word, so that passing it on is one move.
+/// Names one request for as long as it is unfinished or remembered. One word, so that passing it on
+/// is one move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequestKey(u64);
 
@@ -36,12 +37,14 @@ pub(crate) enum Origin {
     Connection(ConnectionId),
     /// This incarnation of an actor.
     Actor(ActorRef),
-    /// Whoever scheduled or requeued it, if it is still there; everybody else by an event. Boxed because it is rare.
+    /// Whoever scheduled or requeued it, if it is still there; everybody else by an event. Boxed
+    /// because it is rare.
     Delegate(Box<Delegate>),
 }
 
 impl Origin {
-    /// Whether an error that ends the request becomes a dead letter in any case, so that nobody else need keep it.
+    /// Whether an error that ends the request becomes a dead letter in any case, so that nobody
+    /// else need keep it.
     pub(super) fn is_delegate(&self) -> bool {
         matches!(self, Origin::Delegate(_))
     }

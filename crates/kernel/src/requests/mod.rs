@@ -1,8 +1,10 @@
-//! The one table of requests: unfinished ones, what is remembered of finished commands, and whose they are.
+//! The one table of requests: unfinished ones, what is remembered of finished commands, and whose
+//! they are.
 //!
-//! The part owns the requests with their deadlines, the answers that it remembers, the peers under which ids are unique
-//! and limits are counted, and what each capability had. Only the flow of messages admits, moves and ends requests, by
-//! the methods of [`Requests`]; where a request is (in a lane, a mailbox, an actor) it is told and never looks.
+//! The part owns the requests with their deadlines, the answers that it remembers, the peers under
+//! which ids are unique and limits are counted, and what each capability had. Only the flow of
+//! messages admits, moves and ends requests, by the methods of [`Requests`]; where a request is (in
+//! a lane, a mailbox, an actor) it is told and never looks.
 
 mod admission;
 mod answers;
@@ -80,11 +82,11 @@ pub(crate) struct Requests {
     /// The first slot that nothing is in.
     free: u32,
     by_peer: HashTable<u32>,
-    /// For each id that a capability was given: the request under which that was, the latest if there were several. An
-    /// actor never has two of them in progress at once.
+    /// For each id that a capability was given: the request under which that was, the latest if
+    /// there were several. An actor never has two of them in progress at once.
     by_capability: HashTable<u32>,
-    /// Whether that index is kept. Where actors only answer what they work on nothing is ever looked for there, so it is
-    /// made when something is for the first time.
+    /// Whether that index is kept. Where actors only answer what they work on nothing is ever
+    /// looked for there, so it is made when something is for the first time.
     is_indexed: bool,
     /// Unfinished requests.
     live: usize,
@@ -216,7 +218,8 @@ impl Requests {
         }
     }
 
-    /// An actor is given the request, at this place of what it has in progress; returns the message for it.
+    /// An actor is given the request, at this place of what it has in progress; returns the message
+    /// for it.
     #[inline]
     pub(crate) fn deliver(&mut self, key: RequestKey, place: u32, out: &mut Out) -> Option<Envelope> {
         self.note_delivery(key);
@@ -247,8 +250,8 @@ impl Requests {
         self.enter(key, Phase::InProgress(place));
     }
 
-    /// Makes another capability the handler of an unfinished request that no actor has. Returns its bytes if it waited in
-    /// a mailbox, which it is to be taken out of.
+    /// Makes another capability the handler of an unfinished request that no actor has. Returns its
+    /// bytes if it waited in a mailbox, which it is to be taken out of.
     pub(crate) fn hand_over(&mut self, key: RequestKey, to: CapabilityId) -> Option<usize> {
         self.leave_index(key.slot());
         let slot = &mut self.slots[key.slot() as usize];
@@ -272,7 +275,8 @@ impl Requests {
         keys
     }
 
-    /// The unfinished request at a slot, with what the history would tell of it. Slots are counted from 0.
+    /// The unfinished request at a slot, with what the history would tell of it. Slots are counted
+    /// from 0.
     pub(crate) fn record_at(&self, slot: u32) -> Option<(RequestKey, Record<'_>)> {
         let it = self.slots.get(slot as usize)?;
         let SlotState::Live(live) = &it.state else { return None };

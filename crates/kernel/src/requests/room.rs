@@ -1,11 +1,13 @@
 //! Who pays when more is remembered than there is room for.
 //!
-//! What is remembered is bounded for each peer and in all. At a peer's bound those of its connections pay that have most,
-//! so that clients of one user do not cost each other anything; at the bound of all, the peers that have most. A
-//! sixteenth of the bound is made free at once, so that looking for who pays is rare.
+//! What is remembered is bounded for each peer and in all. At a peer's bound those of its
+//! connections pay that have most, so that clients of one user do not cost each other anything; at
+//! the bound of all, the peers that have most. A sixteenth of the bound is made free at once, so
+//! that looking for who pays is rare.
 //!
-//! At a bound of bytes only answers go: that their requests were done stays known, and a repetition is refused instead of
-//! done again. Whatever goes early, the capability that had the request still knows it as a cause ([`Handled`]).
+//! At a bound of bytes only answers go: that their requests were done stays known, and a repetition
+//! is refused instead of done again. Whatever goes early, the capability that had the request still
+//! knows it as a cause ([`Handled`]).
 //!
 //! [`Handled`]: super::handled::Handled
 
@@ -46,7 +48,8 @@ impl Goal {
 }
 
 impl Requests {
-    /// Holds what is remembered to its bounds, after an answer of this peer with so many bytes came.
+    /// Holds what is remembered to its bounds, after an answer of this peer with so many bytes
+    /// came.
     #[inline]
     pub(super) fn bound_window(&mut self, peer: PeerId, bytes: usize, out: &mut Out) {
         let own = &self.peers.get(peer).window;
@@ -63,13 +66,15 @@ impl Requests {
         self.tidy(bytes);
     }
 
-    /// Forgets the oldest of those connections of a peer that have most, until no more than the goal is left.
+    /// Forgets the oldest of those connections of a peer that have most, until no more than the
+    /// goal is left.
     #[cold]
     fn make_room_in(&mut self, peer: PeerId, goal: Goal, out: &mut Out) {
         let mut shares: BinaryHeap<(usize, ShareId)> = self.shares_of(peer).collect();
         while let Some((_, share)) = shares.pop() {
             let next = shares.peek().map_or(0, |(weight, _)| *weight);
-            // Several at once, because this is what a busy client's commands come to; all if nobody else has any.
+            // Several at once, because this is what a busy client's commands come to; all if nobody
+            // else has any.
             let several = if shares.is_empty() { usize::MAX } else { SEVERAL };
             let mut pays = true;
             while pays {
@@ -91,7 +96,8 @@ impl Requests {
         }
     }
 
-    /// Lets the peers pay that have most, until no more than the goal is left. `current` is not let go of.
+    /// Lets the peers pay that have most, until no more than the goal is left. `current` is not let
+    /// go of.
     #[cold]
     fn make_room_in_all(&mut self, current: PeerId, goal: Goal, out: &mut Out) {
         loop {
@@ -125,7 +131,8 @@ impl Requests {
         }
     }
 
-    /// Forgets the oldest requests of a share before their time; returns whether there were so many.
+    /// Forgets the oldest requests of a share before their time; returns whether there were so
+    /// many.
     fn forget_early(&mut self, share: ShareId, count: usize, out: &mut Out) -> bool {
         for _ in 0..count {
             let Some(slot) = self.oldest_of(share) else { return false };

@@ -1,4 +1,5 @@
-//! The slots of the table, and the two ways in which a request is found: by peer and id, by capability and id.
+//! The slots of the table, and the two ways in which a request is found: by peer and id, by
+//! capability and id.
 
 use super::Requests;
 use super::answers::{AnswerPlace, Answers};
@@ -47,7 +48,8 @@ pub(super) struct Slot {
     indexed: bool,
     /// Whether it belongs to a workflow, or to a span of another system.
     pub(super) has_workflow: bool,
-    /// Whether it ended in an earlier run, so that its fingerprint is the one that stands in the journal.
+    /// Whether it ended in an earlier run, so that its fingerprint is the one that stands in the
+    /// journal.
     pub(super) restored: bool,
     /// The share that its answer will be part of; none if that is not to be remembered.
     pub(super) share: Option<ShareId>,
@@ -89,7 +91,8 @@ impl Slot {
 /// The hash of an id together with the peer that sent it or the capability that handles it.
 #[inline]
 fn combined(hash: u64, number: u32) -> u64 {
-    // Neighbouring numbers differ in the lowest and in the highest bits, and a hash table looks at both.
+    // Neighbouring numbers differ in the lowest and in the highest bits, and a hash table looks at
+    // both.
     hash ^ u64::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
@@ -185,9 +188,11 @@ impl Requests {
         in_progress.iter().find(fits).copied()
     }
 
-    /// An earlier one than [`Requests::find_handled`] finds, of another peer, after the latest was forgotten.
+    /// An earlier one than [`Requests::find_handled`] finds, of another peer, after the latest was
+    /// forgotten.
     ///
-    /// Nothing is kept for this: it looks at every request. That is rare, and mostly the last thing before a fault.
+    /// Nothing is kept for this: it looks at every request. That is rare, and mostly the last thing
+    /// before a fault.
     pub(super) fn find_handled_earlier(&self, hash: u64, capability: CapabilityId, id: &str) -> Option<u32> {
         let fits = |slot: &Slot| {
             slot.hash == hash

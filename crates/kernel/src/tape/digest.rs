@@ -5,8 +5,8 @@ use crate::api::effect::Effect;
 use mainspring_message::Envelope;
 use std::hash::{BuildHasher, Hasher};
 
-/// The digest of these effects, behind others whose digest is known. Texts that are secret count as what stands for them on
-/// the tape.
+/// The digest of these effects, behind others whose digest is known. Texts that are secret count as
+/// what stands for them on the tape.
 pub(super) fn of(before: u64, effects: &[Effect], secrets: &[Box<str>]) -> u64 {
     let mut hasher = foldhash::quality::FixedState::with_seed(before).build_hasher();
     let mut bytes = Vec::new();

@@ -1,11 +1,12 @@
 //! The tape: every input of a kernel, and a digest of the effects that they came to, as bytes.
 //!
-//! The kernel is pure, so whoever has the tape of a run has the run: [`Replay`] gives the same inputs to a new kernel, and
-//! compares what it wants done. A tape belongs to the build that made it. Another build may do the same things in another
-//! order, or other things, and nothing here could tell that from a fault.
+//! The kernel is pure, so whoever has the tape of a run has the run: [`Replay`] gives the same
+//! inputs to a new kernel, and compares what it wants done. A tape belongs to the build that made
+//! it. Another build may do the same things in another order, or other things, and nothing here
+//! could tell that from a fault.
 //!
-//! Where the bytes go is not the kernel's business: a [`TapeSink`] takes each record as it is made, before the kernel works on
-//! the input. `daemon/flight` keeps them in files.
+//! Where the bytes go is not the kernel's business: a [`TapeSink`] takes each record as it is made,
+//! before the kernel works on the input. `daemon/flight` keeps them in files.
 
 mod digest;
 mod reading;
@@ -25,7 +26,8 @@ use crate::facts::wire::Writer;
 use crate::kernel::Kernel;
 use writing::Pen;
 
-/// What a record is, by its first byte. A tape is read by the build that wrote it, so the numbers may change at will.
+/// What a record is, by its first byte. A tape is read by the build that wrote it, so the numbers
+/// may change at will.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Tag {
@@ -54,9 +56,11 @@ pub(crate) enum Tag {
     ActorBlocked,
     ActorReady,
     ActorFailed,
+    ActorProgress,
     KeepValue,
     SettingsRead,
     ConsoleOpened,
+    NodeTraceFetched,
     StatsCollected,
     Reload,
     Restore,
@@ -73,7 +77,8 @@ pub(crate) enum Tag {
     Turn,
 }
 
-/// Takes the records of a tape, one after the other, each whole. What it does must be quick: the kernel waits for it.
+/// Takes the records of a tape, one after the other, each whole. What it does must be quick: the
+/// kernel waits for it.
 pub trait TapeSink: std::fmt::Debug + Send {
     /// The next record.
     fn take(&mut self, record: &[u8]);
@@ -121,7 +126,8 @@ impl Tape {
 }
 
 impl Kernel {
-    /// A kernel before its boot, as [`Kernel::new`] makes it, which records everything that happens to it.
+    /// A kernel before its boot, as [`Kernel::new`] makes it, which records everything that happens
+    /// to it.
     pub fn recorded(config: Config, nonce: u64, sink: Box<dyn TapeSink>) -> Kernel {
         let mut tape = Tape::new(sink);
         tape.put(|pen| pen.begin(&config, nonce));

@@ -104,7 +104,7 @@ fn read(tag: u8, reader: &mut Reader<'_>) -> Result<Recorded, FactError> {
     })
 }
 
-const TAGS: [Tag; 38] = [
+const TAGS: [Tag; 40] = [
     Tag::Boot,
     Tag::ActorSpawned,
     Tag::ActorAttached,
@@ -126,9 +126,11 @@ const TAGS: [Tag; 38] = [
     Tag::ActorBlocked,
     Tag::ActorReady,
     Tag::ActorFailed,
+    Tag::ActorProgress,
     Tag::KeepValue,
     Tag::SettingsRead,
     Tag::ConsoleOpened,
+    Tag::NodeTraceFetched,
     Tag::StatsCollected,
     Tag::Reload,
     Tag::Restore,
@@ -189,6 +191,9 @@ fn input(tag: u8, reader: &mut Reader<'_>) -> Result<Input, FactError> {
             let started = if reader.is_there("started")? { Started::Yes } else { Started::No };
             Input::ActorFailed(actor, id, failure, reader.text("text")?.to_owned(), started)
         }
+        Tag::ActorProgress => {
+            Input::ActorProgress(reader.actor()?, reader.message()?, reader.is_there("told")?)
+        }
         Tag::KeepValue => Input::KeepValue {
             store: reader.text("store")?.to_owned(),
             key: reader.text("key")?.to_owned(),
@@ -196,6 +201,12 @@ fn input(tag: u8, reader: &mut Reader<'_>) -> Result<Input, FactError> {
         },
         Tag::SettingsRead => Input::SettingsRead(reader.number("ticket")?, reader.settings()?),
         Tag::ConsoleOpened => Input::ConsoleOpened(reader.number("ticket")?, reader.console()?),
+        Tag::NodeTraceFetched => {
+            let (ticket, is_well) = (reader.number("ticket")?, reader.is_there("trace")?);
+            let text = reader.text("trace")?;
+            let result = if is_well { Ok(Json::from_tape(text)) } else { Err(text.to_owned()) };
+            Input::NodeTraceFetched(ticket, result)
+        }
         Tag::StatsCollected => {
             Input::StatsCollected(reader.number("ticket")?, Json::from_tape(reader.text("numbers")?))
         }

@@ -1,4 +1,5 @@
-//! Settings and manifests on the tape. Every field is named once; one that is forgotten does not compile.
+//! Settings and manifests on the tape. Every field is named once; one that is forgotten does not
+//! compile.
 
 use crate::api::config::{Config, Limits, Mode};
 use crate::api::manifest::{

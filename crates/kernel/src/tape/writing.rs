@@ -159,6 +159,10 @@ impl<'a> Pen<'a> {
         to.flag(started == Started::Yes).text(text);
     }
 
+    pub(crate) fn actor_progress(&mut self, actor: ActorRef, event: &Envelope, is_told: bool) {
+        self.tag(Tag::ActorProgress).actor(actor).text(event.line()).flag(is_told);
+    }
+
     pub(crate) fn keep_value(&mut self, store: &str, key: &str, value: Option<&str>) {
         self.tag(Tag::KeepValue).text(store).text(key).maybe_text(value);
     }
@@ -173,7 +177,8 @@ impl<'a> Pen<'a> {
         self.tag(Tag::SettingsRead).number(ticket).number(tag).text(text);
     }
 
-    /// An address that opens the console is as good as a token: another text of the same length stands for it.
+    /// An address that opens the console is as good as a token: another text of the same length
+    /// stands for it.
     pub(crate) fn console_opened(&mut self, ticket: u64, result: &Result<Json, ConsoleRefused>) {
         let (tag, text) = match result {
             Ok(address) => (0, address.as_str()),
@@ -187,6 +192,14 @@ impl<'a> Pen<'a> {
         } else {
             to.text(text);
         }
+    }
+
+    pub(crate) fn node_trace_fetched(&mut self, ticket: u64, result: &Result<Json, String>) {
+        let text = match result {
+            Ok(trace) => trace.as_str(),
+            Err(reason) => reason,
+        };
+        self.tag(Tag::NodeTraceFetched).number(ticket).flag(result.is_ok()).text(text);
     }
 
     pub(crate) fn stats_collected(&mut self, ticket: u64, numbers: &Json) {

@@ -1,8 +1,8 @@
 //! Taps: connections that see messages pass, as records like those of the history.
 //!
-//! The part owns who taps, what of, and the records that wait to be written. A record is made once for each tap that wants
-//! it, and only while somebody taps; beyond a rate it is counted and not made. The flow of messages hands records in, and
-//! takes what is to be written out.
+//! The part owns who taps, what of, and the records that wait to be written. A record is made once
+//! for each tap that wants it, and only while somebody taps; beyond a rate it is counted and not
+//! made. The flow of messages hands records in, and takes what is to be written out.
 
 mod record;
 
@@ -37,7 +37,8 @@ pub(crate) struct TapFilter {
     pub(crate) failed: bool,
     /// Whether data is shown.
     pub(crate) data: bool,
-    /// Whether what spans are made of is shown: the time to the nanosecond, the span that asked, the first cause.
+    /// Whether what spans are made of is shown: the time to the nanosecond, the span that asked,
+    /// the first cause.
     pub(crate) trace: bool,
 }
 
@@ -68,8 +69,8 @@ impl TapFilter {
 /// How fast a reader wants its records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TapPace {
-    /// Records a second; beyond that they are taken evenly over time, and the rest is counted. As many as the limit allows
-    /// if it is nothing.
+    /// Records a second; beyond that they are taken evenly over time, and the rest is counted. As
+    /// many as the limit allows if it is nothing.
     pub(crate) per_second: Option<u64>,
     /// How long records may gather before they are sent; 0 sends them at once.
     pub(crate) gather_ms: u64,
@@ -145,7 +146,8 @@ impl Tap {
         self.limit.as_ref().is_none_or(|rights| is_reserved(type_name) || rights.allows(type_name))
     }
 
-    /// Whether it shows the data of messages of this type. What the kernel serves itself may carry messages of any type.
+    /// Whether it shows the data of messages of this type. What the kernel serves itself may carry
+    /// messages of any type.
     fn shows_data(&self, type_name: &str) -> bool {
         self.filter.data && (self.limit.is_none() || !is_reserved(type_name))
     }
@@ -303,7 +305,8 @@ impl Taps {
         }
     }
 
-    /// The next event that is to be written, and to whom. While others want to be served (`is_busy`) records gather first.
+    /// The next event that is to be written, and to whom. While others want to be served
+    /// (`is_busy`) records gather first.
     pub(crate) fn next_event(&mut self, is_busy: bool, now_ns: i64) -> Option<(ConnectionId, String)> {
         let least = if is_busy { BATCH_BYTES } else { 1 };
         let tap = self.taps.iter_mut().find(|tap| tap.is_due(least, now_ns))?;
@@ -317,7 +320,8 @@ impl Taps {
         self.taps.iter().any(|tap| tap.is_due(1, now_ns))
     }
 
-    /// The deadline that has to be put into the wheel, if records gather and none there stands for them.
+    /// The deadline that has to be put into the wheel, if records gather and none there stands for
+    /// them.
     pub(crate) fn new_alarm(&mut self, now_ns: i64) -> Option<i64> {
         let waits = |tap: &&Tap| (!tap.records.is_empty() || tap.skipped > 0) && tap.due_ns > now_ns;
         let gathering = self.taps.iter().filter(waits);

@@ -1,7 +1,8 @@
 //! Messages for later: each is sent under a fresh id when its time comes, once or at a fixed rate.
 //!
-//! A schedule belongs to its peer. This part keeps the schedules, their deadlines and what each peer has of them; whether
-//! a message may be scheduled, and how it is sent, is decided by whoever calls.
+//! A schedule belongs to its peer. This part keeps the schedules, their deadlines and what each
+//! peer has of them; whether a message may be scheduled, and how it is sent, is decided by whoever
+//! calls.
 
 use crate::api::config::Limits;
 use crate::api::ids::Now;
@@ -146,7 +147,8 @@ impl Schedule {
 struct PeerSchedules {
     count: usize,
     bytes: usize,
-    /// Where they wait in the User lane when they are due, so that they wait behind themselves only.
+    /// Where they wait in the User lane when they are due, so that they wait behind themselves
+    /// only.
     queue: QueueId,
 }
 
@@ -302,8 +304,8 @@ impl Schedules {
         });
     }
 
-    /// Adds a schedule of an earlier run, which is due then. What was due meanwhile is due now, and a repeating one says how
-    /// much it missed.
+    /// Adds a schedule of an earlier run, which is due then. What was due meanwhile is due now, and
+    /// a repeating one says how much it missed.
     pub(crate) fn restore(
         &mut self,
         (peer, queue): (PeerId, QueueId),
@@ -369,10 +371,11 @@ impl Schedules {
         own.map(|(name, _)| Text::from(name)).collect()
     }
 
-    /// When it will be `at_ms` by the wall clock. The wall clock tells milliseconds, the monotonic clock nanoseconds; so
-    /// that the same time is the same deadline whenever in a millisecond it is asked for, the latest beginning of that
-    /// millisecond that was seen counts: never early, and never before what was asked for earlier. Only when the wall
-    /// clock was set forward it begins anew.
+    /// When it will be `at_ms` by the wall clock. The wall clock tells milliseconds, the monotonic
+    /// clock nanoseconds; so that the same time is the same deadline whenever in a millisecond it
+    /// is asked for, the latest beginning of that millisecond that was seen counts: never early,
+    /// and never before what was asked for earlier. Only when the wall clock was set forward it
+    /// begins anew.
     fn deadline_at(&mut self, at_ms: u64, now: Now) -> i64 {
         let seen_ns = i128::from(now.mono_ns) - i128::from(now.unix_ms) * i128::from(MS);
         let same_clock = self.epoch_ns.filter(|epoch_ns| epoch_ns - seen_ns <= i128::from(MS));
@@ -398,8 +401,8 @@ impl Schedules {
         schedule.is_held = true;
     }
 
-    /// Sends a message whose time has come. A tick that is `crowded` out, because it would only lengthen the queue, is a
-    /// missed tick; a message that is sent once is sent all the same.
+    /// Sends a message whose time has come. A tick that is `crowded` out, because it would only
+    /// lengthen the queue, is a missed tick; a message that is sent once is sent all the same.
     pub(crate) fn fire(&mut self, id: ScheduleId, crowded: bool, out: &mut Out) -> Fired {
         let Some(repeat_ms) = self.slots[id.0 as usize].repeat_ms else {
             let rights = self.slots[id.0 as usize].rights.clone();

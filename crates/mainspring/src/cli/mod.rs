@@ -111,8 +111,8 @@ enum Command {
     Manual(manual::Arguments),
 }
 
-/// Reads the command line, does what it says, and returns the exit code: 2 for a command line that cannot be understood, 1 for anything
-/// else that went wrong, otherwise the command's own.
+/// Reads the command line, does what it says, and returns the exit code: 2 for a command line that
+/// cannot be understood, 1 for anything else that went wrong, otherwise the command's own.
 #[must_use]
 pub fn main() -> ExitCode {
     // The signals by which most commands end are of use only if they get through. It cannot fail.

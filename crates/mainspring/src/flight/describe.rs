@@ -79,11 +79,18 @@ fn describe_input(input: &Input) -> Option<(&'static str, Value)> {
                 json!({ "causation": id, "type": failure.type_name(), "message": text, "started": started.as_str() }),
             ),
         ),
+        Input::ActorProgress(actor, event, _) => (
+            "actor_progress",
+            with(actor, json!({ "type": event.type_name(), "causation": event.causation() })),
+        ),
         Input::KeepValue { store, key, value } => {
             ("keep_value", json!({ "store": store, "key": key, "kept": value.is_some() }))
         }
         Input::SettingsRead(ticket, result) => {
             ("settings_read", json!({ "ticket": ticket, "well": result.is_ok() }))
+        }
+        Input::NodeTraceFetched(ticket, result) => {
+            ("node_trace_fetched", json!({ "ticket": ticket, "well": result.is_ok() }))
         }
         Input::ConsoleOpened(ticket, result) => {
             ("console_opened", json!({ "ticket": ticket, "well": result.is_ok() }))

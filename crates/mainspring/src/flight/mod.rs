@@ -1,8 +1,9 @@
 //! Flight recordings: the kernel's tape in files, for whoever wants to know what happened.
 //!
-//! A folder holds the recordings of the newest runs of a daemon. Each is a chain of segments, `<run>-<segment>.flight`; the
-//! oldest segments go when there are more bytes than allowed. A segment is a chain of frames: length, checksum, bytes. The first
-//! frame is a [`Header`], the others are records of the tape. What a crash left half written at the end is not read.
+//! A folder holds the recordings of the newest runs of a daemon. Each is a chain of segments,
+//! `<run>-<segment>.flight`; the oldest segments go when there are more bytes than allowed. A
+//! segment is a chain of frames: length, checksum, bytes. The first frame is a [`Header`], the
+//! others are records of the tape. What a crash left half written at the end is not read.
 //!
 //! `daemon/flight` writes them, `mainspring flight` reads them.
 

@@ -83,7 +83,8 @@ fn read_segment(
     header.ok_or_else(|| told("it has no beginning that can be read"))
 }
 
-/// Reads the frame at the offset; false if no whole one is there: it is being written, or its writer ended.
+/// Reads the frame at the offset; false if no whole one is there: it is being written, or its
+/// writer ended.
 fn next_frame(
     file: &std::fs::File,
     length: u64,

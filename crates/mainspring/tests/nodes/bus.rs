@@ -145,6 +145,7 @@ impl Plan {
             "command:Test.Slow",
             "query:Test.Large",
             "command:Test.Fail",
+            "command:Test.Steps",
         ];
         let program = ["python3", "work.py"];
         let capability = crate::support::process("test", &types, &program, more);
@@ -191,6 +192,11 @@ def answer(message):
         return {"node": "NODE", "metadata": message["metadata"]}
     if name == "Test.Large":
         return "x" * data
+    if name == "Test.Steps":
+        for step in range(data):
+            with lock:
+                say("event", "Test.Progress", {"step": step}, message)
+        return data
     if name == "Test.Slow":
         with open("began", "a") as log:
             log.write(message["metadata"]["id"] + "\n")

@@ -1,5 +1,5 @@
-//! Several daemons on one bus: real programs, real nats-servers, and what goes wrong between them. The clauses are those of
-//! `docs/contracts/nodes.md`.
+//! Several daemons on one bus: real programs, real nats-servers, and what goes wrong between them.
+//! The clauses are those of `docs/contracts/nodes.md`.
 #![cfg(feature = "uplink")]
 
 #[allow(dead_code, reason = "the tests of the daemon use the rest")]

@@ -1,4 +1,5 @@
-//! A proxy between a node and its nats-server that delays, doubles, reorders and swallows what the server says.
+//! A proxy between a node and its nats-server that delays, doubles, reorders and swallows what the
+//! server says.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

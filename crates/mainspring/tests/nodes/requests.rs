@@ -4,6 +4,7 @@ use crate::bus::{NatsServer, Node, Plan, started};
 use crate::support::{code, eventually, fresh_id, line_with};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 const SHARED: &str = "share = true\nlimits = { concurrency = 16 }";
 
@@ -49,6 +50,74 @@ fn n3_1_a_request_is_answered_by_another_node_with_reply_error_and_its_metadata(
     assert_eq!(b.lines("done").iter().filter(|id| *id == "same-id").count(), 1, "once by id");
     let told = a.connect().query("Syscall.Describe", json!({ "type": "Test.Where" }));
     assert_eq!(told["handlers"][0]["capability"], json!("uplink:test"), "{told}");
+}
+
+#[test]
+fn n3_7_progress_of_another_node_comes_to_those_who_asked_for_it() {
+    let nats = NatsServer::start();
+    let (a, _b) = pair(&nats);
+    let mut client = a.connect();
+    let mut bystander = a.connect();
+    client.send(line_with("command", "Test.Steps", "steps", &json!(3), &json!({ "progress": true })));
+    for step in 0..3 {
+        let event = client.receive();
+        assert_eq!((&event["type"], &event["data"]["step"]), (&json!("Test.Progress"), &json!(step)));
+        assert_eq!(
+            (&event["metadata"]["causation"], &event["metadata"]["node"]),
+            (&json!("steps"), &json!("b"))
+        );
+    }
+    assert_eq!(client.receive()["data"], json!(3));
+    // Who did not ask for it gets the reply alone.
+    assert_eq!(bystander.ask("command", "Test.Steps", json!(3))["data"], json!(3));
+}
+
+#[test]
+fn n3_8_a_cancelled_request_ends_here_at_once_and_soon_at_the_node_that_has_it() {
+    let nats = NatsServer::start();
+    let (a, b) = pair(&nats);
+    // Once before, and once after the other node has said that it took it.
+    for (id, wait_ms) in [("at-once", 0), ("later", 300)] {
+        let mut client = a.connect();
+        client.send(line_with("command", "Test.Slow", id, &json!(20), &json!({})));
+        std::thread::sleep(Duration::from_millis(wait_ms));
+        client.send(line_with("command", "Syscall.Cancel", &fresh_id(), &json!({ "id": id }), &json!({})));
+        let mut ended = client.receive();
+        if ended["metadata"]["causation"] != json!(id) {
+            ended = client.receive();
+        }
+        assert_eq!((code(&ended), &ended["type"]), (499, &json!("Sys.Cancelled")), "{ended}");
+        eventually("the other node ends it", || {
+            let told = b.connect().query("Sys.Trace", json!({ "id": id }));
+            told["nodes"].as_array().is_some_and(|messages| {
+                messages.iter().any(|message| message["id"] == id && message["outcome"]["code"] == 499)
+            })
+        });
+    }
+}
+
+#[test]
+fn n3_9_a_trace_shows_what_a_request_caused_on_the_node_that_had_it() {
+    let nats = NatsServer::start();
+    let (a, _b) = pair(&nats);
+    let mut client = a.connect();
+    client.send(line_with("command", "Test.Steps", "steps", &json!(2), &json!({ "correlation": "flow" })));
+    assert_eq!(client.receive()["data"], json!(2));
+    let told = client.query("Sys.NodeTrace", json!({ "id": "steps" }));
+    assert_eq!(told["node"], "b", "{told}");
+    let types = |told: &Value| -> Vec<String> {
+        let nodes = told["nodes"].as_array().expect("nodes").iter();
+        nodes.map(|node| node["type"].as_str().expect("a type").to_owned()).collect()
+    };
+    assert_eq!(types(&told["trace"]).first().map(String::as_str), Some("Test.Steps"), "{told}");
+    // The command line puts the two together.
+    let mut trace = crate::support::mainspring();
+    trace.args(["trace", "flow", "--socket"]).arg(a.path("socket"));
+    let shown = String::from_utf8(trace.output().expect("the program").stdout).expect("text");
+    assert!(shown.contains("command Test.Steps  client -> uplink:test on b  reply"), "{shown}");
+    // What was never passed on, or by somebody else, is not to be had.
+    let unknown = client.ask("query", "Sys.NodeTrace", json!({ "id": "nothing" }));
+    assert_eq!((code(&unknown), started(&unknown)), (503, false), "{unknown}");
 }
 
 #[test]

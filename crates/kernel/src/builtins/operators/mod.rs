@@ -9,6 +9,7 @@ mod console;
 mod dead_letters;
 mod list_actors;
 mod logs;
+mod node_trace;
 mod restart;
 mod stats;
 mod tap;

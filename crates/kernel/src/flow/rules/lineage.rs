@@ -27,8 +27,8 @@ impl<'a> Lineage<'a> {
 
     /// What is to be restored where it was left out, given the workflow of the cause.
     ///
-    /// A different correlation is a violation: an actor preserves the workflow that it works in. A different span is
-    /// none: an actor may have made one of its own.
+    /// A different correlation is a violation: an actor preserves the workflow that it works in. A
+    /// different span is none: an actor may have made one of its own.
     #[inline]
     pub(in crate::flow) fn to_restore(self, mut wanted: Workflow) -> Result<Workflow, String> {
         if let (Some(correlation), Some(there)) = (&wanted.correlation, self.correlation) {
@@ -51,8 +51,8 @@ impl std::fmt::Display for Lineage<'_> {
 }
 
 impl Kernel {
-    /// Checks causation and correlation of an event or request; returns what was left out of its workflow, and the request
-    /// behind it.
+    /// Checks causation and correlation of an event or request; returns what was left out of its
+    /// workflow, and the request behind it.
     pub(in crate::flow) fn check_lineage(
         &mut self,
         actor: ActorRef,

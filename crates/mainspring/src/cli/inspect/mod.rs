@@ -1,5 +1,5 @@
-//! Commands that show how a running daemon is: actors, types, traces, timers, dead letters, logs, and
-//! `top` for all of it at once.
+//! Commands that show how a running daemon is: actors, types, traces, timers, dead letters, logs,
+//! and `top` for all of it at once.
 //!
 //! Each file (or folder) is one command. They ask with the built-in messages that every client may
 //! send, and share what is in `cli/support`.

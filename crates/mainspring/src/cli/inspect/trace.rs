@@ -3,7 +3,7 @@
 use crate::cli::support::read_command::{ReadCommand, told};
 use crate::cli::support::target::Failure;
 use crate::cli::support::trace_tree::{audience, author, tree};
-use crate::cli::support::{completion, local_time, text};
+use crate::cli::support::{completion, local_time, other_nodes, output, text};
 use serde_json::{Value, json};
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -53,10 +53,20 @@ pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
         (None, Some(id)) => json!({ "id": id }),
         (None, None) => return told(latest(arguments)),
     };
-    told(arguments.look.ask("Sys.Trace", question, |data| match data["nodes"].as_array() {
-        Some(nodes) if !nodes.is_empty() => Ok(tree(data)),
-        _ => Err(Failure::Refused(nothing(arguments)?)),
-    }))
+    told(arguments.show(question))
+}
+
+impl Arguments {
+    /// Asks for a trace, on other nodes as well, and prints it.
+    fn show(&self, question: Value) -> Result<ExitCode, Failure> {
+        let target = &self.look.target;
+        let data = target.ask("Sys.Trace", question)?;
+        let data = other_nodes::add(data, |name, question| target.ask(name, question).ok());
+        self.look.print(&data, |data| match data["nodes"].as_array() {
+            Some(nodes) if !nodes.is_empty() => Ok(tree(data)),
+            _ => Err(Failure::Refused(nothing(self)?)),
+        })
+    }
 }
 
 /// Lists the latest, and shows the one that is chosen where somebody can choose.
@@ -88,7 +98,8 @@ fn latest(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let Some(node) = chosen else {
         return Err(Failure::Usage(format!("there is no number {:?} in the list", typed.trim())));
     };
-    look.ask("Sys.Trace", json!({ "id": node["id"] }), |data| Ok(format!("\n{}", tree(data))))
+    output::print("\n");
+    arguments.show(json!({ "id": node["id"] }))
 }
 
 fn listing(data: &Value, nodes: &[&Value]) -> String {

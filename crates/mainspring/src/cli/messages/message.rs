@@ -4,7 +4,7 @@ use crate::cli::messages::items;
 use crate::cli::messages::schedule::Schedule;
 use crate::cli::support::target::{Failure, Target};
 use crate::cli::support::trace_tree::tree;
-use crate::cli::support::{completion, input, near, output, text};
+use crate::cli::support::{completion, input, near, other_nodes, output, text};
 use crate::client::Client;
 use mainspring_message::{Draft, Envelope, Failure as Refusal, Json, Kind, Text};
 use serde_json::{Value, json};
@@ -189,8 +189,13 @@ fn request(kind: Kind, type_name: &str, arguments: &RequestArguments) -> Result<
     let mut client = arguments.target.connect()?;
     let outcome = client.request(&draft)?;
     let caused = match arguments.trace {
-        true => ask(&mut client, "Sys.Trace", json!({ "id": outcome.causation() }))
-            .map_or_else(|| "\nno trace of it is kept\n".into(), |trace| format!("\n{}", tree(&trace))),
+        true => match ask(&mut client, "Sys.Trace", json!({ "id": outcome.causation() })) {
+            Some(trace) => {
+                let whole = other_nodes::add(trace, |name, question| ask(&mut client, name, question));
+                format!("\n{}", tree(&whole))
+            }
+            None => "\nno trace of it is kept\n".into(),
+        },
         false => String::new(),
     };
     if outcome.kind() == Kind::Reply {

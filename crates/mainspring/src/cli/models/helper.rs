@@ -1,7 +1,8 @@
 //! `mainspring-mcp`: the program that speaks the Model Context Protocol, beside this one.
 //!
-//! It is a program of its own because of what it is made of: a runtime and a library that the daemon has no use for. What it is told goes
-//! through a file in memory, so that no token is seen in a list of processes.
+//! It is a program of its own because of what it is made of: a runtime and a library that the
+//! daemon has no use for. What it is told goes through a file in memory, so that no token is seen
+//! in a list of processes.
 
 use crate::cli::support::target::Failure;
 use rustix::fs::MemfdFlags;

@@ -1,4 +1,5 @@
-//! `mainspring mcp`: a daemon's capabilities as tools of a language model, by the Model Context Protocol.
+//! `mainspring mcp`: a daemon's capabilities as tools of a language model, by the Model Context
+//! Protocol.
 
 use crate::cli::models::helper;
 use crate::cli::models::install::{self, Client, Entry};
@@ -76,7 +77,8 @@ struct Serve {
     /// Serve HTTP at this address of this machine instead of standard streams.
     #[arg(long, value_name = "ADDRESS")]
     http: Option<SocketAddr>,
-    /// A file with the token that clients by HTTP must show, which only you may read [default: the token in $MAINSPRING_MCP_TOKEN].
+    /// A file with the token that clients by HTTP must show, which only you may read [default: the
+    /// token in $MAINSPRING_MCP_TOKEN].
     #[arg(long, value_name = "FILE", requires = "http")]
     http_token_file: Option<PathBuf>,
     /// A name under which clients reach it through a proxy, beside those of this machine.

@@ -30,12 +30,14 @@ Exit code: 0 it can be used, 1 something is wrong (every problem is shown with i
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(in crate::cli) struct Arguments {
-    /// The file to check [default: mainspring.toml in this folder; without one, the built-in defaults].
+    /// The file to check [default: mainspring.toml in this folder; without one, the built-in
+    /// defaults].
     file: Option<PathBuf>,
     /// Say nothing but what is wrong.
     #[arg(short, long)]
     quiet: bool,
-    /// Print a page of the documentation that is made from the code, as Markdown, and check nothing.
+    /// Print a page of the documentation that is made from the code, as Markdown, and check
+    /// nothing.
     #[arg(
         long, value_name = "PAGE", num_args = 0..=1, require_equals = true, default_missing_value = "configuration",
         conflicts_with_all = ["file", "quiet"]
@@ -77,7 +79,8 @@ pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// Guests, made ready as a daemon would. What that takes is there once the first one is asked about.
+/// Guests, made ready as a daemon would. What that takes is there once the first one is asked
+/// about.
 #[derive(Default)]
 struct Guests(Option<Result<Preflight, String>>);
 

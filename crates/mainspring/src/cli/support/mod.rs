@@ -7,6 +7,7 @@ pub(super) mod follow;
 pub(super) mod input;
 pub(super) mod local_time;
 pub(super) mod near;
+pub(super) mod other_nodes;
 pub(super) mod output;
 pub(super) mod read_command;
 pub(super) mod target;

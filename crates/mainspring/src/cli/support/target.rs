@@ -23,19 +23,23 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 /// Where the daemon is.
 #[derive(Clone, Debug, clap::Args)]
 pub(in crate::cli) struct Place {
-    /// The socket of the daemon [default: $MAINSPRING_SOCKET, that of ./mainspring.toml, or the user's own].
+    /// The socket of the daemon [default: $MAINSPRING_SOCKET, that of ./mainspring.toml, or the
+    /// user's own].
     #[arg(long, value_name = "PATH", help_heading = "Daemon", global = true)]
     socket: Option<PathBuf>,
     /// The TCP listener of the daemon instead, such as 127.0.0.1:7700 [default: $MAINSPRING_TCP].
     #[arg(long, value_name = "HOST:PORT", help_heading = "Daemon", global = true, conflicts_with = "socket")]
     tcp: Option<String>,
-    /// A file with the token for it, which only you may read [default: the token in $MAINSPRING_TOKEN, or the file $MAINSPRING_TOKEN_FILE].
+    /// A file with the token for it, which only you may read [default: the token in
+    /// $MAINSPRING_TOKEN, or the file $MAINSPRING_TOKEN_FILE].
     #[arg(long, value_name = "PATH", help_heading = "Daemon", global = true, conflicts_with = "socket")]
     token_file: Option<PathBuf>,
-    /// A PEM file with the certificates that that of the daemon must be signed by; with it, TCP is encrypted [default: $MAINSPRING_TLS_CA].
+    /// A PEM file with the certificates that that of the daemon must be signed by; with it, TCP is
+    /// encrypted [default: $MAINSPRING_TLS_CA].
     #[arg(long, value_name = "PATH", help_heading = "Daemon", global = true, conflicts_with = "socket")]
     tls_ca: Option<PathBuf>,
-    /// A PEM file with a certificate to show, for a daemon that wants one [default: $MAINSPRING_TLS_CERTIFICATE].
+    /// A PEM file with a certificate to show, for a daemon that wants one [default:
+    /// $MAINSPRING_TLS_CERTIFICATE].
     #[arg(long, value_name = "PATH", help_heading = "Daemon", global = true, conflicts_with = "socket")]
     tls_certificate: Option<PathBuf>,
     /// A PEM file with its key [default: $MAINSPRING_TLS_KEY].
@@ -70,8 +74,9 @@ impl Place {
 pub(in crate::cli) struct Target {
     #[command(flatten)]
     place: Place,
-    /// How long to wait for the answer, and 2s more for the daemon's own word about that [default: as the daemon is set, usually 30s; one that is silent for
-    /// 30s and then does not answer a ping is given up].
+    /// How long to wait for the answer, and 2s more for the daemon's own word about that [default:
+    /// as the daemon is set, usually 30s; one that is silent for 30s and then does not answer a
+    /// ping is given up].
     #[arg(long, value_name = "TIME", value_parser = time_above_zero, help_heading = "Daemon", global = true)]
     timeout: Option<Duration>,
     /// How long to wait for a daemon that is still starting; 0s if it must be there already.

@@ -94,8 +94,9 @@ fn row(node: &Value, branch: &str) -> Vec<String> {
         Some(attempts @ 2..) => format!(", {attempts} tries"),
         _ => String::new(),
     };
+    let place = node["node"].as_str().map_or(String::new(), |node| format!(" on {}", text::visible(node)));
     let message = format!(
-        "{branch}{} {}  {} -> {}{outcome}{tries}",
+        "{branch}{} {}  {} -> {}{place}{outcome}{tries}",
         word(&node["kind"]),
         word(&node["type"]),
         author(&node["from"]),

@@ -1,4 +1,5 @@
-//! The pump's side of the journal: facts go to it, what rests on them waits, and what it tells goes to the kernel.
+//! The pump's side of the journal: facts go to it, what rests on them waits, and what it tells goes
+//! to the kernel.
 
 use super::Pump;
 use crate::daemon::hold::Hold;

@@ -22,7 +22,8 @@ pub(super) fn take_kept(values: &mut Kept) -> Kept {
     own.into_iter().filter_map(|store| values.remove_entry(&store)).collect()
 }
 
-/// Makes the uplink that the settings ask for, if they do. What an earlier run imported is among the capabilities then.
+/// Makes the uplink that the settings ask for, if they do. What an earlier run imported is among
+/// the capabilities then.
 pub(super) fn begin(
     mut settings: Settings,
     kept: &Kept,

@@ -1,9 +1,10 @@
 //! The pump: once per turn of the reactor it reads from some clients, runs the kernel, carries its
 //! effects out and writes what is to be written.
 //!
-//! This file is that turn, and the one place where an [`Effect`] becomes a deed. `durable` holds back
-//! what rests on a record that is not on disk, `reloading` reads settings again off the thread,
-//! `fixed` says what of them cannot change. `daemon/mod.rs` makes it; signals and listeners call it.
+//! This file is that turn, and the one place where an [`Effect`] becomes a deed. `durable` holds
+//! back what rests on a record that is not on disk, `reloading` reads settings again off the
+//! thread, `fixed` says what of them cannot change. `daemon/mod.rs` makes it; signals and listeners
+//! call it.
 
 mod durable;
 mod fixed;
@@ -391,6 +392,13 @@ impl Pump {
                 let opened = self.listeners.borrow_mut().open_console(&peer);
                 self.kernel_cell.feed(|kernel, now| kernel.console_opened(ticket, opened, now));
             }
+            Effect::FetchNodeTrace { ticket, peer, id } => match &self.uplink {
+                Some(uplink) => uplink.fetch_trace(ticket, &peer, &id),
+                None => {
+                    let refused = Err("there are no other nodes: [uplink] is not configured".to_owned());
+                    self.kernel_cell.feed(|kernel, now| kernel.node_trace_fetched(ticket, refused, now));
+                }
+            },
             Effect::Ready { summary } => {
                 let took = self.reactor.now().saturating_duration_since(self.started);
                 self.vitals.note_listeners(&summary);

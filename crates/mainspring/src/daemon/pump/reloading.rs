@@ -17,7 +17,8 @@ pub(super) struct Reloading {
     /// What the daemon was started with.
     started_with: Settings,
     stage: Cell<ReloadStage>,
-    /// Capabilities that are to be started anew though nothing that their settings name has changed.
+    /// Capabilities that are to be started anew though nothing that their settings name has
+    /// changed.
     touched: RefCell<BTreeSet<String>>,
     /// Who asked for it by message, and waits for what has changed.
     asked: Cell<Option<u64>>,

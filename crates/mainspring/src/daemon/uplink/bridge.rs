@@ -42,7 +42,8 @@ pub(crate) struct Bridge {
 type Started = (Rc<Bridge>, Vec<Manifest>);
 
 impl Bridge {
-    /// The uplink of these settings, if they ask for one. What an earlier run imported is given back, to be there from the boot.
+    /// The uplink of these settings, if they ask for one. What an earlier run imported is given
+    /// back, to be there from the boot.
     pub(crate) fn start(
         settings: &Settings,
         kept: &Kept,
@@ -135,6 +136,10 @@ impl Bridge {
 
     pub(crate) fn closed(&self, connection: ConnectionId, reason: &str) {
         self.with(|uplink, _, now| uplink.closed(connection, reason, now));
+    }
+
+    pub(crate) fn fetch_trace(&self, ticket: u64, peer: &str, id: &str) {
+        self.with(|uplink, kernel, now| uplink.fetch_trace(ticket, peer, id, kernel, now));
     }
 
     pub(crate) fn flushed(&self, fact: u64) {

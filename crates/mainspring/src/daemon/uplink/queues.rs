@@ -1,4 +1,5 @@
-//! What passes between the loop and the thread that speaks with NATS: two queues, each bounded in bytes.
+//! What passes between the loop and the thread that speaks with NATS: two queues, each bounded in
+//! bytes.
 
 use mainspring_uplink::Command;
 use std::collections::VecDeque;
@@ -6,7 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes that wait for NATS. Beyond: requests for other nodes are refused (503, not started).
 pub(super) const OUT_BYTES_SOFT: usize = 8 << 20;
-/// Beyond this, what waits for NATS is dropped, and counted: whoever waits for it finds out by silence.
+/// Beyond this, what waits for NATS is dropped, and counted: whoever waits for it finds out by
+/// silence.
 const OUT_BYTES_MAX: usize = 32 << 20;
 /// Bytes from NATS that wait for the loop. Beyond: what comes is dropped, and counted.
 const IN_BYTES_MAX: usize = 64 << 20;

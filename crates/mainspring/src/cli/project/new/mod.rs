@@ -1,5 +1,5 @@
-//! `mainspring new capability` and `mainspring new guest`: a folder with a manifest and a program that
-//! works.
+//! `mainspring new capability` and `mainspring new guest`: a folder with a manifest and a program
+//! that works.
 //!
 //! The skeletons are files in the folders beside this one; `templates` lists which belong to a
 //! language. `packages` writes the SDKs that the binary carries, `listing` looks whether the
@@ -74,7 +74,8 @@ struct Capability {
     /// Write the bare contract, lines in and lines out, where there is an SDK.
     #[arg(long, conflicts_with = "mcp")]
     plain: bool,
-    /// The command of an MCP server instead, which is asked once what it offers; all that follows is its own.
+    /// The command of an MCP server instead, which is asked once what it offers; all that follows
+    /// is its own.
     #[arg(long, value_name = "COMMAND", num_args = 1.., allow_hyphen_values = true, conflicts_with = "lang")]
     mcp: Vec<String>,
 }
@@ -183,7 +184,8 @@ fn failed(path: &Path, error: &io::Error) -> Failure {
     Failure::Refused(format!("cannot write {}: {error}", path.display()))
 }
 
-/// Writes a configuration if there is none, and tells it; returns what a person has to change in the one that is there.
+/// Writes a configuration if there is none, and tells it; returns what a person has to change in
+/// the one that is there.
 fn list_manifest(dir: &Path, folder: &Path, manifest: &str, told: &mut String) -> Result<String, Failure> {
     let config = Path::new(CONFIG_FILE);
     let pattern = dir.join("*").join(manifest).display().to_string();
@@ -223,7 +225,8 @@ fn needed_change(config: &Path, manifest: &Path, pattern: &str) -> String {
     }
 }
 
-/// Sees to it that git leaves the journal alone, which holds whatever clients sent; says what it did, or what a person should do.
+/// Sees to it that git leaves the journal alone, which holds whatever clients sent; says what it
+/// did, or what a person should do.
 fn ignore_journal(path: &Path) -> io::Result<String> {
     let line = format!("/{JOURNAL_FOLDER}/");
     match fs::read_to_string(path) {

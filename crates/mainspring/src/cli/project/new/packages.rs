@@ -1,4 +1,5 @@
-//! The packages of the SDKs, which the binary carries: nothing of ours is installed by name from a registry, where it is not.
+//! The packages of the SDKs, which the binary carries: nothing of ours is installed by name from a
+//! registry, where it is not.
 
 use crate::cli::project::new::{failed, write_new};
 use crate::cli::support::target::Failure;
@@ -21,7 +22,8 @@ pub(in crate::cli::project::new) enum Package {
     Python,
     /// `@mainspring/sdk`: a folder beside the program, and the link to it that npm would make.
     Node,
-    /// `mainspring-capability` and what it is made of: a folder with a crate each, which the program's manifest names by its path.
+    /// `mainspring-capability` and what it is made of: a folder with a crate each, which the
+    /// program's manifest names by its path.
     Rust,
     /// `mainspring-guest`, likewise.
     Guest,

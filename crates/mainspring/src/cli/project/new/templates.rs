@@ -1,5 +1,5 @@
-//! The files of each skeleton. `{{name}}`, `{{Type}}` and `{{program}}` stand for the capability's name, for what its types begin with, and for the
-//! table of its program.
+//! The files of each skeleton. `{{name}}`, `{{Type}}` and `{{program}}` stand for the capability's
+//! name, for what its types begin with, and for the table of its program.
 
 use crate::cli::project::new::packages::{
     CarriedFile, GUEST_PACKAGE, GUEST_SKELETON, JAVASCRIPT_SKELETON, NODE_PACKAGE, PYTHON_PACKAGE,

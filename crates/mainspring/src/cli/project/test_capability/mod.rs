@@ -1,8 +1,9 @@
-//! `mainspring test-capability`: runs a capability under the kernel with inputs made from its schema, and checks that it keeps
-//! the rules.
+//! `mainspring test-capability`: runs a capability under the kernel with inputs made from its
+//! schema, and checks that it keeps the rules.
 //!
-//! The kernel itself finds most of what can be wrong (a second outcome, an unknown cause, an id twice, data that its own
-//! schema does not admit): it ends the request with a fault that names the rule. What is left is checked here.
+//! The kernel itself finds most of what can be wrong (a second outcome, an unknown cause, an id
+//! twice, data that its own schema does not admit): it ends the request with a fault that names the
+//! rule. What is left is checked here.
 
 mod generate;
 mod subject;

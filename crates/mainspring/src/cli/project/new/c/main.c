@@ -1,4 +1,7 @@
-/* {{name}}: a capability of Mainspring. Messages come in on standard input and go out on standard output, one JSON object a line. */
+/*
+ * {{name}}: a capability of Mainspring. Messages come in on standard input and go out on standard
+ * output, one JSON object a line.
+ */
 
 #define _DEFAULT_SOURCE
 #include <inttypes.h>
@@ -10,7 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A piece of the line. JSON strings keep their quotes and escapes, so that they can be put into an answer as they are. */
+/*
+ * A piece of the line. JSON strings keep their quotes and escapes, so that they can be put into an
+ * answer as they are.
+ */
 struct text {
     const char *start;
     size_t length;
@@ -27,7 +33,9 @@ static const char *skip_string(const char *at) {
     return *at ? at + 1 : at;
 }
 
-/* The daemon sends nothing but sound JSON, so the end of a value can be found by counting brackets. */
+/*
+ * The daemon sends nothing but sound JSON, so the end of a value can be found by counting brackets.
+ */
 static const char *skip_value(const char *at) {
     int depth = 0;
     do {
@@ -129,7 +137,10 @@ int main(void) {
     size_t room = 0;
     if (getentropy(&run, sizeof run) != 0)
         return 1;
-    /* The loop ends when the input does: then the daemon is shutting down, or loads this program again. */
+    /*
+     * The loop ends when the input does: then the daemon is shutting down, or loads this program
+     * again.
+     */
     while (getline(&line, &room, stdin) > 0) {
         struct text message = {line, strlen(line)};
         struct text kind = member(message, "kind");

@@ -1,4 +1,5 @@
-// {{name}}: a capability of Mainspring. Messages come in on standard input and go out on standard output, one JSON object a line.
+// {{name}}: a capability of Mainspring. Messages come in on standard input and go out on standard
+// output, one JSON object a line.
 package main
 
 import (
@@ -109,7 +110,8 @@ func (capability *Capability) answer(message Message) error {
 	return capability.say("error", message.Type, refused, message)
 }
 
-// run answers messages until the input ends: then the daemon is shutting down, or loads this program again.
+// run answers messages until the input ends: then the daemon is shutting down, or loads this
+// program again.
 func run(in io.Reader, out io.Writer) error {
 	capability := Capability{out: bufio.NewWriter(out)}
 	decoder := json.NewDecoder(in)

@@ -1,7 +1,7 @@
 # Builds {{name}}: `sh build.sh` in this folder.
 #
-# It takes the first of these that is there: the compiler that $WASI_CC names; the clang of wasi-sdk ($WASI_SDK_PATH, or /opt/wasi-sdk);
-# zig; clang with the wasi-libc of the system.
+# It takes the first of these that is there: the compiler that $WASI_CC names; the clang of wasi-sdk
+# ($WASI_SDK_PATH, or /opt/wasi-sdk); zig; clang with the wasi-libc of the system.
 
 cd "$(dirname "$0")" || exit 1
 flags="-O2 -Wall -o main.wasm main.c"

@@ -1,4 +1,5 @@
-# Tests {{name}} as the daemon sees it: `sh test.sh` in this folder, in the sandbox of `mainspring run`.
+# Tests {{name}} as the daemon sees it: `sh test.sh` in this folder, in the sandbox of `mainspring
+# run`.
 
 cd "$(dirname "$0")" || exit 1
 

@@ -1,4 +1,5 @@
-// {{name}}: a capability of Mainspring. Messages come in on standard input and go out on standard output, one JSON object a line.
+// {{name}}: a capability of Mainspring. Messages come in on standard input and go out on standard
+// output, one JSON object a line.
 
 const { randomUUID } = require("node:crypto");
 const { createInterface } = require("node:readline");
@@ -44,5 +45,6 @@ async function answer(message) {
   }
 }
 
-// The program ends when the input does: then the daemon is shutting down, or loads this program again.
+// The program ends when the input does: then the daemon is shutting down, or loads this program
+// again.
 createInterface({ input: process.stdin }).on("line", (line) => answer(JSON.parse(line)));

@@ -43,7 +43,8 @@ def answer(message):
 
 
 def main():
-    # The loop ends when the input does: then the daemon is shutting down, or loads this program again.
+    # The loop ends when the input does: then the daemon is shutting down, or loads this program
+    # again.
     for line in sys.stdin:
         message = json.loads(line)
         if message["kind"] not in ("command", "query"):

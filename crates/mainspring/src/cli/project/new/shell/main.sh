@@ -1,11 +1,14 @@
-# {{name}}: a capability of Mainspring. Messages come in on standard input and go out on standard output, one JSON object a line.
+# {{name}}: a capability of Mainspring. Messages come in on standard input and go out on standard
+# output, one JSON object a line.
 #
-# sed and awk take a message apart. Values stay escaped as JSON has them, so that they can be put into an answer as they are.
-# For anything more, use jq.
+# sed and awk take a message apart. Values stay escaped as JSON has them, so that they can be put
+# into an answer as they are. For anything more, use jq.
 
-# Prints every member of the message $1 on a line of its own: its path, a space, and its value as JSON has it, such as
+# Prints every member of the message $1 on a line of its own: its path, a space, and its value as
+# JSON has it, such as
 #     metadata.id "q1"
-# Spaces between the parts of a message, and the order of its members, mean nothing. Arrays are left out.
+# Spaces between the parts of a message, and the order of its members, mean nothing. Arrays are left
+# out.
 members() {
     printf '%s\n' "$1" | LC_ALL=C sed -E 's/^[[:space:]]*//; s/("([^"\\]|\\.)*"|[][{}:,]|[^][{}:,"[:space:]]+)[[:space:]]*/\1\
 /g' | LC_ALL=C awk '

@@ -1,4 +1,5 @@
-// {{name}}: a capability of Mainspring. Messages come in on standard input and go out on standard output, one JSON object a line.
+// {{name}}: a capability of Mainspring. Messages come in on standard input and go out on standard
+// output, one JSON object a line.
 
 import { randomUUID } from "node:crypto";
 import { createInterface } from "node:readline";
@@ -62,5 +63,6 @@ async function answer(message: Message): Promise<void> {
   }
 }
 
-// The program ends when the input does: then the daemon is shutting down, or loads this program again.
+// The program ends when the input does: then the daemon is shutting down, or loads this program
+// again.
 createInterface({ input: process.stdin }).on("line", (line) => void answer(JSON.parse(line) as Message));
