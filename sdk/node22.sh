@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints the path of Node 22, which runs TypeScript as it is. It is installed once, from npm, below the folder that is named
-# (target/sdk if none is): whoever comes second waits for the first.
+# Prints the path of Node 22, which runs TypeScript as it is. It is installed once, from npm, below
+# the folder that is named (target/sdk if none is): whoever comes second waits for the first.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 folder=${1:-$here/../target/sdk}/node22

@@ -16,7 +16,8 @@ fn main() -> io::Result<()> {
         );
     }
     let Some(out) = env::var_os("OUT_DIR").map(PathBuf::from) else { return Ok(()) };
-    // A package of this crate alone has no SDKs beside it: the program made of it has the plain skeletons.
+    // A package of this crate alone has no SDKs beside it: the program made of it has the plain
+    // skeletons.
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../..");
     let mut text = String::new();
     for (name, list) in lists(&root, &out)? {
@@ -67,7 +68,8 @@ fn lists(root: &Path, out: &Path) -> io::Result<Vec<(&'static str, Files)>> {
     ])
 }
 
-/// The sources of crates of the workspace, side by side, each with a manifest that needs no workspace.
+/// The sources of crates of the workspace, side by side, each with a manifest that needs no
+/// workspace.
 fn crates(root: &Path, out: &Path, names: &[&str]) -> io::Result<Files> {
     let mut found = Files::new();
     let workspace = root.join("Cargo.toml");
@@ -92,7 +94,8 @@ fn crates(root: &Path, out: &Path, names: &[&str]) -> io::Result<Files> {
     Ok(found)
 }
 
-/// A manifest with what it takes from the workspace written out, and without what only its own tests need.
+/// A manifest with what it takes from the workspace written out, and without what only its own
+/// tests need.
 fn stand_alone(manifest: &str, workspace: &str) -> String {
     const LEFT_OUT: [&str; 4] = ["[lints]", "[dev-dependencies]", "[[example]]", "[package.metadata"];
     let mut text = String::new();

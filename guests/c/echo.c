@@ -1,8 +1,9 @@
 /*
  * An echo server in C: one watch for the listener, one for each connection.
  *
- * Prints "listening on port N" and serves up to CONNECTIONS_MAX peers at once. What a peer cannot take yet waits in its own buffer, and
- * the server waits for that peer to become writable instead of readable: never for both, and never in a loop.
+ * Prints "listening on port N" and serves up to CONNECTIONS_MAX peers at once. What a peer cannot
+ * take yet waits in its own buffer, and the server waits for that peer to become writable instead
+ * of readable: never for both, and never in a loop.
  */
 #include "zi.h"
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# What others made to test servers of the Model Context Protocol, against the bridge; and what they do not look for. See README.md.
-# MAINSPRING is the daemon's program, SDK_TARGET a folder that is kept between runs (see sdk/conformance/README.md).
-# The last line of the output reads "N passed, M failed, K skipped".
+# What others made to test servers of the Model Context Protocol, against the bridge; and what they
+# do not look for. See README.md. MAINSPRING is the daemon's program, SDK_TARGET a folder that is
+# kept between runs (see sdk/conformance/README.md). The last line of the output reads "N passed, M
+# failed, K skipped".
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 mainspring=${MAINSPRING:-$here/../../target/debug/mainspring}
@@ -20,7 +21,8 @@ started=()
 # note PASSED FAILED: counts.
 note() { echo "$1 $2" >>"$work/tally"; }
 
-# run NAME COMMAND...: runs a command, shows its output if it fails and the end of it if not, and counts "N passed" or the command.
+# run NAME COMMAND...: runs a command, shows its output if it fails and the end of it if not, and
+# counts "N passed" or the command.
 run() {
   local name=$1 status=0 output passed
   shift

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Everything of the Python SDK: package, tests against the installed package, README, types, conformance.
-# MAINSPRING is the daemon's program, SDK_TARGET a folder that is kept between runs (see sdk/conformance/README.md).
-# The last line of the output reads "N passed, M failed, K skipped".
+# Everything of the Python SDK: package, tests against the installed package, README, types,
+# conformance. MAINSPRING is the daemon's program, SDK_TARGET a folder that is kept between runs
+# (see sdk/conformance/README.md). The last line of the output reads "N passed, M failed, K
+# skipped".
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 export MAINSPRING=${MAINSPRING:-$here/../../target/debug/mainspring}
@@ -13,7 +14,8 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/ms-python-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 : >"$work/tally"
 
-# run NAME COMMAND...: runs a command, shows its output, counts "N passed, M failed, K skipped" in it, or the command as one test.
+# run NAME COMMAND...: runs a command, shows its output, counts "N passed, M failed, K skipped" in
+# it, or the command as one test.
 run() {
   local name=$1 status=0 output p f s
   shift
@@ -60,7 +62,8 @@ style() {
   run "pyright" "$bin/pyright" --pythonpath "$bin/python"
 }
 
-# Every other Python that is here, without any other package. (A shim of pyenv may have no Python behind it.)
+# Every other Python that is here, without any other package. (A shim of pyenv may have no Python
+# behind it.)
 find_python() {
   local candidate
   for candidate in "$(command -v "python$1")" "$HOME"/.pyenv/versions/"$1".*/bin/python; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The Rust SDK: conformance of a capability, of the blocking client and of that on tokio.
-# MAINSPRING is the daemon's program, SDK_TARGET a folder that is kept between runs (see sdk/conformance/README.md).
-# The last line of the output reads "N passed, M failed, K skipped".
+# The Rust SDK: conformance of a capability, of the blocking client and of that on tokio. MAINSPRING
+# is the daemon's program, SDK_TARGET a folder that is kept between runs (see
+# sdk/conformance/README.md). The last line of the output reads "N passed, M failed, K skipped".
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -10,7 +10,8 @@ target=${SDK_TARGET:-$root/target/sdk/rust}
 mkdir -p "$target" && target=$(cd "$target" && pwd)
 passed=0 failed=0 skipped=0
 cd "$root" || exit 1
-# run NAME COMMAND...: runs a command, shows its output, counts what it counts, or the command as one test.
+# run NAME COMMAND...: runs a command, shows its output, counts what it counts, or the command as
+# one test.
 run() {
   local name=$1 status=0 output="$target/output" p f s
   shift
@@ -25,8 +26,8 @@ run() {
   echo "rust: $name: $([ "$status" = 0 ] && echo ok || echo FAILED)"
 }
 
-# Its own tests and the examples of its READMEs are tests of the workspace. So are these programs: whoever tests the workspace has
-# built them beside the daemon.
+# Its own tests and the examples of its READMEs are tests of the workspace. So are these programs:
+# whoever tests the workspace has built them beside the daemon.
 programs=$(dirname "$MAINSPRING")/examples
 run "programs of the suite" ls "$programs"/conformance_{capability,client,client_tokio}
 for client in conformance_client conformance_client_tokio; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds, packs and tests the SDK: `cargo xtask sdk typescript` calls it with MAINSPRING (the daemon's program) and SDK_TARGET (a
-# folder to install into). `ci.sh build` formats the sources and brings dist/ up to date, `ci.sh prepare` packs and installs the
-# package, and nothing else.
+# Builds, packs and tests the SDK: `cargo xtask sdk typescript` calls it with MAINSPRING (the
+# daemon's program) and SDK_TARGET (a folder to install into). `ci.sh build` formats the sources and
+# brings dist/ up to date, `ci.sh prepare` packs and installs the package, and nothing else.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 for program in node npm python3; do

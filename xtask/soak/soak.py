@@ -120,7 +120,8 @@ class Soak:
         journal = self.folder / "journal"
         disk = self.folder / "disk"
         disk.mkdir()
-        # A disk of its own that can be filled; without the right to mount one there is no such fault.
+        # A disk of its own that can be filled; without the right to mount one there is no such
+        # fault.
         mount = ["mount", "-t", "tmpfs", "-o", "size=512m,mode=0700", "tmpfs", str(disk)]
         if subprocess.run(mount, stderr=subprocess.DEVNULL).returncode == 0:
             self.disk, journal = disk, disk / "journal"

@@ -44,8 +44,9 @@ enum Suite {
     Kernel,
     /// The kernel's timing wheel, beside a binary heap and timers of other crates.
     Wheel,
-    /// Capabilities and clients with the SDKs beside the same by hand, and calls of tools through `mainspring mcp` beside a bare server of the
-    /// protocol. `--quick` is a short run, whose figures are shown and not judged.
+    /// Capabilities and clients with the SDKs beside the same by hand, and calls of tools through
+    /// `mainspring mcp` beside a bare server of the protocol. `--quick` is a short run, whose
+    /// figures are shown and not judged.
     Sdk,
     /// What an open console costs the daemon, idle and at 10,000 messages a second; in a browser.
     Console,
@@ -108,7 +109,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     run_suite(suite.as_ref().map_or("", |suite| suite.get_name()), &arguments.options, server.as_ref())
 }
 
-/// The SDKs' own benchmarks, each in its language. All of them run, then the first that failed is told.
+/// The SDKs' own benchmarks, each in its language. All of them run, then the first that failed is
+/// told.
 fn run_sdk(is_quick: bool) -> Result<()> {
     let mut build = cargo();
     build.args(["build", "--release", "--quiet", "--package", "mainspring", "--bin", "mainspring"]);

@@ -20,7 +20,8 @@ struct Example {
     name: &'static str,
     /// Guests, and the capabilities beside whose manifests they go.
     guests: &'static [(&'static str, &'static str)],
-    /// What else it needs, given its folder and the program; prints how to use it, and returns what `PATH` is to begin with.
+    /// What else it needs, given its folder and the program; prints how to use it, and returns what
+    /// `PATH` is to begin with.
     prepare: Option<fn(&Path, &Path) -> Result<PathBuf>>,
 }
 
@@ -58,7 +59,8 @@ pub(crate) fn run_example(arguments: &Arguments) -> Result<()> {
     Err(daemon.exec()).with_context(|| format!("cannot start `{shown}`"))
 }
 
-/// Links the SDK where Node looks for it, installs a Node that runs TypeScript, and tells how a model is connected.
+/// Links the SDK where Node looks for it, installs a Node that runs TypeScript, and tells how a
+/// model is connected.
 fn prepare_agent(folder: &Path, program: &Path) -> Result<PathBuf> {
     mcp::build(true)?;
     let node = sdk::node22()?;

@@ -1,6 +1,7 @@
-//! `cargo xtask features`: each feature of each crate compiles alone, and so does each crate without
-//! any. And the program alone is built with the same features of its dependencies as the whole
-//! workspace: otherwise `--package mainspring` after `--workspace` would compile wasmtime once more.
+//! `cargo xtask features`: each feature of each crate compiles alone, and so does each crate
+//! without any. And the program alone is built with the same features of its dependencies as the
+//! whole workspace: otherwise `--package mainspring` after `--workspace` would compile wasmtime
+//! once more.
 
 use crate::command::{cargo, run};
 use anyhow::{Context, Result, bail};

@@ -1,4 +1,5 @@
-//! `cargo xtask http`: the HTTP listener of the daemon that is built here, tried by what others made for that.
+//! `cargo xtask http`: the HTTP listener of the daemon that is built here, tried by what others
+//! made for that.
 
 use crate::command::{root, run, target_dir};
 use crate::packages::{Need, ensure};

@@ -51,7 +51,8 @@ enum Command {
     Book,
     /// Check licences, versions and sources of the dependencies against deny.toml.
     Deny,
-    /// Make what is passed on: a static binary, a Debian package, an archive, checksums (target/dist).
+    /// Make what is passed on: a static binary, a Debian package, an archive, checksums
+    /// (target/dist).
     ///
     /// Example: cargo xtask dist --test
     Dist(dist::Arguments),
@@ -81,11 +82,13 @@ enum Command {
     ///
     /// Example: cargo xtask simulate --seeds 1000
     Simulate(simulate::Arguments),
-    /// Kill the program at random under load, again and again, and account for every command from outside.
+    /// Kill the program at random under load, again and again, and account for every command from
+    /// outside.
     ///
     /// Example: cargo xtask kills --rounds 200
     Kills(kills::Arguments),
-    /// Run the whole daemon for hours under mixed load and random faults, with an account of every request.
+    /// Run the whole daemon for hours under mixed load and random faults, with an account of every
+    /// request.
     ///
     /// Example: cargo xtask soak --hours 2
     Soak(soak::Arguments),
@@ -114,7 +117,8 @@ enum Command {
     ///
     /// Example: cargo xtask console --build
     Console(console::Arguments),
-    /// Try the HTTP listener with what others made: validators, a fuzzer, Prometheus, hostile clients.
+    /// Try the HTTP listener with what others made: validators, a fuzzer, Prometheus, hostile
+    /// clients.
     ///
     /// Example: cargo xtask http hostile
     Http(http::Arguments),

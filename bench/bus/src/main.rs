@@ -1,7 +1,9 @@
-//! Requests through the daemon over its socket, beside nats-server, Redis and a bare echo server on the reactor.
+//! Requests through the daemon over its socket, beside nats-server, Redis and a bare echo server on
+//! the reactor.
 //!
-//! `bus-bench [--quick] [--json FILE] [--filter TEXT] [--subject NAME] [--rounds N] [--soak] [--durable] [--observed] [--nodes]` is the harness. It starts the
-//! servers, and itself as `bus-bench load ...` for each measurement: the load comes from a process of its own. See
+//! `bus-bench [--quick] [--json FILE] [--filter TEXT] [--subject NAME] [--rounds N] [--soak]
+//! [--durable] [--observed] [--nodes]` is the harness. It starts the servers, and itself as
+//! `bus-bench load ...` for each measurement: the load comes from a process of its own. See
 //! `bench/README.md` for how to read the result.
 
 mod cases;

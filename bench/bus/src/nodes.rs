@@ -1,5 +1,6 @@
-//! `bus-bench --nodes`: requests to another node over NATS, beside bare requests by the same nats-server with its own client
-//! library on both ends; one to three nodes that share what waits; and local requests of a daemon that is on a bus.
+//! `bus-bench --nodes`: requests to another node over NATS, beside bare requests by the same
+//! nats-server with its own client library on both ends; one to three nodes that share what waits;
+//! and local requests of a daemon that is on a bus.
 
 use crate::cases::Case;
 use crate::daemon;
@@ -22,7 +23,8 @@ const MEETING_LIMIT: Duration = Duration::from_secs(30);
 /// How long the capability that waits takes for each request.
 const WAIT: Duration = Duration::from_millis(5);
 
-/// A capability that takes its time, one request after the other: several nodes of it are faster than one, on any machine.
+/// A capability that takes its time, one request after the other: several nodes of it are faster
+/// than one, on any machine.
 pub(crate) fn run_waiting_program() -> Result<(), String> {
     let (mut line, mut scratch) = (String::new(), String::new());
     let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout().lock());
@@ -154,7 +156,8 @@ fn cast(folder: &Path) -> Result<Cast, String> {
     Ok(Cast { subjects, _behind: behind })
 }
 
-/// What has to be reached. (Local requests on a bus and alone, and one node beside two, stand side by side in the report.)
+/// What has to be reached. (Local requests on a bus and alone, and one node beside two, stand side
+/// by side in the report.)
 fn targets() -> Vec<Target> {
     vec![
         Target::within("one-at-a-time", "p50", 1.6, &["nats"]),

@@ -105,7 +105,8 @@ impl Drop for Server {
     }
 }
 
-/// The CPU clock of another process, to the nanosecond: `/proc/PID/stat` counts in hundredths of a second.
+/// The CPU clock of another process, to the nanosecond: `/proc/PID/stat` counts in hundredths of a
+/// second.
 fn cpu_ns(pid: u32) -> Result<u64, String> {
     let mut clock = 0;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -1,4 +1,5 @@
-//! A bare echo by hyper on a current-thread tokio: what HTTP costs before anybody understands what comes through it.
+//! A bare echo by hyper on a current-thread tokio: what HTTP costs before anybody understands what
+//! comes through it.
 
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};

@@ -1,4 +1,5 @@
-//! The load generator: so many connections, kept alive, each with one request at a time; all in one thread with epoll.
+//! The load generator: so many connections, kept alive, each with one request at a time; all in one
+//! thread with epoll.
 
 use crate::subjects::TOKEN;
 use bench_support::{monotonic_ns, process_cpu_ns, stay_on_one_core};

@@ -1,9 +1,9 @@
-//! Commands by HTTP to the daemon, beside a bare echo of the same bytes by hyper on a current-thread tokio, and nginx with a
-//! fixed body.
+//! Commands by HTTP to the daemon, beside a bare echo of the same bytes by hyper on a
+//! current-thread tokio, and nginx with a fixed body.
 //!
-//! `http-bench [--quick] [--json FILE] [--filter TEXT] [--subject NAME] [--rounds N]` is the harness. It starts the servers, and
-//! itself as `http-bench load ...` for each measurement: the load comes from a process of its own. See `bench/README.md` for how
-//! to read the result.
+//! `http-bench [--quick] [--json FILE] [--filter TEXT] [--subject NAME] [--rounds N]` is the
+//! harness. It starts the servers, and itself as `http-bench load ...` for each measurement: the
+//! load comes from a process of its own. See `bench/README.md` for how to read the result.
 
 mod echo;
 mod harness;

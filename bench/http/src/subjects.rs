@@ -42,8 +42,8 @@ fn free_address() -> Result<String, String> {
 }
 
 fn stay_on_first_core() -> std::io::Result<()> {
-    // SAFETY: a cpu_set_t is an array of integers, for which zero is valid; the call gets its size and a pointer that lives
-    // through it.
+    // SAFETY: a cpu_set_t is an array of integers, for which zero is valid; the call gets its size
+    // and a pointer that lives through it.
     let outcome = unsafe {
         let mut one: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(0, &mut one);

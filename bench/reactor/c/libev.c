@@ -1,6 +1,7 @@
 /*
- * libev, epoll backend. It has no edge-triggered mode: where others use theirs, it does the same work in level mode. Changes to
- * descriptors are applied when the loop next runs, so registration cases include a turn that does not wait.
+ * libev, epoll backend. It has no edge-triggered mode: where others use theirs, it does the same
+ * work in level mode. Changes to descriptors are applied when the loop next runs, so registration
+ * cases include a turn that does not wait.
  */
 #include "workload.h"
 
@@ -62,7 +63,10 @@ static void subject_unwatch_watch(void)
 
 static void subject_run(void) { ev_run(loop, 0); }
 
-/* ---- timers ------------------------------------------------------------------------------------------------- */
+/*
+ * ---- timers
+ * -------------------------------------------------------------------------------------------------
+ */
 
 static ev_timer *timers;
 

@@ -1,6 +1,7 @@
 /*
- * libevent with its shipped defaults. An event that is added again while added keeps its registration, so watching again is
- * event_del and event_add, both at once in the kernel. Timers have microseconds and, by default, a coarse clock.
+ * libevent with its shipped defaults. An event that is added again while added keeps its
+ * registration, so watching again is event_del and event_add, both at once in the kernel. Timers
+ * have microseconds and, by default, a coarse clock.
  */
 #include "workload.h"
 
@@ -61,7 +62,10 @@ static void subject_unwatch_watch(void)
 
 static void subject_run(void) { event_base_loop(base, 0); }
 
-/* ---- timers ------------------------------------------------------------------------------------------------- */
+/*
+ * ---- timers
+ * -------------------------------------------------------------------------------------------------
+ */
 
 static struct event *timers;
 

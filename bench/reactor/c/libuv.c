@@ -1,7 +1,8 @@
 /*
- * libuv's uv_poll_t and uv_timer_t. Level-triggered only: where others use an edge-triggered mode, it does the same work in level mode. Timers have
- * whole milliseconds; a request in between is rounded up, as its users must. Changes to descriptors are applied when the
- * loop next polls, so registration cases include a turn that does not wait.
+ * libuv's uv_poll_t and uv_timer_t. Level-triggered only: where others use an edge-triggered mode,
+ * it does the same work in level mode. Timers have whole milliseconds; a request in between is
+ * rounded up, as its users must. Changes to descriptors are applied when the loop next polls, so
+ * registration cases include a turn that does not wait.
  */
 #include "workload.h"
 
@@ -65,7 +66,10 @@ static void subject_unwatch_watch(void)
 
 static void subject_run(void) { uv_run(&loop, UV_RUN_DEFAULT); }
 
-/* ---- timers ------------------------------------------------------------------------------------------------- */
+/*
+ * ---- timers
+ * -------------------------------------------------------------------------------------------------
+ */
 
 static uv_timer_t *timers;
 

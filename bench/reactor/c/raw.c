@@ -1,6 +1,7 @@
 /*
- * The bare system calls: epoll and one timerfd, with a callback per descriptor and nothing else. This is the floor that a
- * loop is compared with; it has no timers beyond the one alarm, so the timers case does not exist here.
+ * The bare system calls: epoll and one timerfd, with a callback per descriptor and nothing else.
+ * This is the floor that a loop is compared with; it has no timers beyond the one alarm, so the
+ * timers case does not exist here.
  */
 #include "workload.h"
 
@@ -76,7 +77,10 @@ static void subject_run(void)
     }
 }
 
-/* ---- lateness: a bare timerfd ------------------------------------------------------------------------------- */
+/*
+ * ---- lateness: a bare timerfd
+ * -------------------------------------------------------------------------------
+ */
 
 static struct watcher alarm_clock;
 

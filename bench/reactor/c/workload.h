@@ -1,9 +1,11 @@
 /*
- * The work that every C subject does: descriptors, batches, clocks and figures are the same for all of them.
+ * The work that every C subject does: descriptors, batches, clocks and figures are the same for all
+ * of them.
  *
- * A subject includes this file first and then defines the functions declared under "what a subject provides". Everything
- * is one translation unit, so a subject's functions are inlined into the batches as its users would inline them.
- * The Rust subjects do the same work from src/workload.rs; keep the two in step.
+ * A subject includes this file first and then defines the functions declared under "what a subject
+ * provides". Everything is one translation unit, so a subject's functions are inlined into the
+ * batches as its users would inline them. The Rust subjects do the same work from src/workload.rs;
+ * keep the two in step.
  *
  * Each figure is the minimum of many short batches of CPU time: noise only ever adds.
  */
@@ -21,15 +23,18 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- what a subject provides -------------------------------------------------------------------------------- */
+/*
+ * ---- what a subject provides
+ * --------------------------------------------------------------------------------
+ */
 
 enum watch_kind { WATCH_DISPATCH, WATCH_DISPATCH_EDGE, WATCH_PIPE, WATCH_IDLE };
 
 /* Opens the loop. */
 static void subject_open(void);
 /*
- * Watches fds[0..count] for reading; the callback of fds[i] calls on_ready(i) and stops the loop when that is true.
- * Edge-triggered if wants_edge(kind) and the library can.
+ * Watches fds[0..count] for reading; the callback of fds[i] calls on_ready(i) and stops the loop
+ * when that is true. Edge-triggered if wants_edge(kind) and the library can.
  */
 static void subject_watch(const int *fds, int count, enum watch_kind kind);
 /* Watches the same fds again while they are watched: replaces each registration. */
@@ -50,7 +55,10 @@ static inline void subject_timer_move(int timer, uint64_t after_ns);
 /* Starts timer 0 as a one-shot and runs the loop until it has fired. */
 static void subject_oneshot(uint64_t after_ns);
 
-/* ---- clocks, numbers, failure ------------------------------------------------------------------------------- */
+/*
+ * ---- clocks, numbers, failure
+ * -------------------------------------------------------------------------------
+ */
 
 static void fail(const char *what, ...)
 {
@@ -100,8 +108,8 @@ static void sleep_until(uint64_t deadline_ns)
 }
 
 /*
- * Every pair of sockets takes two descriptors: 9,000 pairs are beyond the usual soft limit. Where it cannot be raised,
- * opening that many says so.
+ * Every pair of sockets takes two descriptors: 9,000 pairs are beyond the usual soft limit. Where
+ * it cannot be raised, opening that many says so.
  */
 static void raise_descriptor_limit(void)
 {
@@ -112,7 +120,10 @@ static void raise_descriptor_limit(void)
     }
 }
 
-/* ---- counting allocations: the process's own malloc stands in front of glibc's ------------------------------ */
+/*
+ * ---- counting allocations: the process's own malloc stands in front of glibc's
+ * ------------------------------
+ */
 
 extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
@@ -122,7 +133,10 @@ void *malloc(size_t bytes) { return allocations++, __libc_malloc(bytes); }
 void *calloc(size_t count, size_t bytes) { return allocations++, __libc_calloc(count, bytes); }
 void *realloc(void *old, size_t bytes) { return allocations++, __libc_realloc(old, bytes); }
 
-/* ---- what callbacks do -------------------------------------------------------------------------------------- */
+/*
+ * ---- what callbacks do
+ * --------------------------------------------------------------------------------------
+ */
 
 static long events_left;
 
@@ -133,7 +147,10 @@ static long pipe_read, pipe_written, pipe_writes_left;
 static long timers_left;
 static uint64_t fired_at_ns;
 
-/* Whoever has an edge-triggered mode uses it in the pipe cases, unless told not to by the word "level". */
+/*
+ * Whoever has an edge-triggered mode uses it in the pipe cases, unless told not to by the word
+ * "level".
+ */
 static bool level_only;
 
 static bool wants_edge(enum watch_kind kind)
@@ -165,7 +182,10 @@ static inline bool on_ready(int index, enum watch_kind kind, int fd)
 
 static inline bool on_timer(void) { return --timers_left == 0; }
 
-/* ---- the cases ---------------------------------------------------------------------------------------------- */
+/*
+ * ---- the cases
+ * ----------------------------------------------------------------------------------------------
+ */
 
 static int *open_eventfds(int count)
 {
@@ -215,7 +235,10 @@ static int *open_pipes(int count)
     return read_ends;
 }
 
-/* libevent's pipe benchmark: `active` bytes travel round `count` pairs until `writes` more were sent. */
+/*
+ * libevent's pipe benchmark: `active` bytes travel round `count` pairs until `writes` more were
+ * sent.
+ */
 static void case_pipe(int count, int active, long writes, int runs)
 {
     subject_watch(open_pipes(count), count, WATCH_PIPE);

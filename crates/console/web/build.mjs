@@ -1,5 +1,6 @@
-// Builds the page into ../assets: `node build.mjs`. With --check it builds into memory and compares: what the crate carries must
-// come from these sources. With --watch it builds again on every change.
+// Builds the page into ../assets: `node build.mjs`. With --check it builds into memory and
+// compares: what the crate carries must come from these sources. With --watch it builds again on
+// every change.
 import { build } from "esbuild";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -55,7 +56,8 @@ function check(files) {
 function write(files) {
   mkdirSync(assets, { recursive: true });
   for (const [name, text] of Object.entries(files)) {
-    // Compressed files are written only when they would hold something else: other releases of zlib pack differently.
+    // Compressed files are written only when they would hold something else: other releases of zlib
+    // pack differently.
     let same = false;
     try {
       same = gunzipSync(readFileSync(join(assets, `${name}.gz`))).toString("utf8") === text;

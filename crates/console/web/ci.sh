@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Checks the page's types, proves that the assets come from the sources, and tests the page in a browser: `cargo xtask console`
-# calls it with MAINSPRING (the daemon's program), MAINSPRING_GUESTS and CONSOLE_TARGET (a folder for screenshots). `ci.sh build`
-# builds ../assets and nothing else; `ci.sh measure` measures what an open console costs; more words choose tests by a part of
-# their names.
+# Checks the page's types, proves that the assets come from the sources, and tests the page in a
+# browser: `cargo xtask console` calls it with MAINSPRING (the daemon's program), MAINSPRING_GUESTS
+# and CONSOLE_TARGET (a folder for screenshots). `ci.sh build` builds ../assets and nothing else;
+# `ci.sh measure` measures what an open console costs; more words choose tests by a part of their
+# names.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here"

@@ -1,4 +1,5 @@
-// Reads an AsyncAPI document on standard input; fails with what its official parser has to say against it.
+// Reads an AsyncAPI document on standard input; fails with what its official parser has to say
+// against it.
 import { Parser } from '@asyncapi/parser';
 import { readFileSync } from 'node:fs';
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Proves the HTTP listener of a running daemon with what others made: `cargo xtask http` calls it with MAINSPRING (the daemon's
-# program) and HTTP_TARGET (a folder that is kept between runs). More words choose checks by a part of their names. The last line
-# of the output reads "N passed, M failed, K skipped". See README.md.
+# Proves the HTTP listener of a running daemon with what others made: `cargo xtask http` calls it
+# with MAINSPRING (the daemon's program) and HTTP_TARGET (a folder that is kept between runs). More
+# words choose checks by a part of their names. The last line of the output reads "N passed, M
+# failed, K skipped". See README.md.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 export MAINSPRING=${MAINSPRING:-$here/../../../target/debug/mainspring}

@@ -58,7 +58,8 @@ class Collector:
 
 class Span:
     def __init__(self, span, service):
-        # In JSON these are digits, which the parser takes for base64: turned back, they are digits again.
+        # In JSON these are digits, which the parser takes for base64: turned back, they are digits
+        # again.
         digits = lambda value: base64.b64encode(value).decode()
         self.trace, self.id, self.parent = digits(span.trace_id), digits(span.span_id), digits(span.parent_span_id)
         self.name, self.kind, self.status = span.name, span.kind, span.status.code

@@ -38,7 +38,8 @@ impl Health {
 
 /// Whoever routes messages. All of it happens on the reactor's thread.
 pub trait Bus {
-    /// Opens a connection for a peer; what is meant for it goes into `inbox`. `None` when there is no room.
+    /// Opens a connection for a peer; what is meant for it goes into `inbox`. `None` when there is
+    /// no room.
     fn open(&self, peer: &Peer, inbox: &Rc<Inbox>) -> Option<Link>;
 
     /// Takes one message as a line, without the line break.
@@ -73,8 +74,8 @@ impl fmt::Display for Closed {
     }
 }
 
-/// Where the bus puts what is meant for one client. How much may lie here is the bus's own bound: what was put here
-/// counts until it is [`written`](Bus::written).
+/// Where the bus puts what is meant for one client. How much may lie here is the bus's own bound:
+/// what was put here counts until it is [`written`](Bus::written).
 #[derive(Debug, Default)]
 pub struct Inbox {
     messages: RefCell<VecDeque<Envelope>>,

@@ -106,8 +106,8 @@ impl Exchange {
         self.inbox.next().await
     }
 
-    /// Sends a request and waits for its outcome. A request that nobody waits for any more is cancelled, unless it is to
-    /// go on.
+    /// Sends a request and waits for its outcome. A request that nobody waits for any more is
+    /// cancelled, unless it is to go on.
     pub(crate) async fn ask(self: &Rc<Exchange>, ask: &Ask<'_>) -> Result<Outcome, Closed> {
         self.send(ask);
         let mut abandoned =
@@ -164,7 +164,8 @@ impl Drop for Abandoned<'_> {
     }
 }
 
-/// A message for the client. Its bytes count as unwritten until this, and whatever was made of it, is dropped.
+/// A message for the client. Its bytes count as unwritten until this, and whatever was made of it,
+/// is dropped.
 pub(crate) struct Outcome {
     exchange: Rc<Exchange>,
     pub(crate) message: Envelope,

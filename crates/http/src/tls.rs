@@ -40,7 +40,8 @@ pub enum Error {
 pub struct Tls(Arc<ServerConfig>);
 
 impl Tls {
-    /// Reads a chain of certificates and its key, PEM both, and the certificates by which clients must be signed, if any.
+    /// Reads a chain of certificates and its key, PEM both, and the certificates by which clients
+    /// must be signed, if any.
     ///
     /// # Errors
     /// With the file at fault.
@@ -159,7 +160,8 @@ impl Read for TlsStream {
             if let Poll::Ready(Err(error)) = this.poll_session(context) {
                 return Poll::Ready(Err(error));
             }
-            // SAFETY: the bytes are zeroed first, so the reader gets initialised memory, and only it writes there.
+            // SAFETY: the bytes are zeroed first, so the reader gets initialised memory, and only
+            // it writes there.
             let spare = unsafe {
                 let spare = buffer.as_mut();
                 spare.fill(std::mem::MaybeUninit::new(0));
@@ -171,7 +173,8 @@ impl Read for TlsStream {
                     unsafe { buffer.advance(count) };
                     return Poll::Ready(Ok(()));
                 }
-                // The peer closed without saying so: whatever was to come is cut off, as without encryption.
+                // The peer closed without saying so: whatever was to come is cut off, as without
+                // encryption.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Poll::Ready(Ok(())),
                 Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Poll::Ready(Err(error)),
                 Err(_) if this.ended => return Poll::Ready(Ok(())),

@@ -1,6 +1,7 @@
 //! Batches: what one write and one flush carry, and how they stand on disk.
 //!
-//! A batch is a header of 48 bytes, records, and zeros up to the next page. A record is a header of 12 bytes and its data.
+//! A batch is a header of 48 bytes, records, and zeros up to the next page. A record is a header of
+//! 12 bytes and its data.
 //!
 //! | batch | bytes | | record | bytes | |
 //! | --- | --- | --- | --- | --- | --- |
@@ -119,7 +120,8 @@ impl Batch {
         std::mem::replace(self, next)
     }
 
-    /// Moves the records of another batch, which follow on these, to the end of this one. The other goes on behind them.
+    /// Moves the records of another batch, which follow on these, to the end of this one. The other
+    /// goes on behind them.
     ///
     /// An empty batch takes the other's place and memory, so that nothing is copied.
     ///

@@ -1,8 +1,9 @@
-//! Reading a file of batches from its head to its end, and the rule that tells a torn batch from damage.
+//! Reading a file of batches from its head to its end, and the rule that tells a torn batch from
+//! damage.
 //!
-//! One batch is written at a time, and the next one only when it is durable. So a place that holds no valid batch is where a
-//! crash tore the last one, unless a valid batch stands anywhere behind it: that one proves that bytes are missing here which
-//! had been durable.
+//! One batch is written at a time, and the next one only when it is durable. So a place that holds
+//! no valid batch is where a crash tore the last one, unless a valid batch stands anywhere behind
+//! it: that one proves that bytes are missing here which had been durable.
 
 use crate::batch::{BATCH_HEADER, BatchHeader, OPENED, Record, SEALED, is_intact, records};
 use crate::error::{Error, Result};
@@ -55,7 +56,8 @@ pub(crate) struct Scan<F> {
 }
 
 impl<F: File> Scan<F> {
-    /// A scan that begins behind the head page. `last` is the number before the file's first record.
+    /// A scan that begins behind the head page. `last` is the number before the file's first
+    /// record.
     pub(crate) fn new(file: F, name: String, head: Head, last: u64) -> Result<Scan<F>> {
         let length = file.len().map_err(Error::io("look at", &name))?;
         let offset = PAGE as u64;
@@ -148,7 +150,8 @@ impl<F: File> Scan<F> {
         Ok(place)
     }
 
-    /// The batch at the place, whatever came before it; gives its records to `visit` as far as they are whole.
+    /// The batch at the place, whatever came before it; gives its records to `visit` as far as they
+    /// are whole.
     pub(crate) fn take_any(&mut self, visit: &mut dyn FnMut(Record<'_>, u64)) -> Result<Place> {
         let offset = self.offset;
         let place = self.place(offset)?;

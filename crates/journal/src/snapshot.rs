@@ -1,4 +1,5 @@
-//! Snapshots: a file that stands for all records up to a number. It is there as a whole or not at all.
+//! Snapshots: a file that stands for all records up to a number. It is there as a whole or not at
+//! all.
 
 use crate::batch::{Batch, CLOSED, Record};
 use crate::error::{Error, Result};
@@ -24,7 +25,8 @@ pub struct SnapshotWriter<'a, D: Folder> {
 }
 
 impl<'a, D: Folder> SnapshotWriter<'a, D> {
-    /// Begins a snapshot that will stand for all records up to `number`. What is left of an earlier try is replaced.
+    /// Begins a snapshot that will stand for all records up to `number`. What is left of an earlier
+    /// try is replaced.
     ///
     /// # Errors
     /// What the system says.
@@ -111,8 +113,8 @@ pub(crate) struct Chosen {
     pub(crate) passed_over: Option<String>,
 }
 
-/// The newest snapshot that is whole. A damaged one is passed over if the records that it stands for are still there:
-/// `before` is the last record that no segment holds any more.
+/// The newest snapshot that is whole. A damaged one is passed over if the records that it stands
+/// for are still there: `before` is the last record that no segment holds any more.
 pub(crate) fn choose(
     folder: &impl Folder,
     identity: Identity,
@@ -142,8 +144,8 @@ fn words(damage: &Option<Error>) -> Option<String> {
     damage.as_ref().map(Error::to_string)
 }
 
-/// Gives the records of the newest snapshot that is whole to `visit`; gives the last record that it stands for, or nothing if
-/// there is no snapshot.
+/// Gives the records of the newest snapshot that is whole to `visit`; gives the last record that it
+/// stands for, or nothing if there is no snapshot.
 ///
 /// # Errors
 /// [`Error::Damaged`] if there is none that can be used, or what the system says.

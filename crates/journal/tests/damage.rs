@@ -1,4 +1,5 @@
-//! Damage of every kind: the same state, a torn last batch that is told, or a refusal that changes nothing.
+//! Damage of every kind: the same state, a torn last batch that is told, or a refusal that changes
+//! nothing.
 
 mod support;
 
@@ -305,7 +306,8 @@ fn salvage_gives_what_is_whole_and_names_what_is_missing() {
     let (records, salvaged) = read(&folder);
     assert_eq!(records, whole.records);
     assert!(salvaged.missing.is_empty() && salvaged.damaged.is_empty(), "{salvaged:?}");
-    // One byte of each page of the first segment in turn: at most that batch is missing, and it is told.
+    // One byte of each page of the first segment in turn: at most that batch is missing, and it is
+    // told.
     let name = "0000000000000001.segment";
     let bytes = folder.files()[name].clone();
     for page in 1..bytes.len() / 4096 {

@@ -10,7 +10,8 @@
 //! - [`natives`]: the capabilities that are code of the daemon.
 //! - `CodeCache`: compiled guests, kept between runs.
 //!
-//! Without the feature `guests` (on by default) there is no WebAssembly in it, and it is built in a fraction of the time.
+//! Without the feature `guests` (on by default) there is no WebAssembly in it, and it is built in a
+//! fraction of the time.
 
 // What guests alone use stands with what it is like, in every room.
 #![cfg_attr(not(feature = "guests"), allow(dead_code))]

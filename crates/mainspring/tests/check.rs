@@ -504,7 +504,8 @@ fn module(sections: &[(u8, &[u8])]) -> Vec<u8> {
     bytes
 }
 
-/// A module that can be started; whoever runs it finds out, since its first instruction is `unreachable`.
+/// A module that can be started; whoever runs it finds out, since its first instruction is
+/// `unreachable`.
 fn trap() -> Vec<u8> {
     module(&[(1, b"\x01\x60\0\0"), (3, b"\x01\0"), (7, b"\x01\x06_start\0\0"), (10, b"\x01\x03\0\0\x0b")])
 }

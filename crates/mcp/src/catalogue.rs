@@ -122,7 +122,8 @@ impl Catalogue {
         self.handlers.get(name).or_else(|| self.operator.get(name))
     }
 
-    /// The request of a type, and of a kind if that is said: a type may be both a command and a query.
+    /// The request of a type, and of a kind if that is said: a type may be both a command and a
+    /// query.
     pub(crate) fn of_type(&self, type_name: &str, kind: Option<Kind>) -> Option<&Handler> {
         let fits = |handler: &&Handler| {
             handler.type_name == type_name && kind.is_none_or(|kind| kind == handler.kind)

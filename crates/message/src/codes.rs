@@ -45,7 +45,8 @@ pub enum Failure {
     Unreachable,
     /// 503: the daemon is shutting down.
     ShuttingDown,
-    /// 503: the journal's disk failed: what became of the request may not survive, and no durable one is taken.
+    /// 503: the journal's disk failed: what became of the request may not survive, and no durable
+    /// one is taken.
     StorageFailed,
     /// 504: no outcome before the deadline; `started` says whether the actor had the request.
     Timeout,

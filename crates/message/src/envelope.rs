@@ -70,7 +70,8 @@ pub(crate) struct Layout {
     pub(crate) id: Span,
     pub(crate) causation: Span,
     pub(crate) correlation: Span,
-    /// What `metadata.traceparent` says; empty if that is no plain string, see [`Envelope::traceparent`].
+    /// What `metadata.traceparent` says; empty if that is no plain string, see
+    /// [`Envelope::traceparent`].
     pub(crate) traceparent: Span,
     /// The metadata object, braces included.
     pub(crate) metadata: Span,
@@ -226,8 +227,9 @@ impl Envelope {
         self.optional(self.layout().correlation)
     }
 
-    /// The span of another system that asks for it (`metadata.traceparent`), as W3C writes it or not: nobody has checked
-    /// that. What is no short, plain string is not told, though it travels as it is.
+    /// The span of another system that asks for it (`metadata.traceparent`), as W3C writes it or
+    /// not: nobody has checked that. What is no short, plain string is not told, though it travels
+    /// as it is.
     #[inline]
     pub fn traceparent(&self) -> Option<&str> {
         self.optional(self.layout().traceparent).filter(|text| !text.is_empty())
@@ -275,7 +277,8 @@ impl Envelope {
         crate::Json::from_checked(self.share(self.layout().data))
     }
 
-    /// The same message with one more number in its metadata, in place of any that it has under that name.
+    /// The same message with one more number in its metadata, in place of any that it has under
+    /// that name.
     pub fn with_metadata_number(&self, name: &str, number: u64) -> Envelope {
         let mut value: serde_json::Map<String, serde_json::Value> =
             serde_json::from_str(self.metadata()).unwrap_or_default();

@@ -440,7 +440,8 @@ fn metadata_field(text: &str, scanner: &mut Scanner<'_>) -> Step<MetadataField> 
     })
 }
 
-/// A value that is a short string without escapes, without its quotes; an empty place if it is anything else.
+/// A value that is a short string without escapes, without its quotes; an empty place if it is
+/// anything else.
 #[cold]
 fn plain_string(text: &str, start: usize, end: usize) -> Span {
     match &text.as_bytes()[start..end] {

@@ -1,13 +1,15 @@
 /*
- * An echo server: sends back whatever it is sent, to as many clients as there are descriptors, on one thread.
+ * An echo server: sends back whatever it is sent, to as many clients as there are descriptors, on
+ * one thread.
  *
  *     cc echo_server.c $(pkg-config --cflags --libs mainspring_reactor) -o echo_server
  *     ./echo_server [port]          (0, the default, lets the system choose; the port is printed)
  *
  * It shows what a real server needs of a loop:
- *   - a listening socket that is accepted from until it would block, and paused when the process is out of descriptors;
- *   - one watcher per client that waits for reading, writing or both, whatever makes progress, so that a client that does
- *     not read is not read from either;
+ *   - a listening socket that is accepted from until it would block, and paused when the process
+ *     is out of descriptors;
+ *   - one watcher per client that waits for reading, writing or both, whatever makes progress, so
+ *     that a client that does not read is not read from either;
  *   - a timer per client that is pushed back by every byte and closes the connection when it fires;
  *   - an end by SIGINT or SIGTERM after which nothing is left open.
  */
@@ -66,7 +68,10 @@ static void must(int result)
 static void client_close(struct client *client)
 {
     struct server *server = client->server;
-    /* Unwatch before closing; from here on nothing is called with this client any more, and it may be freed. */
+    /*
+     * Unwatch before closing; from here on nothing is called with this client any more, and it may
+     * be freed.
+     */
     ms_reactor_unwatch(server->reactor, client->watcher);
     ms_reactor_cancel(server->reactor, client->idle);
     close(client->fd);
@@ -111,7 +116,9 @@ static int client_write(struct client *client)
     return 1;
 }
 
-/* Does what can be done now. Returns what is to be waited for, or 0 when the client is done with. */
+/*
+ * Does what can be done now. Returns what is to be waited for, or 0 when the client is done with.
+ */
 static unsigned client_progress(struct client *client, unsigned readiness)
 {
     unsigned interest = 0;
@@ -182,7 +189,9 @@ static void on_listener(ms_reactor *reactor, ms_reactor_watcher watcher, int fd,
     while ((client = accept(fd, NULL, NULL)) >= 0)
         client_open(server, client);
     if (errno == EMFILE || errno == ENFILE) {
-        /* The connection stays in the queue, so the listener stays readable: look away for a while. */
+        /*
+         * The connection stays in the queue, so the listener stays readable: look away for a while.
+         */
         must(ms_reactor_modify(reactor, watcher, 0));
         must(ms_reactor_after(reactor, ACCEPT_PAUSE_NS, on_resume, server, NULL));
     }

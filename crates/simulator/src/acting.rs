@@ -83,7 +83,8 @@ impl World {
             Act::Fail => self.say(capability, Draft::error(request, 500, "the simulation says so")),
             Act::ReplyTwice => {
                 self.say(capability, reply.clone())?;
-                // A repetition would be a late answer to a request of the same id that timed out before.
+                // A repetition would be a late answer to a request of the same id that timed out
+                // before.
                 if self.actors[capability].presence == Presence::Up && !self.is_held(capability, request.id())
                 {
                     self.doom(capability, "it answered twice");
@@ -180,7 +181,8 @@ impl World {
         self.carry_out()
     }
 
-    /// Where a request is tried again, the incarnation that failed over it answers as well: the worst moment to be heard.
+    /// Where a request is tried again, the incarnation that failed over it answers as well: the
+    /// worst moment to be heard.
     pub(crate) fn haunt(&mut self) -> Checked {
         for capability in 0..self.actors.len() {
             let it = &self.actors[capability];

@@ -95,7 +95,8 @@ fn tight_limits(random: &mut Random) -> Limits {
         dead_letters_max: 8,
         dead_letter_bytes_max: 900,
         history_bytes_max: 3_000,
-        // What is kept of data is found in traces, where a token of somebody else would be taken for an answer.
+        // What is kept of data is found in traces, where a token of somebody else would be taken
+        // for an answer.
         history_data_bytes_max: 0,
         tap_records_per_second: 100,
         tap_data_bytes_max: 64,

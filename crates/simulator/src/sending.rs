@@ -93,7 +93,8 @@ impl World {
             }
             What::Subscribe { pattern, disconnect } => {
                 let pattern = PATTERNS[pattern as usize % PATTERNS.len()];
-                // From here on it may get such events: later than this it may not, unless the kernel forgets.
+                // From here on it may get such events: later than this it may not, unless the
+                // kernel forgets.
                 self.clients[at].patterns.push(pattern.to_owned());
                 let policy = if disconnect { "disconnect" } else { "drop_oldest" };
                 let data = json!({ "types": [pattern], "slow": policy }).to_string();
@@ -286,7 +287,8 @@ impl World {
     fn schedule(&mut self, at: usize, capability: usize, delay: u8, repeat: bool, how: How) -> Checked {
         let delay_ms = DELAYS_MS[delay as usize % DELAYS_MS.len()];
         let period_ms = PERIODS_MS[delay as usize % PERIODS_MS.len()];
-        // The schedule's own token, which `request` is about to use, is followed by the token of what is scheduled.
+        // The schedule's own token, which `request` is about to use, is followed by the token of
+        // what is scheduled.
         let inner = self.tokens.next() + 1;
         let timer = format!("timer-{inner}");
         let message = if inner.is_multiple_of(4) {

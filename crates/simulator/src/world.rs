@@ -211,7 +211,8 @@ impl World {
         self.check_bounds()
     }
 
-    /// Lets everybody behave until nothing is owed, then checks that everything came to its one end.
+    /// Lets everybody behave until nothing is owed, then checks that everything came to its one
+    /// end.
     ///
     /// # Errors
     ///
@@ -292,7 +293,8 @@ impl World {
         Ok(())
     }
 
-    /// Ends the input of a batch: the kernel must end by itself when everything is done, and not before.
+    /// Ends the input of a batch: the kernel must end by itself when everything is done, and not
+    /// before.
     fn run_out(&mut self) -> Checked {
         self.adapter_stopped = true;
         self.kernel.adapter_ended(0, self.now);

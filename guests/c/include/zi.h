@@ -8,15 +8,18 @@
  * The rules, in short:
  *
  *  - The guest exports `int main(int, int)` and its memory. What main returns is the exit code.
- *  - Every call returns at once: a count or a handle (0 and up), or an error (ZI_E_*, negative). ZI_E_AGAIN means: nothing can be
- *    done now. Watch the handle, POLL, and try again when it is ready. Never try again in a loop.
- *  - The one place to wait is a handle of sys/loop@v1: zi_write() of a POLL request suspends the guest (and nothing else) until something
- *    happens. Several requests may be written at once, with the POLL last; the answers are then read with zi_read().
- *  - Watches are level-triggered: as long as a handle is ready and watched, each POLL says so at once. Remove a watch (ZI_LOOP_UNWATCH) when
- *    you do not intend to act on it.
+ *  - Every call returns at once: a count or a handle (0 and up), or an error (ZI_E_*, negative).
+ *    ZI_E_AGAIN means: nothing can be done now. Watch the handle, POLL, and try again when it is
+ *    ready. Never try again in a loop.
+ *  - The one place to wait is a handle of sys/loop@v1: zi_write() of a POLL request suspends the
+ *    guest (and nothing else) until something happens. Several requests may be written at once,
+ *    with the POLL last; the answers are then read with zi_read().
+ *  - Watches are level-triggered: as long as a handle is ready and watched, each POLL says so at
+ *    once. Remove a watch (ZI_LOOP_UNWATCH) when you do not intend to act on it.
  *  - Handles 0, 1 and 2 are standard input, output and error. Closed numbers are used again.
  *
- * All numbers are little-endian, and so is WebAssembly: the structures below can be copied as they are. They are packed.
+ * All numbers are little-endian, and so is WebAssembly: the structures below can be copied as they
+ * are. They are packed.
  */
 #ifndef MAINSPRING_ZI_H
 #define MAINSPRING_ZI_H
@@ -28,7 +31,7 @@
 extern "C" {
 #endif
 
-/* ---- Errors ------------------------------------------------------------------------------------------------------------------ */
+/* Errors --------------------------------------------------------------------------------------- */
 
 enum {
     ZI_OK = 0,
@@ -44,7 +47,7 @@ enum {
     ZI_E_INTERNAL = -10 /* the host failed */
 };
 
-/* ---- Calls ------------------------------------------------------------------------------------------------------------------- */
+/* Calls ---------------------------------------------------------------------------------------- */
 
 typedef int32_t zi_handle_t;
 typedef uint64_t zi_ptr_t; /* an offset into the guest's memory: use zi_ptr() */
@@ -70,7 +73,10 @@ int32_t zi_telemetry(zi_ptr_t topic, uint32_t topic_length, zi_ptr_t message, ui
 int32_t zi_cap_count(void) ZI_IMPORT(zi_cap_count);
 int32_t zi_cap_get_size(int32_t index) ZI_IMPORT(zi_cap_get_size);
 int32_t zi_cap_get(int32_t index, zi_ptr_t out, uint32_t capacity) ZI_IMPORT(zi_cap_get);
-/* Opens a capability (struct zi_cap_request): a handle from 3 on, or an error. zi_open() below is easier. */
+/*
+ * Opens a capability (struct zi_cap_request): a handle from 3 on, or an error. zi_open() below is
+ * easier.
+ */
 zi_handle_t zi_cap_open(zi_ptr_t request) ZI_IMPORT(zi_cap_open);
 /* ZI_H_*. */
 uint32_t zi_handle_hflags(zi_handle_t handle) ZI_IMPORT(zi_handle_hflags);
@@ -81,7 +87,7 @@ static inline zi_ptr_t zi_ptr(const void *pointer) {
     return (zi_ptr_t)(uintptr_t)pointer;
 }
 
-/* ---- Opening capabilities ---------------------------------------------------------------------------------------------------- */
+/* Opening capabilities ------------------------------------------------------------------------- */
 
 #define ZI_PACKED __attribute__((packed))
 
@@ -135,7 +141,9 @@ struct ZI_PACKED zi_accept_record {
     uint32_t reserved;
 };
 
-/* Connects. The handle is there at once; it is writable when the connection stands or has failed. */
+/*
+ * Connects. The handle is there at once; it is writable when the connection stands or has failed.
+ */
 static inline zi_handle_t zi_tcp_connect(const char *host, uint32_t port) {
     struct zi_tcp_parameters parameters = {zi_ptr(host), zi_length(host), port, ZI_TCP_NODELAY, 0, 0};
     return zi_open("net", "tcp", &parameters, sizeof parameters);
@@ -148,7 +156,7 @@ static inline zi_handle_t zi_tcp_listen(const char *host, volatile uint32_t *por
     return zi_open("net", "tcp", &parameters, sizeof parameters);
 }
 
-/* ---- Frames ------------------------------------------------------------------------------------------------------------------ */
+/* Frames --------------------------------------------------------------------------------------- */
 
 struct ZI_PACKED zi_frame {
     uint8_t magic[4]; /* "ZCL1" */
@@ -165,7 +173,7 @@ static inline struct zi_frame zi_request(uint16_t op, uint32_t request_id, uint3
     return frame;
 }
 
-/* ---- sys/loop@v1 ------------------------------------------------------------------------------------------------------------- */
+/* sys/loop@v1 ---------------------------------------------------------------------------------- */
 
 enum { ZI_LOOP_WATCH = 1, ZI_LOOP_UNWATCH = 2, ZI_LOOP_TIMER_ARM = 3, ZI_LOOP_TIMER_CANCEL = 4, ZI_LOOP_POLL = 5 };
 enum { ZI_READABLE = 1, ZI_WRITABLE = 2, ZI_HUP = 4, ZI_ERROR = 8 };

@@ -1,4 +1,5 @@
-//! `componentize MODULE COMPONENT`: makes a component of a module for WASI preview 1, with the adapter that translates between the two.
+//! `componentize MODULE COMPONENT`: makes a component of a module for WASI preview 1, with the
+//! adapter that translates between the two.
 
 use std::error::Error;
 use std::process::ExitCode;

@@ -1,13 +1,16 @@
-//! What the database guests do: scenarios for the tests and work for the benchmarks, on unmodified `tokio-postgres`.
+//! What the database guests do: scenarios for the tests and work for the benchmarks, on unmodified
+//! `tokio-postgres`.
 //!
-//! The client code is the same wherever it runs; what differs is the [`Platform`]: how a stream is opened and how a task is started.
-//! [`run`] takes the words of a command line, so that whoever drives a guest chooses what it does:
+//! The client code is the same wherever it runs; what differs is the [`Platform`]: how a stream is
+//! opened and how a task is started. [`run`] takes the words of a command line, so that whoever
+//! drives a guest chooses what it does:
 //!
 //! ```text
 //! SERVER SCENARIO [NUMBER ...]
 //! ```
 //!
-//! `SERVER` is a connection string such as `host=127.0.0.1 port=5432 user=me password=secret dbname=test`. The outcome is told in lines.
+//! `SERVER` is a connection string such as `host=127.0.0.1 port=5432 user=me password=secret
+//! dbname=test`. The outcome is told in lines.
 
 mod platform;
 mod scenarios;

@@ -1,4 +1,5 @@
-//! What the tests ask for. Each scenario tells its outcome in one line; what should not be is an error.
+//! What the tests ask for. Each scenario tells its outcome in one line; what should not be is an
+//! error.
 
 use crate::session::{Server, Session};
 use crate::{Failure, Platform};
@@ -20,7 +21,8 @@ macro_rules! expect {
     };
 }
 
-/// Parameters of several types, prepared statements, transactions, and an error that leaves the connection usable.
+/// Parameters of several types, prepared statements, transactions, and an error that leaves the
+/// connection usable.
 pub(crate) async fn basics<P: Platform>(server: &Server<P>) -> Result<(), Failure> {
     let mut session = server.log_in().await?;
     let client = &mut session.client;

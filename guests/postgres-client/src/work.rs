@@ -1,4 +1,5 @@
-//! What the benchmarks measure. Each says `ready` when it is logged in and `done` when the work is, so that only the work is timed.
+//! What the benchmarks measure. Each says `ready` when it is logged in and `done` when the work is,
+//! so that only the work is timed.
 
 use crate::scenarios::copy_in;
 use crate::session::{Server, Session};

@@ -1,11 +1,12 @@
-// Round trips through a real daemon: the CPU time of a capability and of a client that use the SDK, beside the same
-// by hand.
+// Round trips through a real daemon: the CPU time of a capability and of a client that use the SDK,
+// beside the same by hand.
 //
 //     MAINSPRING=target/release/mainspring node bench/run.mjs [--count 100000] [--rounds 5] [--json FILE]
 //
-// Run it where the package is installed: `ci.sh` leaves a copy in target/sdk/typescript/dev/run/bench. The least of
-// the rounds counts; they alternate, so that a busy machine is busy for both. The bound is 1.15 times the CPU time
-// of the program by hand. Schemas of zod both ways, which the one by hand does not check, are for information.
+// Run it where the package is installed: `ci.sh` leaves a copy in
+// target/sdk/typescript/dev/run/bench. The least of the rounds counts; they alternate, so that a
+// busy machine is busy for both. The bound is 1.15 times the CPU time of the program by hand.
+// Schemas of zod both ways, which the one by hand does not check, are for information.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -7,10 +7,15 @@ import { fileURLToPath } from "node:url";
 
 const sdk = dirname(dirname(fileURLToPath(import.meta.url)));
 const target = resolve(process.env.SDK_TARGET);
-/** Where the tools are installed, and where the tests run: they find the packed SDK in its node_modules. */
+/**
+ * Where the tools are installed, and where the tests run: they find the packed SDK in its
+ * node_modules.
+ */
 const dev = join(target, "dev");
 const work = join(dev, "run");
-/** Other runtimes, by their package on npm; Node 22 is installed by a script that others use too. */
+/**
+ * Other runtimes, by their package on npm; Node 22 is installed by a script that others use too.
+ */
 const RUNTIMES = { deno: ["deno", "2.9.6"], bun: ["bun", "1.4.4"] };
 const DENO = ["--allow-all", "--no-lock", "--node-modules-dir=manual", "--quiet"];
 
@@ -157,7 +162,10 @@ function format(flag) {
   quiet(join(dev, "node_modules/.bin/prettier"), ["--no-config", "--print-width=120", flag, ...patterns], sdk);
 }
 
-/** What the compiler knows of the installed package; and that it needs neither the types of the Web nor the newest resolution. */
+/**
+ * What the compiler knows of the installed package; and that it needs neither the types of the Web
+ * nor the newest resolution.
+ */
 function checkTypes() {
   const options = ["--noEmit", "--strict", "--target", "es2022", "--types", "node", "--exactOptionalPropertyTypes"];
   const node = ["--module", "nodenext"];
@@ -248,7 +256,10 @@ async function unitTests(name, command) {
   );
 }
 
-/** The suite of all SDKs on a runtime. Node has both transports; the others the one that differs most between them. */
+/**
+ * The suite of all SDKs on a runtime. Node has both transports; the others the one that differs
+ * most between them.
+ */
 async function conformance(name, command) {
   const line = (file) => [...command, join(work, "conformance", file)].join(" ");
   const suite = join(sdk, "../conformance/run.py");

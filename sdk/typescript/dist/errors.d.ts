@@ -14,7 +14,9 @@ export declare abstract class MainspringError extends Error {
     abstract readonly kind: ErrorKind;
     /** A number as HTTP has them, 400 to 599. */
     readonly code: number;
-    /** Whether a capability had the request. `no`: sending it again is safe. Undefined: nobody knows. */
+    /**
+     * Whether a capability had the request. `no`: sending it again is safe. Undefined: nobody knows.
+     */
     readonly started: Started | undefined;
     /** The id of the request. */
     readonly originalId: string | undefined;
@@ -22,7 +24,10 @@ export declare abstract class MainspringError extends Error {
     readonly originalType: string | undefined;
     constructor(message: string, details: Details);
 }
-/** A request ended in an error, of a capability (which then has the request's type) or of the daemon (`Sys.*`). */
+/**
+ * A request ended in an error, of a capability (which then has the request's type) or of the daemon
+ * (`Sys.*`).
+ */
 export declare class RequestError extends MainspringError {
     readonly kind = "outcome";
     /** The type of the error message: the request's own, or one of `Sys.*`. */

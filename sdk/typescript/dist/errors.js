@@ -3,7 +3,9 @@ import { stringifyJson } from "./message/json.js";
 export class MainspringError extends Error {
     /** A number as HTTP has them, 400 to 599. */
     code;
-    /** Whether a capability had the request. `no`: sending it again is safe. Undefined: nobody knows. */
+    /**
+     * Whether a capability had the request. `no`: sending it again is safe. Undefined: nobody knows.
+     */
     started;
     /** The id of the request. */
     originalId;
@@ -18,7 +20,10 @@ export class MainspringError extends Error {
         this.originalType = details.originalType;
     }
 }
-/** A request ended in an error, of a capability (which then has the request's type) or of the daemon (`Sys.*`). */
+/**
+ * A request ended in an error, of a capability (which then has the request's type) or of the daemon
+ * (`Sys.*`).
+ */
 export class RequestError extends MainspringError {
     kind = "outcome";
     /** The type of the error message: the request's own, or one of `Sys.*`. */

@@ -1,7 +1,7 @@
 /**
- * Tests without a daemon: a small one in memory, with virtual time if wanted. It routes as the real one does and holds
- * capabilities to the same rules; what it leaves out is restarts, limits and JSON Schema (schemas of libraries are
- * checked all the same, by the capability itself).
+ * Tests without a daemon: a small one in memory, with virtual time if wanted. It routes as the real
+ * one does and holds capabilities to the same rules; what it leaves out is restarts, limits and
+ * JSON Schema (schemas of libraries are checked all the same, by the capability itself).
  *
  * @example
  * const daemon = createTestDaemon(notes);
@@ -16,8 +16,8 @@ import { type Clock } from "./core/clock.ts";
 import { type Message } from "./message/message.ts";
 export { VirtualClock } from "./core/clock.ts";
 /**
- * Answers requests of a type in place of a capability. What it throws is an error: a `Failure` its own, anything
- * else 500.
+ * Answers requests of a type in place of a capability. What it throws is an error: a `Failure` its
+ * own, anything else 500.
  */
 export type Stub = (data: any, request: Message) => unknown;
 /** A daemon in memory. */

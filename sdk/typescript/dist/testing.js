@@ -215,7 +215,9 @@ export class TestDaemon {
     #make(kind, type, data, causation) {
         return { kind, type, data: data ?? null, metadata: { id: freshId(), timestamp: this.#clock.wall(), causation } };
     }
-    /** As a line, so that nobody shares data with anybody, and what JSON cannot carry does not arrive. */
+    /**
+     * As a line, so that nobody shares data with anybody, and what JSON cannot carry does not arrive.
+     */
     #deliver(peer, message) {
         const line = stringifyJson(message);
         queueMicrotask(() => peer.receive(line));

@@ -1,4 +1,5 @@
-// Types what README.md says: its files are written, its commands run, and what they print is compared.
+// Types what README.md says: its files are written, its commands run, and what they print is
+// compared.
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";

@@ -1,5 +1,5 @@
-// The specification's own objects (RFC 0032: 11.3, 12.1), as TypeScript files that know nothing of the SDK, with a
-// real daemon.
+// The specification's own objects (RFC 0032: 11.3, 12.1), as TypeScript files that know nothing of
+// the SDK, with a real daemon.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { rmSync, writeFileSync } from "node:fs";

@@ -85,6 +85,9 @@ pub(crate) fn check() -> Result<()> {
         faults.extend(links::check(&root, document, &text));
         faults.extend(prose::check(document, &text));
     }
+    for source in files(&root, "rs").context("cannot read the sources")? {
+        faults.extend(prose::check_comments(&source, &read(&root, &source)?));
+    }
     if faults.is_empty() {
         return Ok(());
     }

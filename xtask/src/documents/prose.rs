@@ -38,6 +38,31 @@ pub(super) fn check(file: &Path, text: &str) -> Vec<Fault> {
     .collect()
 }
 
+/// The same for the comments of a Rust file: what stands in them is Markdown, at its indentation.
+pub(super) fn check_comments(file: &Path, text: &str) -> Vec<Fault> {
+    let mut bare = String::with_capacity(text.len());
+    let mut indents = Vec::new();
+    for line in text.lines() {
+        let inner = line.trim_start();
+        let marker = ["/// ", "//! ", "// "].into_iter().find(|marker| inner.starts_with(marker));
+        let comment = marker.map_or("", |marker| &inner[marker.len()..]);
+        indents.push(columns(line).saturating_sub(columns(comment)));
+        bare.push_str(comment);
+        bare.push('\n');
+    }
+    let prose = markdown::lines(&bare).filter(|&(_, _, kind)| kind == Kind::Prose);
+    let wide = prose.filter_map(|(line, comment, _)| {
+        let width = columns(comment) + indents.get(line - 1).copied().unwrap_or_default();
+        (width > COLUMNS_MAX && can_be_broken(comment)).then_some((line, width))
+    });
+    wide.map(|(line, width)| Fault {
+        file: file.to_owned(),
+        line,
+        what: format!("{width} columns of comment, at most {COLUMNS_MAX}"),
+    })
+    .collect()
+}
+
 /// Whether a line of prose is too wide, and could be narrower.
 pub(super) fn is_wide(line: &str) -> bool {
     columns(line) > COLUMNS_MAX && can_be_broken(line)
@@ -77,6 +102,15 @@ mod tests {
         assert_eq!(faults(&format!("short\n{wide}\n- {wide}\n  {wide}")), [2, 3, 4]);
         assert_eq!(faults(&format!("```\n{wide}\n```\n    {wide}\n| {wide} |\n")), [] as [usize; 0]);
         assert_eq!(faults(&format!("```\n```\n{wide}")), [3]);
+    }
+
+    #[test]
+    fn comments_are_prose_and_the_code_in_them_is_not() {
+        let wide = "word ".repeat(19);
+        let faults = |text: &str| check_comments(Path::new("some.rs"), text).len();
+        assert_eq!(faults(&format!("    /// {wide}\n    let a = 1;\n")), 1);
+        assert_eq!(faults(&format!("/// {wide}\n/// ```\n///     {wide}\n/// ```\n")), 0);
+        assert_eq!(faults(&format!("let a = 1; /* {wide} {wide} */\n")), 0);
     }
 
     #[test]

@@ -1,7 +1,9 @@
-//! `bus-bench --durable`: commands that survive a power cut, beside the raw loop that no system can beat, Redis with
-//! `appendfsync always`, JetStream with `sync_interval: always`, and SQLite with `synchronous = FULL`.
+//! `bus-bench --durable`: commands that survive a power cut, beside the raw loop that no system can
+//! beat, Redis with `appendfsync always`, JetStream with `sync_interval: always`, and SQLite with
+//! `synchronous = FULL`.
 //!
-//! All of them write to the same disk in the same minute: only ratios mean something, and a flush costs what it costs today.
+//! All of them write to the same disk in the same minute: only ratios mean something, and a flush
+//! costs what it costs today.
 
 pub(crate) mod commits;
 mod start;

@@ -11,7 +11,8 @@ const FACTS: u64 = 1_000_000;
 const FACTS_QUICK: u64 = 100_000;
 /// How many facts one batch holds.
 const PER_BATCH: u64 = 512;
-/// What is kept of each kind at the shipped bounds: 64 MiB of answers, of events and of schedules, 16 MiB of dead letters.
+/// What is kept of each kind at the shipped bounds: 64 MiB of answers, of events and of schedules,
+/// 16 MiB of dead letters.
 const KEPT: u64 = 65_000;
 const KEPT_BYTES: usize = 900;
 const LETTERS: u64 = 1024;

@@ -90,8 +90,8 @@ impl Subject {
     }
 }
 
-/// Starts a daemon on a journal; gives how many seconds it took until it accepted connections, and how many of them it says
-/// that it read the journal.
+/// Starts a daemon on a journal; gives how many seconds it took until it accepted connections, and
+/// how many of them it says that it read the journal.
 pub(super) fn start_on(folder: &Path, journal: &Path) -> Result<(f64, f64), String> {
     let socket = folder.join("start.sock").display().to_string();
     let log = folder.join("start.log");

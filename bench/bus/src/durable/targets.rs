@@ -26,8 +26,8 @@ pub(super) fn all() -> Vec<Target> {
     targets
 }
 
-/// Adds the figures that are made of others: how near a rate comes to what the disk and the daemon allow, and how far a
-/// single request is from the flushes that it waits for.
+/// Adds the figures that are made of others: how near a rate comes to what the disk and the daemon
+/// allow, and how far a single request is from the flushes that it waits for.
 pub(super) fn derive(results: &mut Results, cases: &[Case]) {
     for case in cases {
         let in_flight = (case.connections * case.depth) as f64;

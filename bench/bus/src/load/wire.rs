@@ -4,8 +4,9 @@ use std::io::Write as _;
 
 /// Keys that are set, in turn.
 const KEYS: u64 = 1000;
-/// Makes a value some 32 bytes long. Connection and number in it are others each time, so that every request changes something: connections keep in
-/// step, and with the number alone the first of them would do the work of all.
+/// Makes a value some 32 bytes long. Connection and number in it are others each time, so that
+/// every request changes something: connections keep in step, and with the number alone the first
+/// of them would do the work of all.
 const FILLING: &str = "0123456789abcdef";
 
 /// A way to ask.
@@ -13,11 +14,13 @@ pub(crate) trait Wire {
     /// Writes request `number` of `connection`, which has `slot` to itself until it is answered.
     fn write(&self, connection: usize, slot: usize, number: u64, into: &mut Vec<u8>);
 
-    /// The slot that a reply (without its end of line) is for; nothing means the oldest request under way.
+    /// The slot that a reply (without its end of line) is for; nothing means the oldest request
+    /// under way.
     fn slot(&self, reply: &[u8]) -> Result<Option<usize>, String>;
 }
 
-/// The protocol of that name: `memory`, `echo` (the same to a capability of ours), `ping` or `redis`.
+/// The protocol of that name: `memory`, `echo` (the same to a capability of ours), `ping` or
+/// `redis`.
 pub(crate) fn of(protocol: &str) -> Result<Box<dyn Wire>, String> {
     match protocol {
         "memory" => Ok(Box::new(Lines::new("Memory.Set", "\"causation\":\""))),

@@ -1,6 +1,7 @@
 //! What a crate needs that runs capabilities: what they say of themselves, the lines of their
-//! outcomes, requests of their own, messages that wait. Processes are run by this crate, guests by `mainspring-guest`; both
-//! are made of this, so that they have one shape and follow one set of rules.
+//! outcomes, requests of their own, messages that wait. Processes are run by this crate, guests by
+//! `mainspring-guest`; both are made of this, so that they have one shape and follow one set of
+//! rules.
 
 mod asks;
 mod backlog;

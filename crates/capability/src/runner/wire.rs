@@ -14,7 +14,8 @@ const CANCELLED: &str = "Sys.RequestCancelled";
 /// How a request ended: its line, and what the log is told.
 #[derive(Debug)]
 pub struct Told {
-    /// The line of the reply or error, without its end; `None` if not even the error can be written.
+    /// The line of the reply or error, without its end; `None` if not even the error can be
+    /// written.
     pub line: Option<String>,
     /// Words for the log.
     pub log: Option<String>,
@@ -55,8 +56,8 @@ pub fn event_line(
     line(&Draft::caused_by(cause, Kind::Event, type_name, data), id, now_ms)
 }
 
-/// How a request ends, by what its handler returned. What an unexpected error says is for the log: it
-/// may be about others' requests.
+/// How a request ends, by what its handler returned. What an unexpected error says is for the log:
+/// it may be about others' requests.
 pub fn outcome(
     request: &Envelope,
     returned: Result<Json, Failure>,
@@ -93,8 +94,8 @@ pub fn cancelled_request(message: &Envelope) -> Option<String> {
     Some(message.causation().or(data["id"].as_str()).unwrap_or_default().to_owned())
 }
 
-/// The time until whoever sent a message gives up, given how long it has been here; `None` if that is
-/// not known.
+/// The time until whoever sent a message gives up, given how long it has been here; `None` if that
+/// is not known.
 #[must_use]
 pub fn time_left(message: &Envelope, here: Duration, now: SystemTime) -> Option<Duration> {
     let timeout = Duration::from_millis(message.timeout_ms()?);

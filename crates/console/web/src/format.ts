@@ -1,4 +1,5 @@
-// How numbers, times and foreign text are written. Nothing that came from outside reaches the page but through `clean`.
+// How numbers, times and foreign text are written. Nothing that came from outside reaches the page
+// but through `clean`.
 
 /** Characters that would move, hide or reorder what stands around them. */
 const HARMFUL = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g;
@@ -11,7 +12,10 @@ function visible(character: string): string {
   return "\ufffd";
 }
 
-/** One line of foreign text: control and direction characters become visible signs, and it ends somewhere. */
+/**
+ * One line of foreign text: control and direction characters become visible signs, and it ends
+ * somewhere.
+ */
 export function clean(text: unknown, most = 200): string {
   const whole = typeof text === "string" ? text : String(text ?? "");
   const cut = whole.length > most ? `${whole.slice(0, most)}…` : whole;
@@ -121,7 +125,10 @@ export function many(amount: number, one: string, more = `${one}s`): string {
   return `${count(amount)} ${amount === 1 ? one : more}`;
 }
 
-/** JSON in which nothing can move, hide or reorder what stands around it: for a terminal that somebody pastes it into. */
+/**
+ * JSON in which nothing can move, hide or reorder what stands around it: for a terminal that
+ * somebody pastes it into.
+ */
 export function plainJson(value: unknown): string {
   return JSON.stringify(value).replace(HARMFUL, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }

@@ -9,7 +9,10 @@ import { startTap } from "./data/tap.ts";
 import { listenForKeys } from "./ui/keys.ts";
 import { Shell } from "./ui/shell.tsx";
 
-/** The one-time token of the address, which is taken out of it at once: it is not to stay in the history. */
+/**
+ * The one-time token of the address, which is taken out of it at once: it is not to stay in the
+ * history.
+ */
 function onceFromAddress(): string | null {
   const found = /^#t=([A-Za-z0-9_-]+)$/.exec(location.hash)?.[1] ?? null;
   if (found !== null) history.replaceState(null, "", "/");

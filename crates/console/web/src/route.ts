@@ -1,4 +1,5 @@
-// Which panel is open, and on what: in the fragment of the address, so that a link leads there and "back" goes back.
+// Which panel is open, and on what: in the fragment of the address, so that a link leads there and
+// "back" goes back.
 
 import { signal } from "@preact/signals";
 

@@ -1,5 +1,5 @@
-// Chromium for tests: Debian's, driven by playwright-core. Every page watches itself: an error in its console, or a request to
-// another origin, is remembered and fails the test that opened it.
+// Chromium for tests: Debian's, driven by playwright-core. Every page watches itself: an error in
+// its console, or a request to another origin, is remembered and fails the test that opened it.
 import { chromium } from "playwright-core";
 import { existsSync } from "node:fs";
 import process from "node:process";
@@ -17,7 +17,10 @@ export async function launch() {
   return await chromium.launch({ executablePath: program, args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run", "--disable-dev-shm-usage", "--font-render-hinting=none"] });
 }
 
-/** With CONSOLE_ASSETS=1 pages are those in ../assets, whatever the daemon carries: for working on them without building it. */
+/**
+ * With CONSOLE_ASSETS=1 pages are those in ../assets, whatever the daemon carries: for working on
+ * them without building it.
+ */
 async function serveAssets(context) {
   for (const name of ["index.html", "console.js", "console.css"]) {
     const path = fileURLToPath(new URL(`../../assets/${name}`, import.meta.url));

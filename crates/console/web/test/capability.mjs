@@ -1,4 +1,5 @@
-// Capabilities for tests: what each does is said by the word on its command line. One JSON object a line, in and out.
+// Capabilities for tests: what each does is said by the word on its command line. One JSON object a
+// line, in and out.
 import process from "node:process";
 import { createInterface } from "node:readline";
 import { randomUUID } from "node:crypto";

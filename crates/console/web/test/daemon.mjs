@@ -1,4 +1,5 @@
-// A real daemon in a folder of its own, with capabilities that do what tests need, and a client that makes traffic.
+// A real daemon in a folder of its own, with capabilities that do what tests need, and a client
+// that makes traffic.
 import { spawn } from "node:child_process";
 import { connect, createServer } from "node:net";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -58,7 +59,10 @@ async function freePort() {
 }
 
 export class Daemon {
-  /** `capabilities`: all, none, or those with these ids. Nothing else is set: it is a daemon as it is shipped. */
+  /**
+   * `capabilities`: all, none, or those with these ids. Nothing else is set: it is a daemon as it
+   * is shipped.
+   */
   static async start({ capabilities = true, journal = true, native = [] } = {}) {
     const daemon = new Daemon();
     daemon.folder = mkdtempSync(join(tmpdir(), "console-test-"));
@@ -133,7 +137,10 @@ export class Daemon {
     await new Promise((resolve) => child.on("exit", resolve));
   }
 
-  /** Lines of the protocol as they are, on a connection of their own, until `answers` lines came back. */
+  /**
+   * Lines of the protocol as they are, on a connection of their own, until `answers` lines came
+   * back.
+   */
   async raw(lines, answers = lines.length) {
     const socket = connect(this.socket);
     socket.write(`${lines.map((line) => JSON.stringify(line)).join("\n")}\n`);

@@ -1,6 +1,7 @@
-// What an open console costs the daemon: `cargo xtask bench console [-- --rate 10000] [--seconds 10] [--rounds 5] [--quick]`.
-// The same load with and without a page, turn by turn, and the median of the differences; and what an idle daemon does for one.
-// It fails beyond the bounds, unless the machine had so much else to do that the turns without a page differ by as much.
+// What an open console costs the daemon: `cargo xtask bench console [-- --rate 10000] [--seconds
+// 10] [--rounds 5] [--quick]`. The same load with and without a page, turn by turn, and the median
+// of the differences; and what an idle daemon does for one. It fails beyond the bounds, unless the
+// machine had so much else to do that the turns without a page differ by as much.
 import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import process from "node:process";

@@ -1,5 +1,6 @@
-// A daemon that is none: speaks the HTTP interface as far as the page uses it, in states that a real one is seldom in. Tests of
-// what the page does with sick, hostile and very busy daemons use it; everything else is tested at the real one.
+// A daemon that is none: speaks the HTTP interface as far as the page uses it, in states that a
+// real one is seldom in. Tests of what the page does with sick, hostile and very busy daemons use
+// it; everything else is tested at the real one.
 import { createServer } from "node:http";
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";

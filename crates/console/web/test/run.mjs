@@ -1,4 +1,5 @@
-// Runs the tests of the page, one after the other in one browser, and ends with a line that counts them.
+// Runs the tests of the page, one after the other in one browser, and ends with a line that counts
+// them.
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";

@@ -35,7 +35,8 @@ pub(super) struct Wanted {
     pub(super) by_cursor: bool,
 }
 
-/// Begins a stream. It has a connection of its own on the bus, so that its subscription ends with it.
+/// Begins a stream. It has a connection of its own on the bus, so that its subscription ends with
+/// it.
 pub(super) async fn stream(asked: &Asked<'_>) -> Result<Response<Body>, Problem> {
     let shared = asked.connection.shared();
     let place = StreamPlace::take(asked.connection)?;
@@ -176,8 +177,8 @@ fn form(asked: &Asked<'_>) -> Result<Form, Problem> {
     Err(Problem::new(StatusCode::NOT_ACCEPTABLE, text))
 }
 
-/// The body of a stream of events. How much may wait is the bus's own bound: it drops the oldest and says how many
-/// (`Sys.EventsDropped`).
+/// The body of a stream of events. How much may wait is the bus's own bound: it drops the oldest
+/// and says how many (`Sys.EventsDropped`).
 struct Events {
     exchange: Rc<Exchange>,
     form: Form,
@@ -200,8 +201,8 @@ impl Events {
         match self.form {
             Form::Lines => text.push_str(line),
             Form::ServerSent => {
-                // A line break in an id would begin a field of its own. What a cursor's reader has no number for, it
-                // cannot come back to.
+                // A line break in an id would begin a field of its own. What a cursor's reader has
+                // no number for, it cannot come back to.
                 if self.by_cursor {
                     if let Some(number) = number_of(event) {
                         text.push_str(&format!("id: {number}\n"));

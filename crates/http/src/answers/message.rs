@@ -89,7 +89,8 @@ async fn send_data(
     Ok(respond_outcome(outcome, &metadata.id))
 }
 
-/// Sends an event. It has no answer; a refusal comes before the answer to whatever is sent after it.
+/// Sends an event. It has no answer; a refusal comes before the answer to whatever is sent after
+/// it.
 async fn emit(
     asked: &Asked<'_>,
     type_name: &str,
@@ -109,7 +110,8 @@ async fn emit(
     loop {
         let message = exchange.next().await.map_err(gone)?;
         exchange.written(message.line().len() + 1);
-        // What was refused before its id could be read is refused under another name, and nothing else is under way here.
+        // What was refused before its id could be read is refused under another name, and nothing
+        // else is under way here.
         if message.kind() == Kind::Error && message.causation() != Some(&ping) {
             let refusal = Problem::of_error(&message);
             exchange.outcome_of(&ping).await.map_err(gone)?;
@@ -202,7 +204,8 @@ impl Metadata {
     }
 }
 
-/// Whether a `traceparent` is as W3C writes it: `00-{32 digits}-{16 digits}-{2 digits}`, or of a later version.
+/// Whether a `traceparent` is as W3C writes it: `00-{32 digits}-{16 digits}-{2 digits}`, or of a
+/// later version.
 fn is_traceparent(text: &str) -> bool {
     let lengths = [2, 32, 16, 2];
     let is_hex = |part: &str| part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
@@ -212,7 +215,8 @@ fn is_traceparent(text: &str) -> bool {
     is_shaped && !text.starts_with("ff") && (!text.starts_with("00") || parts.next().is_none())
 }
 
-/// A header that names something: an id or a workflow. Drafts of `Idempotency-Key` put it in quotes.
+/// A header that names something: an id or a workflow. Drafts of `Idempotency-Key` put it in
+/// quotes.
 fn name(headers: &HeaderMap, header: &HeaderName) -> Result<Option<String>, Problem> {
     let Some(value) = headers.get(header) else { return Ok(None) };
     let bad = |what: &str| Problem::new(StatusCode::BAD_REQUEST, format!("{header}: {what}"));

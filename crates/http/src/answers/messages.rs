@@ -14,7 +14,8 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-/// Begins the exchange: lines of the body go to the bus as they come, what comes back is the response.
+/// Begins the exchange: lines of the body go to the bus as they come, what comes back is the
+/// response.
 pub(super) fn stream(asked: &Asked<'_>, body: Incoming) -> Result<Response<Body>, Problem> {
     let shared = asked.connection.shared();
     match asked.media_type().as_deref() {
@@ -50,7 +51,8 @@ struct Messages {
 }
 
 impl Messages {
-    /// Reads what there is, unless the bus takes no more for now. Ready when the body has ended, or with an error to tell.
+    /// Reads what there is, unless the bus takes no more for now. Ready when the body has ended, or
+    /// with an error to tell.
     fn poll_body(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         loop {
             let Some(body) = &mut self.body else { return Poll::Ready(None) };

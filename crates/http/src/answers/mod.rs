@@ -1,5 +1,5 @@
-//! What each route answers. Every file is one kind of answer; all of them see a connection, its peer and a request, and
-//! none sees another.
+//! What each route answers. Every file is one kind of answer; all of them see a connection, its
+//! peer and a request, and none sees another.
 
 mod console;
 mod documents;

@@ -1,5 +1,5 @@
-//! `GET /v1/events?one=true`: the next event alone, for whoever asks again and again. As a message, or as a CloudEvent,
-//! structured or binary.
+//! `GET /v1/events?one=true`: the next event alone, for whoever asks again and again. As a message,
+//! or as a CloudEvent, structured or binary.
 
 use super::events::Wanted;
 use super::respond;

@@ -1,4 +1,5 @@
-//! AsyncAPI 3.1: channels are types; what the daemon takes is received, what capabilities emit is sent.
+//! AsyncAPI 3.1: channels are types; what the daemon takes is received, what capabilities emit is
+//! sent.
 
 use super::catalogue::Catalogue;
 use serde_json::{Map, Value, json};

@@ -1,4 +1,5 @@
-//! Numbers of the floors below the kernel: the loop, clients, the process, the journal, spans, guests.
+//! Numbers of the floors below the kernel: the loop, clients, the process, the journal, spans,
+//! guests.
 
 /// Whether a number only ever grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -42,8 +42,8 @@ pub(crate) fn encode(stats: Value, actors: Value) -> Result<String, fmt::Error> 
     Ok(out)
 }
 
-/// The same in the older form of Prometheus: there a counter is called what its samples are called, and units and the end
-/// are not told.
+/// The same in the older form of Prometheus: there a counter is called what its samples are called,
+/// and units and the end are not told.
 pub(crate) fn as_plain_text(open_metrics: &str) -> String {
     let mut counters = std::collections::BTreeSet::new();
     for line in open_metrics.lines() {

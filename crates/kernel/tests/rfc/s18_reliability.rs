@@ -116,7 +116,8 @@ fn done(world: &mut World, client: ConnectionId, id: &str, answer: serde_json::V
     world.only_written(client)
 }
 
-/// What comes back when a client sends its command again: an answer at once, or nothing because it is done again.
+/// What comes back when a client sends its command again: an answer at once, or nothing because it
+/// is done again.
 fn again(world: &mut World, client: ConnectionId, id: &str) -> Option<Envelope> {
     let answer = world.ask(client, &line("command", "Echo.Say", id, json!(1))).pop();
     assert_eq!(answer.is_none(), !world.take_delivered().is_empty());
@@ -321,7 +322,8 @@ fn s18_2_a_request_is_a_cause_for_its_actor_after_its_answer_is_forgotten() {
         let event = world.only_written(client);
         assert_eq!(event.correlation(), Some(format!("flow-{number}").as_str()), "restored");
     }
-    // It is known for what it was: another workflow is still wrong, and so is what it was never given.
+    // It is known for what it was: another workflow is still wrong, and so is what it was never
+    // given.
     let wrong = json!({ "causation": "c-0", "correlation": "flow-1" });
     world.says(actor, &line_with("event", "Echo.Said", "e-12", json!(1), wrong));
     assert_eq!(world.kernel.counters().actor_faults, 1);

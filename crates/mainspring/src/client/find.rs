@@ -17,7 +17,8 @@ pub const TOKEN_VARIABLE: &str = "MAINSPRING_TOKEN";
 /// The variable that names a file with the token. [`TOKEN_VARIABLE`] comes before it.
 pub const TOKEN_FILE_VARIABLE: &str = "MAINSPRING_TOKEN_FILE";
 
-/// The variable that names a file with the certificates that that of the daemon must be signed by; with it TCP is encrypted.
+/// The variable that names a file with the certificates that that of the daemon must be signed by;
+/// with it TCP is encrypted.
 pub const TLS_CA_VARIABLE: &str = "MAINSPRING_TLS_CA";
 /// The variables that name a certificate to show and its key.
 const TLS_CERTIFICATE_VARIABLE: &str = "MAINSPRING_TLS_CERTIFICATE";

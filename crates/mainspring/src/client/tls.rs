@@ -1,5 +1,5 @@
-//! A connection with encryption, as one without: a thread stands between the two, so that whoever uses the connection can
-//! watch, clone and half close it like any socket.
+//! A connection with encryption, as one without: a thread stands between the two, so that whoever
+//! uses the connection can watch, clone and half close it like any socket.
 
 use crate::client::ClientError;
 use mainspring_http::tls::certificates;
@@ -49,7 +49,8 @@ impl TlsTrust {
     }
 }
 
-/// Encrypts a connection to this host; the socket to use in its place, and where its end will be explained.
+/// Encrypts a connection to this host; the socket to use in its place, and where its end will be
+/// explained.
 pub(super) fn encrypt(
     mut stream: TcpStream,
     place: &str,

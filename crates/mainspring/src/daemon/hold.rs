@@ -1,7 +1,8 @@
 //! The hold: what rests on a fact waits until that fact is on disk.
 //!
-//! For each target (a connection, a capability's actor) what is held leaves in the order in which it came, and whatever comes
-//! for a target that something is held for waits behind that. Other targets do not notice.
+//! For each target (a connection, a capability's actor) what is held leaves in the order in which
+//! it came, and whatever comes for a target that something is held for waits behind that. Other
+//! targets do not notice.
 
 use foldhash::fast::FixedState;
 use mainspring_kernel::{CapabilityId, ConnectionId, Effect};
@@ -54,7 +55,8 @@ pub(crate) struct Failed {
 }
 
 impl Hold {
-    /// Gives an effect back that may be carried out now, and keeps it otherwise. `fact` is the one that it rests on, 0 if none.
+    /// Gives an effect back that may be carried out now, and keeps it otherwise. `fact` is the one
+    /// that it rests on, 0 if none.
     #[inline]
     pub(crate) fn offer(&mut self, effect: Effect, fact: u64) -> Option<Effect> {
         if fact <= self.flushed && self.held.is_empty() {

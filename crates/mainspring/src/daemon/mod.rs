@@ -53,7 +53,8 @@ pub struct Options {
     pub natives: Natives,
     /// How the settings are read again (SIGHUP); absent, they are not.
     pub reader: Option<SettingsReader>,
-    /// Where the settings come from, if they are to be read again whenever that or a program changes.
+    /// Where the settings come from, if they are to be read again whenever that or a program
+    /// changes.
     pub watch: Option<SourceFinder>,
     /// The file that the settings came from, for `Sys.Stats`.
     pub configuration: Option<std::path::PathBuf>,

@@ -11,12 +11,14 @@ const BYTES_MIN: u64 = 1 << 20;
 const FOLDER: &str = "flight";
 
 keys! {
-    /// A recording of everything that happens to the kernel, which `mainspring flight` shows and replays. Without this table there is none.
+    /// A recording of everything that happens to the kernel, which `mainspring flight` shows and
+    /// replays. Without this table there is none.
     pub struct FlightSettings {
-        /// How much is kept of a run: beyond, the oldest goes. The run before it is kept, too. 0: nothing is recorded.
+        /// How much is kept of a run: beyond, the oldest goes. The run before it is kept, too. 0:
+        /// nothing is recorded.
         bytes: u64 as Bytes = 0;
-        /// The folder of the recordings, which only its owner may enter; `flight` beside this file if it is left out. It is made if it is
-        /// not there; its parents are not.
+        /// The folder of the recordings, which only its owner may enter; `flight` beside this file
+        /// if it is left out. It is made if it is not there; its parents are not.
         folder: Option<PathBuf> = None;
     }
 }

@@ -11,17 +11,20 @@ const LEAST: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 keys! {
-    /// Where accepted commands, their outcomes, schedules, dead letters and the contents of `Memory` are kept. Without this table they
-    /// end with the daemon.
+    /// Where accepted commands, their outcomes, schedules, dead letters and the contents of
+    /// `Memory` are kept. Without this table they end with the daemon.
     pub struct JournalSettings {
-        /// The folder of the journal, which only its owner may enter. It is made if it is not there; its parents are not. Needed in this
-        /// table.
+        /// The folder of the journal, which only its owner may enter. It is made if it is not
+        /// there; its parents are not. Needed in this table.
         folder: Option<PathBuf> = None;
-        /// What happens when a write or flush fails: durable commands are refused and the rest goes on, or the daemon ends with exit code 1.
+        /// What happens when a write or flush fails: durable commands are refused and the rest goes
+        /// on, or the daemon ends with exit code 1.
         on_failure: OnFailure = OnFailure::Refuse;
-        /// How long a command that ended, and its outcome, are remembered for the same id. `limits.window_*` bound how many.
+        /// How long a command that ended, and its outcome, are remembered for the same id.
+        /// `limits.window_*` bound how many.
         remember: Duration as Time = DAY, in LEAST..;
-        /// For how long facts are kept that a snapshot stands for, to be looked at with `mainspring journal`.
+        /// For how long facts are kept that a snapshot stands for, to be looked at with `mainspring
+        /// journal`.
         keep: Duration as Time = 7 * DAY;
         /// Beyond so many bytes of segments, the oldest of those go.
         keep_bytes: u64 as Bytes = 1 << 30;

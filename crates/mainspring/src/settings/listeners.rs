@@ -41,7 +41,8 @@ pub struct HttpListener {
     pub address: SocketAddr,
     /// Who may ask.
     pub tokens: Vec<Token>,
-    /// Names of this machine that may stand in `Host`, besides its address, loopback and `localhost`.
+    /// Names of this machine that may stand in `Host`, besides its address, loopback and
+    /// `localhost`.
     pub hosts: Vec<String>,
     /// Encryption.
     pub tls: Option<TlsFiles>,
@@ -98,8 +99,8 @@ pub struct Token {
 }
 
 /// Whether a name is that of a peer who is known without a token: a user by the Unix socket
-/// (`user:1000`), the standard streams (`stdio`), or somebody on another node (`node/peer`). A token
-/// cannot have it, or two peers would be one.
+/// (`user:1000`), the standard streams (`stdio`), or somebody on another node (`node/peer`). A
+/// token cannot have it, or two peers would be one.
 #[must_use]
 pub fn is_reserved_peer(name: &str) -> bool {
     name == "stdio" || name.starts_with("user:") || name.contains('/')

@@ -16,7 +16,8 @@ pub(crate) trait Section: Keys + Default {
     /// Where it is in the settings.
     fn of(settings: &mut Settings) -> &mut Self;
 
-    /// Paths that are written in it begin at the folder of the file: `beside` gives where they lead.
+    /// Paths that are written in it begin at the folder of the file: `beside` gives where they
+    /// lead.
     fn resolve(&mut self, _beside: &dyn Fn(&Path) -> PathBuf) {}
 
     /// What no key gets wrong by itself.

@@ -7,9 +7,11 @@ use serde::Deserialize;
 use std::fmt;
 
 keys! {
-    /// Spans for other systems: one for each request that ends and each event that is told. Without this table none are made.
+    /// Spans for other systems: one for each request that ends and each event that is told. Without
+    /// this table none are made.
     pub struct TelemetrySettings {
-        /// A collector that takes OTLP over HTTP as JSON, such as `http://127.0.0.1:4318`; `/v1/traces` is added.
+        /// A collector that takes OTLP over HTTP as JSON, such as `http://127.0.0.1:4318`;
+        /// `/v1/traces` is added.
         otlp: Option<Collector> = None;
         /// What this daemon is called there (`service.name`).
         service: String = "mainspring".to_owned();

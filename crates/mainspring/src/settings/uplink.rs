@@ -6,16 +6,20 @@ use mainspring_uplink::check_name;
 use std::path::{Path, PathBuf};
 
 keys! {
-    /// The bus of several nodes that this daemon is one of. NATS carries what they say to each other. Without this table the daemon is
-    /// alone.
+    /// The bus of several nodes that this daemon is one of. NATS carries what they say to each
+    /// other. Without this table the daemon is alone.
     pub struct UplinkTable {
-        /// The NATS servers, as `nats://HOST:PORT` or `tls://HOST:PORT`: any one of a cluster will do. Needed in this table.
+        /// The NATS servers, as `nats://HOST:PORT` or `tls://HOST:PORT`: any one of a cluster will
+        /// do. Needed in this table.
         nats: Vec<String> = Vec::new();
-        /// The name of the bus: 1 to 32 letters, digits, `-` or `_`. Nodes of another bus are not seen.
+        /// The name of the bus: 1 to 32 letters, digits, `-` or `_`. Nodes of another bus are not
+        /// seen.
         bus: String = "main".to_owned();
-        /// The name of this node, which no other node of the bus has: as for `bus`. Needed in this table.
+        /// The name of this node, which no other node of the bus has: as for `bus`. Needed in this
+        /// table.
         node: String = String::new();
-        /// Types that are sent to other nodes which share them, unless they are served here: exact types, `Prefix.*` or `*`.
+        /// Types that are sent to other nodes which share them, unless they are served here: exact
+        /// types, `Prefix.*` or `*`.
         import: Vec<String> = Vec::new();
         /// Events that are taken from other nodes which share them: exact types or `Prefix.*`.
         events: Vec<String> = Vec::new();
@@ -27,13 +31,15 @@ keys! {
         user: Option<String> = None;
         /// The file of that user's password, which only its owner may read.
         password_file: Option<PathBuf> = None;
-        /// The certificates (PEM) of those who may sign the certificate of a server. Absent: those of the system.
+        /// The certificates (PEM) of those who may sign the certificate of a server. Absent: those
+        /// of the system.
         ca: Option<PathBuf> = None;
         /// The certificate (PEM) that this node shows to the server.
         certificate: Option<PathBuf> = None;
         /// The key (PEM) of that certificate.
         key: Option<PathBuf> = None;
-        /// Requests of one imported capability that other nodes work on at once. Beyond: they wait here.
+        /// Requests of one imported capability that other nodes work on at once. Beyond: they wait
+        /// here.
         concurrency: u32 = 1024, in 1..;
         /// Requests of one other node that this node works on at once. Beyond: refused (429).
         node_requests_max: usize = 16_384, in 1..;

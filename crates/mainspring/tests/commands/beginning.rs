@@ -23,7 +23,8 @@ fn path_with_the_program() -> std::ffi::OsString {
     std::env::join_paths(folders).unwrap()
 }
 
-/// Types what the command says to type in the capability's folder: to build the program, and to test it.
+/// Types what the command says to type in the capability's folder: to build the program, and to
+/// test it.
 fn build_and_test(folder: &Path, told: &str) -> Result<(), String> {
     let lines = told.lines().filter(|line| line.trim_start().starts_with("(cd "));
     let mut typed = 0;
@@ -151,7 +152,8 @@ fn a_skeleton_in_typescript_works() {
     works("ts");
 }
 
-/// The skeleton of an SDK: its package is there, its tests pass and can fail, and the daemon runs it.
+/// The skeleton of an SDK: its package is there, its tests pass and can fail, and the daemon runs
+/// it.
 fn works_with_the_sdk(what: &str, language: &str, main: &str) {
     let mut listed = String::new();
     let daemon = Real::start_with("manifests = ['capabilities/*/capability.json']", |folder| {

@@ -1,4 +1,5 @@
-//! For models and programs: `codegen`, `mcp` as far as this program goes by itself. What it goes on as is tested by `sdk/mcp`.
+//! For models and programs: `codegen`, `mcp` as far as this program goes by itself. What it goes on
+//! as is tested by `sdk/mcp`.
 
 use crate::fake::{command, stderr, stdout};
 use crate::real::Real;

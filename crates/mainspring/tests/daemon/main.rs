@@ -1,4 +1,5 @@
-//! The daemon from outside: the real program, in a folder of its own, with real clients and real processes.
+//! The daemon from outside: the real program, in a folder of its own, with real clients and real
+//! processes.
 
 mod batch;
 mod boot;

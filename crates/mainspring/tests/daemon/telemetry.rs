@@ -1,5 +1,5 @@
-//! Spans for other systems. What they look like to a collector is proven in `crates/http/proof`; here is what the daemon does
-//! when there is one, and when there is none.
+//! Spans for other systems. What they look like to a collector is proven in `crates/http/proof`;
+//! here is what the daemon does when there is one, and when there is none.
 
 use crate::support::{Daemon, eventually, line_with};
 use serde_json::{Value, json};

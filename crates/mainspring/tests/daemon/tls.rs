@@ -1,4 +1,5 @@
-//! TCP with TLS, by the daemon and by the commands: the certificates are those of the tests of `crates/http`.
+//! TCP with TLS, by the daemon and by the commands: the certificates are those of the tests of
+//! `crates/http`.
 
 use crate::support::{Daemon, PATIENCE, eventually, mainspring};
 use serde_json::json;

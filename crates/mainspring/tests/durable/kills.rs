@@ -176,7 +176,8 @@ fn j2_3_a_kill_in_the_middle_of_a_start_changes_nothing() {
     running.end();
 }
 
-/// Sets keys to large values, so that segments become full, until the daemon is gone; gives the last value of each that was told.
+/// Sets keys to large values, so that segments become full, until the daemon is gone; gives the
+/// last value of each that was told.
 fn fill(socket: &Path) -> BTreeMap<usize, String> {
     const KEYS: usize = 40;
     let mut told = BTreeMap::new();

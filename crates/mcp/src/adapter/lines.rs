@@ -15,7 +15,8 @@ use tokio::sync::mpsc;
 const LINE_BYTES_MAX: usize = 1 << 20;
 /// The longest line that is read.
 const INPUT_BYTES_MAX: usize = 64 << 20;
-/// Lines that wait to be written, beyond which no progress is told: the daemon is behind. Outcomes are as many as the daemon has asked for.
+/// Lines that wait to be written, beyond which no progress is told: the daemon is behind. Outcomes
+/// are as many as the daemon has asked for.
 const LINES_WAITING_MAX: usize = 1024;
 /// Room for one read.
 const READ_BYTES: usize = 64 << 10;

@@ -1,8 +1,8 @@
 //! An MCP server as a capability: its tools become commands and queries.
 //!
-//! [`manifest`] asks the server once what it offers. [`run`] is the program of such a capability: it
-//! starts the server, reads messages on standard input as any capability does, and translates. The
-//! daemon supervises it like any other: if the server ends, so does this.
+//! [`manifest`] asks the server once what it offers. [`run`] is the program of such a capability:
+//! it starts the server, reads messages on standard input as any capability does, and translates.
+//! The daemon supervises it like any other: if the server ends, so does this.
 //!
 //! A tool that changes nothing (`readOnlyHint`) is a query, any other a command. `read_file` of a
 //! capability with the prefix `Files` is `Files.ReadFile`.

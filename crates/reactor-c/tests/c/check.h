@@ -1,8 +1,8 @@
 /*
  * What every C test shares: checks with messages, descriptors to watch, and the time.
  *
- * A test is a function whose name is a sentence; main runs it with RUN. A check that does not hold ends the process.
- * A process that hangs is ended by an alarm.
+ * A test is a function whose name is a sentence; main runs it with RUN. A check that does not hold
+ * ends the process. A process that hangs is ended by an alarm.
  */
 #ifndef CHECK_H
 #define CHECK_H

@@ -45,7 +45,10 @@ static void structures_of_other_versions_are_filled_as_far_as_they_go(void)
     ms_reactor_destroy(reactor);
 }
 
-/* Long enough that no other callback takes longer, not even its first run under valgrind on a busy machine. */
+/*
+ * Long enough that no other callback takes longer, not even its first run under valgrind on a busy
+ * machine.
+ */
 #define WORK (200 * MS_REACTOR_MILLISECOND)
 
 static void on_timer_work(ms_reactor *reactor, ms_reactor_timer timer, uint64_t missed, void *data)

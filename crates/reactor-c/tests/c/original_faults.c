@@ -44,7 +44,10 @@ static vacuum on_tick(vacuum *data)
     ++*(int *)data;
 }
 
-/* One descriptor's callback keeps changing something while another is ready: both are called on every poll. */
+/*
+ * One descriptor's callback keeps changing something while another is ready: both are called on
+ * every poll.
+ */
 static void nobody_starves(int changes_itself, b32 (*meddle)(struct meddler *))
 {
     int first[2], second[2], poll;

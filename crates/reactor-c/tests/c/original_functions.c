@@ -1,4 +1,7 @@
-/* Every function of the original library, as its document describes it, and the document's own examples. */
+/*
+ * Every function of the original library, as its document describes it, and the document's own
+ * examples.
+ */
 #include "check.h"
 #include "original/reactor.h"
 

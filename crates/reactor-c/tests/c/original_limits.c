@@ -1,4 +1,7 @@
-/* The limits of the original names: 1000 descriptors and 128 timers, of those active at the same time. */
+/*
+ * The limits of the original names: 1000 descriptors and 128 timers, of those active at the same
+ * time.
+ */
 #include "check.h"
 #include "mainspring_reactor.h"
 #include "original/reactor.h"

@@ -229,7 +229,10 @@ static void a_fork_while_other_threads_wake_the_loop_hangs_no_child(int backend)
             alarm(20);
             made = ms_reactor_create(&own, backend, 0) == 0 && ms_reactor_destroy(own) == 0;
             made = made && ms_reactor_poll(busy.reactor, 0) >= 0 && ms_reactor_destroy(busy.reactor) == 0;
-            /* No ordinary end: what the parent's threads held at the fork is nobody's here, which valgrind would report. */
+            /*
+             * No ordinary end: what the parent's threads held at the fork is nobody's here, which
+             * valgrind would report.
+             */
             if (made)
                 kill(getpid(), SIGKILL);
             _exit(1);

@@ -259,11 +259,12 @@ impl<T: AsFd> Async<T> {
         self.poll_with(context, Direction::Read, POLLED, &mut operation)
     }
 
-    /// [`poll_read_with`](Async::poll_read_with) for a stream of bytes: `operation` reads once and returns how many
-    /// bytes, of at most `room`. A stream that gives fewer has no more, so the next call waits at once instead of
-    /// reading in vain: one system call less for each message.
+    /// [`poll_read_with`](Async::poll_read_with) for a stream of bytes: `operation` reads once and
+    /// returns how many bytes, of at most `room`. A stream that gives fewer has no more, so the
+    /// next call waits at once instead of reading in vain: one system call less for each message.
     ///
-    /// Not for anything but streams: a datagram, for one, is shorter than the room for it though others wait.
+    /// Not for anything but streams: a datagram, for one, is shorter than the room for it though
+    /// others wait.
     pub fn poll_read_stream(
         &self,
         context: &mut Context<'_>,
@@ -271,7 +272,8 @@ impl<T: AsFd> Async<T> {
         mut operation: impl FnMut(&T) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
         let outcome = self.poll_with(context, Direction::Read, POLLED, &mut operation);
-        // What comes from now on is reported anew, but an end that came together with the bytes was reported with them.
+        // What comes from now on is reported anew, but an end that came together with the bytes was
+        // reported with them.
         if let Poll::Ready(Ok(count)) = outcome
             && count < room
             && count > 0

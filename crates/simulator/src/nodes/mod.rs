@@ -1,8 +1,8 @@
-//! Several nodes: kernels with their uplinks on a network that loses, doubles, reorders and partitions, whose nodes are killed,
-//! stopped and started again.
+//! Several nodes: kernels with their uplinks on a network that loses, doubles, reorders and
+//! partitions, whose nodes are killed, stopped and started again.
 //!
-//! One ledger goes over all of them: each request has one outcome at its origin while that lives, `started: no` is never wrong,
-//! no command is done twice, and no reply comes without its deed.
+//! One ledger goes over all of them: each request has one outcome at its origin while that lives,
+//! `started: no` is never wrong, no command is done twice, and no reply comes without its deed.
 
 mod ledger;
 mod network;

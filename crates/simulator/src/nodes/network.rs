@@ -1,4 +1,5 @@
-//! The network: a server to which every node has a link that may be slow, cut, or cut without anybody knowing.
+//! The network: a server to which every node has a link that may be slow, cut, or cut without
+//! anybody knowing.
 
 use crate::random::Random;
 use std::collections::BTreeMap;

@@ -1,4 +1,5 @@
-//! One run of a daemon: a kernel whose facts go to the disk, and what rests on them waits until they are there.
+//! One run of a daemon: a kernel whose facts go to the disk, and what rests on them waits until
+//! they are there.
 
 use super::disk::Disk;
 use crate::tape::MemoryTape;

@@ -1,4 +1,5 @@
-//! What clients and actors do before, between and after power cuts, and the ledger of what was told.
+//! What clients and actors do before, between and after power cuts, and the ledger of what was
+//! told.
 
 use super::PowerReport;
 use super::daemon::{Daemon, Out};
@@ -50,7 +51,8 @@ struct Account {
 #[derive(Default)]
 struct Subscriber {
     connection: Option<ConnectionId>,
-    /// The event that it must get next on this connection, and the last one that the daemon says is acknowledged.
+    /// The event that it must get next on this connection, and the last one that the daemon says is
+    /// acknowledged.
     next: u64,
     acknowledged: u64,
     /// Every event that it ever got, by number: it is the same each time.

@@ -1,4 +1,5 @@
-// A calendar: TypeScript, with the SDK. When schemas change: node main.ts --manifest > capability.json
+// A calendar: TypeScript, with the SDK. When schemas change: node main.ts --manifest >
+// capability.json
 
 import { Failure, capability } from "@mainspring/sdk";
 

@@ -3,9 +3,11 @@
 
 count=0
 
-# Prints every member of the message $1 on a line of its own: its path, a space, and its value as JSON has it, such as
+# Prints every member of the message $1 on a line of its own: its path, a space, and its value as
+# JSON has it, such as
 #     data.order "o-1"
-# Spaces between the parts of a message, and the order of its members, mean nothing. Arrays are left out.
+# Spaces between the parts of a message, and the order of its members, mean nothing. Arrays are left
+# out.
 members() {
     printf '%s\n' "$1" | LC_ALL=C sed -E 's/^[[:space:]]*//; s/("([^"\\]|\\.)*"|[][{}:,]|[^][{}:,"[:space:]]+)[[:space:]]*/\1\
 /g' | LC_ALL=C awk '

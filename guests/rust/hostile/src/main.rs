@@ -1,4 +1,5 @@
-//! A capability that misbehaves in whatever way a message asks for, by its data: `["spin"]`. Anything else is answered as it should be.
+//! A capability that misbehaves in whatever way a message asks for, by its data: `["spin"]`.
+//! Anything else is answered as it should be.
 //!
 //! The tests of the daemon run it beside well-behaved capabilities, which must not notice.
 

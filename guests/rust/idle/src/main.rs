@@ -1,4 +1,5 @@
-//! Waits for ever: what an idle guest costs. With an argument it first touches that many kilobytes of heap.
+//! Waits for ever: what an idle guest costs. With an argument it first touches that many kilobytes
+//! of heap.
 
 use mainspring_guest::{args, block_on, shutdown_requested};
 

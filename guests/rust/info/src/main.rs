@@ -1,4 +1,5 @@
-//! Prints its arguments, its environment, and whether the clocks and the random numbers of the host work.
+//! Prints its arguments, its environment, and whether the clocks and the random numbers of the host
+//! work.
 
 use mainspring_guest::{Instant, args, println, random_seed, system_time, vars};
 

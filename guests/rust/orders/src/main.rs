@@ -1,7 +1,7 @@
 //! The orders of `examples/shop`.
 //!
-//! Arguments: the address of the stock's TCP server, and how many milliseconds an order may stay unpaid. Every order is a task of its own, so one
-//! that waits for the stock holds up no other.
+//! Arguments: the address of the stock's TCP server, and how many milliseconds an order may stay
+//! unpaid. Every order is a task of its own, so one that waits for the stock holds up no other.
 
 mod desk;
 mod stock;
@@ -102,7 +102,8 @@ impl Shop {
         Ok(json!({ "order": order, "totalCents": total_cents }))
     }
 
-    /// The loop keeps the time: it sends the command `Order.Expire` when the time has come, even if this guest was restarted meanwhile.
+    /// The loop keeps the time: it sends the command `Order.Expire` when the time has come, even if
+    /// this guest was restarted meanwhile.
     fn expire_later(&self, cause: &Envelope, order: &str) {
         let expire = json!({ "kind": "command", "type": "Order.Expire", "data": { "order": order } });
         let schedule = Json::from(json!({ "delay": self.unpaid_ms, "message": expire }));

@@ -25,7 +25,8 @@ pub(crate) enum Taken {
     Unknown,
 }
 
-/// Takes so many of an item: `TAKE quantity item`, answered by `OK price`, `LEFT number` or `UNKNOWN`.
+/// Takes so many of an item: `TAKE quantity item`, answered by `OK price`, `LEFT number` or
+/// `UNKNOWN`.
 pub(crate) async fn take(address: &str, item: &str, quantity: u64) -> io::Result<Taken> {
     if item.contains(['\n', '\r']) {
         return Ok(Taken::Unknown);

@@ -1,4 +1,5 @@
-//! Computes for ever and never calls the host: what a host must be able to slice, to charge for and to stop.
+//! Computes for ever and never calls the host: what a host must be able to slice, to charge for and
+//! to stop.
 
 fn main() {
     let mut number = 1_u64;

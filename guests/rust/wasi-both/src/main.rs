@@ -1,4 +1,5 @@
-//! One guest that uses both: files by WASI, sockets and waiting by sys/loop, and tokio's buffered reader over that socket.
+//! One guest that uses both: files by WASI, sockets and waiting by sys/loop, and tokio's buffered
+//! reader over that socket.
 //!
 //! `wasi-both FILE` serves the file: each connection sends a line number and gets that line.
 

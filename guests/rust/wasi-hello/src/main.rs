@@ -1,7 +1,7 @@
 //! A plain Rust program for WASI: nothing in it knows Mainspring.
 //!
-//! The first argument says what to do: `greet`, `lines`, `copy FROM TO`, `sleep MILLISECONDS`, `connect HOST:PORT`, `exit CODE`, `panic`,
-//! `capability`.
+//! The first argument says what to do: `greet`, `lines`, `copy FROM TO`, `sleep MILLISECONDS`,
+//! `connect HOST:PORT`, `exit CODE`, `panic`, `capability`.
 
 use std::io::{BufRead, Write};
 use std::time::{Duration, Instant};

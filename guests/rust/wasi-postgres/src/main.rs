@@ -1,7 +1,8 @@
-//! A database client: unmodified `tokio-postgres` over this crate's streams. It waits for all of its connections in one POLL.
+//! A database client: unmodified `tokio-postgres` over this crate's streams. It waits for all of
+//! its connections in one POLL.
 //!
-//! For wasm32-wasip1, because the login needs random numbers and `tokio-postgres` gets them from the system. Sockets and waiting are
-//! Mainspring's own.
+//! For wasm32-wasip1, because the login needs random numbers and `tokio-postgres` gets them from
+//! the system. Sockets and waiting are Mainspring's own.
 
 use mainspring_guest::{TcpStream, args, block_on, eprintln, print, spawn};
 use postgres_client::Platform;

@@ -1,4 +1,5 @@
-//! A current-thread executor: it runs whatever was woken, and what wakes itself at once runs again at once.
+//! A current-thread executor: it runs whatever was woken, and what wakes itself at once runs again
+//! at once.
 
 use crate::mainspring::sockets::tcp::{SocketInterest, poll_socket};
 use std::cell::{Cell, RefCell};

@@ -1,7 +1,9 @@
-//! A database client as old components have it: a current-thread executor, and a stream that wakes itself whenever a call would block, because its
-//! interface gave it no way to wait. Left alone it would use a whole core; the host makes its calls take a while.
+//! A database client as old components have it: a current-thread executor, and a stream that wakes
+//! itself whenever a call would block, because its interface gave it no way to wait. Left alone it
+//! would use a whole core; the host makes its calls take a while.
 //!
-//! With the word `park` in front, the same client waits by `poll-socket`: that is all that [`park`](executor::Waiting::Park) adds.
+//! With the word `park` in front, the same client waits by `poll-socket`: that is all that
+//! [`park`](executor::Waiting::Park) adds.
 
 wit_bindgen::generate!({ path: "../../../crates/host/wit", world: "mainspring:sockets/imports", generate_all });
 

@@ -1,5 +1,5 @@
-//! Does with its sockets what the lines of its standard input say, and answers each in a line. A component: it has the calls of
-//! `mainspring:sockets` and waits nowhere else.
+//! Does with its sockets what the lines of its standard input say, and answers each in a line. A
+//! component: it has the calls of `mainspring:sockets` and waits nowhere else.
 //!
 //! ```text
 //! connect HOST PORT            -> connected HANDLE

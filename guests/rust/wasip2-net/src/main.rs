@@ -1,7 +1,9 @@
-//! A plain Rust program for WASI 0.2: nothing in it knows Mainspring, its sockets are the standard library's.
+//! A plain Rust program for WASI 0.2: nothing in it knows Mainspring, its sockets are the standard
+//! library's.
 //!
-//! The first argument says what to do, the others where: `connect HOST:PORT` sends a line and prints the answer, `listen ADDRESS` answers
-//! one line, `many HOST:PORT` opens connections until it is refused one, `udp ADDRESS` tries a datagram. A refusal is printed as such.
+//! The first argument says what to do, the others where: `connect HOST:PORT` sends a line and
+//! prints the answer, `listen ADDRESS` answers one line, `many HOST:PORT` opens connections until
+//! it is refused one, `udp ADDRESS` tries a datagram. A refusal is printed as such.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};

@@ -251,7 +251,8 @@ class Capability:
     def serve(self, streams: Streams) -> None:
         """Serves streams that are reserved already."""
         if self.is_async:
-            # Not at the top: a capability of plain functions starts in half the time without an event loop.
+            # Not at the top: a capability of plain functions starts in half the time without an
+            # event loop.
             import asyncio
 
             from ._serve.aio import serve

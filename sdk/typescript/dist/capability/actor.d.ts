@@ -4,8 +4,8 @@ import type { Manifest } from "./manifest.ts";
 import { type Server } from "./run.ts";
 import { type Schema } from "./schema.ts";
 /**
- * An actor: messages go in by `postMessage` and come out as `message` events (RFC 0032, 11.2). Events are `any` here,
- * because not every program has the types of the Web.
+ * An actor: messages go in by `postMessage` and come out as `message` events (RFC 0032, 11.2).
+ * Events are `any` here, because not every program has the types of the Web.
  */
 export interface CapabilityActor {
     postMessage(message: any): void;

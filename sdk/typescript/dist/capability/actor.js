@@ -1,6 +1,6 @@
 /**
- * Capabilities as RFC 0032 writes them: an object with schemas of whole messages, and an actor in the shape of a Web
- * Worker. They run unchanged.
+ * Capabilities as RFC 0032 writes them: an object with schemas of whole messages, and an actor in
+ * the shape of a Web Worker. They run unchanged.
  */
 import process from "node:process";
 import { Outbox } from "../core/outbox.js";
@@ -42,7 +42,10 @@ export async function runActor(capability, options) {
         return new ActorServer(capability, stdio.wire, log, onCrash);
     }, options);
 }
-/** How long an actor may take for what it has once its input has ended. The daemon's own patience is 5 s as shipped. */
+/**
+ * How long an actor may take for what it has once its input has ended. The daemon's own patience is
+ * 5 s as shipped.
+ */
 const END_MS = 4000;
 /** Carries lines to an actor, and its messages back. */
 export class ActorServer {
@@ -92,7 +95,10 @@ export class ActorServer {
     abort() {
         this.#unanswered.clear();
     }
-    /** Listens as a Worker's owner does. An actor may call `onmessage`, its listeners, or both for one event. */
+    /**
+     * Listens as a Worker's owner does. An actor may call `onmessage`, its listeners, or both for one
+     * event.
+     */
     #attach(actor, onCrash) {
         const onMessage = (event) => {
             if (this.#seen.has(event))

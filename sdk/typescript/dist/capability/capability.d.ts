@@ -16,7 +16,10 @@ export interface CapabilityOptions {
     asks?: readonly string[] | undefined;
     /** Whether it may emit events that no message caused. */
     uncaused?: boolean | undefined;
-    /** Whether it wants to be told of cancelled requests, by `signal`. Needs a daemon that knows `cancel`. */
+    /**
+     * Whether it wants to be told of cancelled requests, by `signal`. Needs a daemon that knows
+     * `cancel`.
+     */
     cancel?: boolean | undefined;
     /** How many requests it works on at a time. The daemon's manifest has the last word. */
     concurrency?: number | undefined;
@@ -35,7 +38,9 @@ export interface RequestSpec<Input extends Schema | undefined, Output extends Sc
     description?: string;
     /** Data that it takes, as examples. */
     examples?: readonly unknown[];
-    /** What else people and language models should know. Needs a daemon whose manifests know `types`. */
+    /**
+     * What else people and language models should know. Needs a daemon whose manifests know `types`.
+     */
     hints?: Hints;
 }
 /** What is said about a type besides its schemas. What is absent is as careful as can be. */
@@ -74,24 +79,30 @@ export declare class Capability<Events = Record<string, Schema>> {
     readonly options: CapabilityOptions;
     constructor(options: CapabilityOptions);
     /**
-     * Handles a command: something that is to be done. What the handler returns is the reply; what it throws, an
-     * error.
+     * Handles a command: something that is to be done. What the handler returns is the reply; what it
+     * throws, an error.
      */
     command(type: string, handler: RequestHandler<undefined, undefined, Events>): this;
     command<I extends Schema | undefined = undefined, O extends Schema | undefined = undefined>(type: string, spec: RequestSpec<I, O>, handler: RequestHandler<I, O, Events>): this;
     /** Handles a query: something that is to be told, and changes nothing. */
     query(type: string, handler: RequestHandler<undefined, undefined, Events>): this;
     query<I extends Schema | undefined = undefined, O extends Schema | undefined = undefined>(type: string, spec: RequestSpec<I, O>, handler: RequestHandler<I, O, Events>): this;
-    /** Handles an event. Events come one after another, in their order, unless `eventsAtOnce` says otherwise. */
+    /**
+     * Handles an event. Events come one after another, in their order, unless `eventsAtOnce` says
+     * otherwise.
+     */
     on(type: string, handler: EventHandler<undefined, Events>): this;
     on<I extends Schema | undefined = undefined>(type: string, spec: EventSpec<I>, handler: EventHandler<I, Events>): this;
-    /** Emits an event that no message caused: a sensor, a clock. Needs `uncaused: true`, and that it runs. */
+    /**
+     * Emits an event that no message caused: a sensor, a clock. Needs `uncaused: true`, and that it
+     * runs.
+     */
     emit(type: string, data?: unknown): Promise<void>;
     /** Its manifest, made from what was declared: what `--manifest` prints. */
     manifest(): Promise<Manifest>;
     /**
-     * Serves the daemon by standard input and output, until the input ends. With `--manifest` or `--schema` as the first
-     * argument of the program it prints that instead.
+     * Serves the daemon by standard input and output, until the input ends. With `--manifest` or
+     * `--schema` as the first argument of the program it prints that instead.
      */
     run(options?: RunOptions): Promise<void>;
     /**
@@ -121,9 +132,8 @@ export declare class Capability<Events = Record<string, Schema>> {
  * Begins a capability.
  *
  * @example
- * await capability({ id: "greeter" })
- *   .query("App.Greet", { input: z.object({ name: z.string() }) }, ({ data }) => ({ text: `Hello, ${data.name}!` }))
- *   .run();
+ * await capability({ id: "greeter" }) .query("App.Greet", { input: z.object({ name: z.string() })
+ *   }, ({ data }) => ({ text: `Hello, ${data.name}!` })) .run();
  */
 export declare function capability<const Events extends Record<string, Schema> = Record<string, Schema>>(options: CapabilityOptions & {
     emits?: Events | undefined;

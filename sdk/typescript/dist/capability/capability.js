@@ -20,7 +20,10 @@ export class Capability {
     on(type, ...rest) {
         return this.#register("event", type, rest);
     }
-    /** Emits an event that no message caused: a sensor, a clock. Needs `uncaused: true`, and that it runs. */
+    /**
+     * Emits an event that no message caused: a sensor, a clock. Needs `uncaused: true`, and that it
+     * runs.
+     */
     emit(type, data) {
         if (this.#core === undefined)
             throw new Error(`capability ${this.options.id} does not run: nobody would hear ${type}`);
@@ -31,8 +34,8 @@ export class Capability {
         return makeManifest(this.options, this.#registrations);
     }
     /**
-     * Serves the daemon by standard input and output, until the input ends. With `--manifest` or `--schema` as the first
-     * argument of the program it prints that instead.
+     * Serves the daemon by standard input and output, until the input ends. With `--manifest` or
+     * `--schema` as the first argument of the program it prints that instead.
      */
     async run(options = {}) {
         const { runCapability } = await import("./run.js");
@@ -85,9 +88,8 @@ export class Capability {
  * Begins a capability.
  *
  * @example
- * await capability({ id: "greeter" })
- *   .query("App.Greet", { input: z.object({ name: z.string() }) }, ({ data }) => ({ text: `Hello, ${data.name}!` }))
- *   .run();
+ * await capability({ id: "greeter" }) .query("App.Greet", { input: z.object({ name: z.string() })
+ *   }, ({ data }) => ({ text: `Hello, ${data.name}!` })) .run();
  */
 export function capability(options) {
     return new Capability(options);

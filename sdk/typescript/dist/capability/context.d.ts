@@ -11,13 +11,16 @@ export interface AskOptions {
     /** Gives up waiting for it. */
     signal?: AbortSignal;
 }
-/** Sends a request to another capability, and gives the data of its reply. An error of it is a `RequestError`. */
+/**
+ * Sends a request to another capability, and gives the data of its reply. An error of it is a
+ * `RequestError`.
+ */
 export type Ask = (type: string, data?: unknown, options?: AskOptions) => Promise<any>;
 /** Sends an event that this message caused. Awaiting it holds a loop back while nobody reads. */
 export type Emit<Events> = string extends keyof Events ? (type: string, data?: unknown) => Promise<void> : <Type extends keyof Events & string>(type: Type, data: Events[Type] extends Schema ? InputOf<Events[Type]> : unknown) => Promise<void>;
 /**
- * What a handler gets. Members can be taken apart: `async ({ data, ask, emit, log, signal, deadline }) => ...`.
- * What is not asked for is not made.
+ * What a handler gets. Members can be taken apart: `async ({ data, ask, emit, log, signal, deadline
+ * }) => ...`. What is not asked for is not made.
  */
 export declare class Context<Data, Events = Record<string, Schema>> {
     #private;
@@ -29,14 +32,20 @@ export declare class Context<Data, Events = Record<string, Schema>> {
     get id(): string;
     get kind(): Kind;
     get type(): string;
-    /** The workflow that the message belongs to, if any. Whatever is sent here belongs to the same. */
+    /**
+     * The workflow that the message belongs to, if any. Whatever is sent here belongs to the same.
+     */
     get correlation(): string | undefined;
     /**
-     * When the requester stops waiting, in milliseconds since 1970; undefined if the request does not say. A clock
-     * that is plainly not ours (a timestamp of 0, say) does not count: then it is that long from now.
+     * When the requester stops waiting, in milliseconds since 1970; undefined if the request does not
+     * say. A clock that is plainly not ours (a timestamp of 0, say) does not count: then it is that
+     * long from now.
      */
     get deadline(): number | undefined;
-    /** Aborted when the request is cancelled, its deadline passes, or the daemon wants the program to end. */
+    /**
+     * Aborted when the request is cancelled, its deadline passes, or the daemon wants the program to
+     * end.
+     */
     get signal(): AbortSignal;
     /** Sends a request to another capability: a query, unless its options say `kind: "command"`. */
     get ask(): Ask;

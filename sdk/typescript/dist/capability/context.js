@@ -1,12 +1,12 @@
 import { CancelledError } from "../errors.js";
 /**
- * How much later than the deadline a handler is told of it: the daemon's own word about a timeout says more than
- * ours.
+ * How much later than the deadline a handler is told of it: the daemon's own word about a timeout
+ * says more than ours.
  */
 const DEADLINE_SLACK_MS = 250;
 /**
- * What a handler gets. Members can be taken apart: `async ({ data, ask, emit, log, signal, deadline }) => ...`.
- * What is not asked for is not made.
+ * What a handler gets. Members can be taken apart: `async ({ data, ask, emit, log, signal, deadline
+ * }) => ...`. What is not asked for is not made.
  */
 export class Context {
     /** What the request or event says, as its schema made it. */
@@ -31,13 +31,16 @@ export class Context {
     get type() {
         return this.message.type;
     }
-    /** The workflow that the message belongs to, if any. Whatever is sent here belongs to the same. */
+    /**
+     * The workflow that the message belongs to, if any. Whatever is sent here belongs to the same.
+     */
     get correlation() {
         return this.message.metadata.correlation;
     }
     /**
-     * When the requester stops waiting, in milliseconds since 1970; undefined if the request does not say. A clock
-     * that is plainly not ours (a timestamp of 0, say) does not count: then it is that long from now.
+     * When the requester stops waiting, in milliseconds since 1970; undefined if the request does not
+     * say. A clock that is plainly not ours (a timestamp of 0, say) does not count: then it is that
+     * long from now.
      */
     get deadline() {
         const { timestamp, timeout } = this.message.metadata;
@@ -47,7 +50,10 @@ export class Context {
         const isOurs = timestamp <= now && timestamp + timeout > now;
         return (isOurs ? timestamp : now) + timeout;
     }
-    /** Aborted when the request is cancelled, its deadline passes, or the daemon wants the program to end. */
+    /**
+     * Aborted when the request is cancelled, its deadline passes, or the daemon wants the program to
+     * end.
+     */
     get signal() {
         if (this.#controller === undefined) {
             this.#controller = new AbortController();

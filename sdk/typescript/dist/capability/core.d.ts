@@ -4,7 +4,10 @@ import { type Message } from "../message/message.ts";
 import type { Hints } from "./capability.ts";
 import { type AskOptions, Context } from "./context.ts";
 import type { Schema } from "./schema.ts";
-/** The longest line that a daemon takes, as shipped (`limits.line_bytes_max`). A longer one would be a fault. */
+/**
+ * The longest line that a daemon takes, as shipped (`limits.line_bytes_max`). A longer one would be
+ * a fault.
+ */
 export declare const LINE_BYTES_MAX: number;
 /** A handler, with what is declared about it. */
 export interface Registration {
@@ -42,7 +45,10 @@ export declare class CapabilityCore {
     readonly clock: Clock;
     readonly outbox: Outbox;
     constructor(options: CoreOptions, registrations: readonly Registration[], outlets: CoreOutlets);
-    /** Takes a line of input. Never throws: what is wrong with a line is told, and the next one counts. */
+    /**
+     * Takes a line of input. Never throws: what is wrong with a line is told, and the next one
+     * counts.
+     */
     readonly receive: (line: string) => void;
     /** Whether more lines should be given to it now. */
     wantsInput(): boolean;
@@ -53,8 +59,8 @@ export declare class CapabilityCore {
     /** Says a line to people, on standard error. */
     readonly log: (...values: unknown[]) => void;
     /**
-     * Sends an event. The promise resolves when there is room for more, so a loop that awaits it is held back like
-     * any writer.
+     * Sends an event. The promise resolves when there is room for more, so a loop that awaits it is
+     * held back like any writer.
      *
      * @throws {InvalidMessageError} The type is no type, is not declared, or has no cause and needs one; or the data
      *   is no JSON.

@@ -1,6 +1,6 @@
 /**
- * What a capability does with lines, apart from where they come from: handlers, outcomes, questions of its own, and
- * its end.
+ * What a capability does with lines, apart from where they come from: handlers, outcomes, questions
+ * of its own, and its end.
  */
 import { format } from "node:util";
 import { Buffer } from "node:buffer";
@@ -14,7 +14,10 @@ import { isType } from "../message/message.js";
 import { Context } from "./context.js";
 import { EventQueue } from "./events.js";
 import { invoke, isPromise } from "./invoke.js";
-/** The longest line that a daemon takes, as shipped (`limits.line_bytes_max`). A longer one would be a fault. */
+/**
+ * The longest line that a daemon takes, as shipped (`limits.line_bytes_max`). A longer one would be
+ * a fault.
+ */
 export const LINE_BYTES_MAX = 1024 * 1024;
 /** Questions of its own under way at a time. */
 const ASKS_MAX = 16_384;
@@ -44,7 +47,10 @@ export class CapabilityCore {
         for (const each of registrations)
             this.#handlers.set(`${each.kind} ${each.type}`, each);
     }
-    /** Takes a line of input. Never throws: what is wrong with a line is told, and the next one counts. */
+    /**
+     * Takes a line of input. Never throws: what is wrong with a line is told, and the next one
+     * counts.
+     */
     receive = (line) => {
         let message;
         try {
@@ -98,8 +104,8 @@ export class CapabilityCore {
         this.#outlets.log(format(...values));
     };
     /**
-     * Sends an event. The promise resolves when there is room for more, so a loop that awaits it is held back like
-     * any writer.
+     * Sends an event. The promise resolves when there is room for more, so a loop that awaits it is
+     * held back like any writer.
      *
      * @throws {InvalidMessageError} The type is no type, is not declared, or has no cause and needs one; or the data
      *   is no JSON.

@@ -1,7 +1,10 @@
 /** Calls handlers: what their schemas say of data, before and after. */
 import { Failure, InvalidMessageError } from "../errors.js";
 import { check, isStandard } from "./schema.js";
-/** Calls a handler with checked data, and checks what it returns. Stays synchronous for as long as all of it is. */
+/**
+ * Calls a handler with checked data, and checks what it returns. Stays synchronous for as long as
+ * all of it is.
+ */
 export function invoke(handler, context) {
     const { input, output } = handler;
     if (input === undefined || !isStandard(input))

@@ -42,10 +42,13 @@ export type OutputOf<S> = S extends StandardSchema<any, infer Output> ? Output :
 export type InputOf<S> = S extends StandardSchema<infer Input, any> ? Input : any;
 export declare function isStandard(schema: Schema): schema is StandardSchema;
 /**
- * Checks a value, and gives what the schema makes of it (defaults, conversions). What does not fit is a `Failure`
- * of this code that names the first few places.
+ * Checks a value, and gives what the schema makes of it (defaults, conversions). What does not fit
+ * is a `Failure` of this code that names the first few places.
  */
 export declare function check(schema: StandardSchema, value: unknown, code: number): unknown;
-/** The JSON Schema of a schema: its own, its library's by Standard JSON Schema, or by the library's own function. */
+/**
+ * The JSON Schema of a schema: its own, its library's by Standard JSON Schema, or by the library's
+ * own function.
+ */
 export declare function toJsonSchema(schema: Schema, io: "input" | "output", what: string): Promise<Record<string, unknown>>;
 export {};

@@ -6,15 +6,18 @@ var __rewriteRelativeImportExtension = (this && this.__rewriteRelativeImportExte
     }
     return path;
 };
-/** Schemas of any library that follows Standard Schema (zod, valibot, arktype, ...), or JSON Schema itself. */
+/**
+ * Schemas of any library that follows Standard Schema (zod, valibot, arktype, ...), or JSON Schema
+ * itself.
+ */
 import { Failure } from "../errors.js";
 export function isStandard(schema) {
     // arktype's schemas are functions.
     return (typeof schema === "object" || typeof schema === "function") && schema !== null && "~standard" in schema;
 }
 /**
- * Checks a value, and gives what the schema makes of it (defaults, conversions). What does not fit is a `Failure`
- * of this code that names the first few places.
+ * Checks a value, and gives what the schema makes of it (defaults, conversions). What does not fit
+ * is a `Failure` of this code that names the first few places.
  */
 export function check(schema, value, code) {
     const result = schema["~standard"].validate(value);
@@ -33,7 +36,10 @@ function accept(result, code) {
     throw new Failure(code, told.join("; ") + (more > 0 ? `; and ${more} more` : ""));
 }
 const TARGET = "draft-2020-12";
-/** The JSON Schema of a schema: its own, its library's by Standard JSON Schema, or by the library's own function. */
+/**
+ * The JSON Schema of a schema: its own, its library's by Standard JSON Schema, or by the library's
+ * own function.
+ */
 export async function toJsonSchema(schema, io, what) {
     if (!isStandard(schema))
         return schema;

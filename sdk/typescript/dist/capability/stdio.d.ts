@@ -8,7 +8,8 @@ export interface Stdio {
     resume(): void;
 }
 /**
- * Takes standard output for messages alone: whatever the program, or a library of it, prints from now on goes to
- * standard error. A stray word between messages would be a fault, and cost the program its life.
+ * Takes standard output for messages alone: whatever the program, or a library of it, prints from
+ * now on goes to standard error. A stray word between messages would be a fault, and cost the
+ * program its life.
  */
 export declare function takeStdio(): Stdio;

@@ -4,8 +4,9 @@ import { format } from "node:util";
 import { CountedWire } from "../core/wire.js";
 import { LineSplitter } from "../message/lines.js";
 /**
- * Takes standard output for messages alone: whatever the program, or a library of it, prints from now on goes to
- * standard error. A stray word between messages would be a fault, and cost the program its life.
+ * Takes standard output for messages alone: whatever the program, or a library of it, prints from
+ * now on goes to standard error. A stray word between messages would be a fault, and cost the
+ * program its life.
  */
 export function takeStdio() {
     const { stdin, stdout, stderr } = process;
@@ -48,7 +49,8 @@ export function takeStdio() {
 function redirect(name) {
     const original = console[name];
     console[name] = (...values) => {
-        // The table of `console.table` is drawn by the runtime, on the stream that it thinks is standard output.
+        // The table of `console.table` is drawn by the runtime, on the stream that it thinks is
+        // standard output.
         if (name === "table" && values.length > 0)
             return console.error(...values);
         process.stderr.write(`${format(...values)}\n`);

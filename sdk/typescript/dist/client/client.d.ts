@@ -4,8 +4,8 @@ import { type Place } from "./find.ts";
 import { type LinkOptions } from "./link.ts";
 import { Watch, type WatchOptions } from "./watch.ts";
 /**
- * What a daemon offers, by type: as `mainspring codegen` writes it. Without one, everything may be sent and
- * anything comes back.
+ * What a daemon offers, by type: as `mainspring codegen` writes it. Without one, everything may be
+ * sent and anything comes back.
  */
 export interface Catalogue {
     [type: string]: {
@@ -55,9 +55,10 @@ export declare class Client<C extends object = Catalogue> implements AsyncDispos
     /**
      * Sends a command: something that is to be done. Resolves with the data of its reply.
      *
-     * After a lost connection it is sent again under the same id, byte for byte: the daemon does it once and gives
-     * the one answer. (A daemon that was itself started again, without a journal, knows nothing of the first time:
-     * `repeat: false` is for commands that must not be done twice even then.)
+     * After a lost connection it is sent again under the same id, byte for byte: the daemon does it
+     * once and gives the one answer. (A daemon that was itself started again, without a journal,
+     * knows nothing of the first time: `repeat: false` is for commands that must not be done twice
+     * even then.)
      *
      * @throws {RequestError} It ended in an error. Other errors of this package: there is no outcome.
      */
@@ -75,13 +76,14 @@ export declare class Client<C extends object = Catalogue> implements AsyncDispos
     /** Watches events of these types: exact types, `Prefix.*`, or `*`. */
     watch<T extends string>(types: T | readonly T[], options?: WatchOptions): Watch<Message<T extends keyof C ? DataOf<C, T> : any>>;
     /**
-     * Gives rights up for good: on this connection, and before anything else is said on every later one. Resolves with
-     * what is left. Needs a daemon that knows `Sys.Restrict`.
+     * Gives rights up for good: on this connection, and before anything else is said on every later
+     * one. Resolves with what is left. Needs a daemon that knows `Sys.Restrict`.
      */
     restrict(rights: Rights): Promise<Rights>;
     /**
-     * What became of a command that was sent under this id, by this process or an earlier one: `state` is `waiting`,
-     * `delivered` or `ended`, and then `outcome` is the message that ended it. Needs a daemon that knows `Sys.Result`.
+     * What became of a command that was sent under this id, by this process or an earlier one:
+     * `state` is `waiting`, `delivered` or `ended`, and then `outcome` is the message that ended it.
+     * Needs a daemon that knows `Sys.Result`.
      */
     result(id: string): Promise<Result>;
     /** Ends the connection. What is under way fails with a `ClosedError`. */

@@ -22,9 +22,10 @@ export class Client {
     /**
      * Sends a command: something that is to be done. Resolves with the data of its reply.
      *
-     * After a lost connection it is sent again under the same id, byte for byte: the daemon does it once and gives
-     * the one answer. (A daemon that was itself started again, without a journal, knows nothing of the first time:
-     * `repeat: false` is for commands that must not be done twice even then.)
+     * After a lost connection it is sent again under the same id, byte for byte: the daemon does it
+     * once and gives the one answer. (A daemon that was itself started again, without a journal,
+     * knows nothing of the first time: `repeat: false` is for commands that must not be done twice
+     * even then.)
      *
      * @throws {RequestError} It ended in an error. Other errors of this package: there is no outcome.
      */
@@ -57,15 +58,16 @@ export class Client {
         return watch;
     }
     /**
-     * Gives rights up for good: on this connection, and before anything else is said on every later one. Resolves with
-     * what is left. Needs a daemon that knows `Sys.Restrict`.
+     * Gives rights up for good: on this connection, and before anything else is said on every later
+     * one. Resolves with what is left. Needs a daemon that knows `Sys.Restrict`.
      */
     restrict(rights) {
         return this.#core.restrict(rights);
     }
     /**
-     * What became of a command that was sent under this id, by this process or an earlier one: `state` is `waiting`,
-     * `delivered` or `ended`, and then `outcome` is the message that ended it. Needs a daemon that knows `Sys.Result`.
+     * What became of a command that was sent under this id, by this process or an earlier one:
+     * `state` is `waiting`, `delivered` or `ended`, and then `outcome` is the message that ended it.
+     * Needs a daemon that knows `Sys.Result`.
      */
     async result(id) {
         return (await this.#core.request("query", "Sys.Result", { id }, {})).data;

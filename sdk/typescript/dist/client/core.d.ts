@@ -1,13 +1,16 @@
 /**
- * What a client does with lines, apart from where they come from: requests, events, repetition after a lost
- * connection.
+ * What a client does with lines, apart from where they come from: requests, events, repetition
+ * after a lost connection.
  */
 import { type Clock } from "../core/clock.ts";
 import { type Wire } from "../core/outbox.ts";
 import { ConnectError, MainspringError } from "../errors.ts";
 import { type Message } from "../message/message.ts";
 import type { Watch } from "./watch.ts";
-/** How long a connection may be silent while something is waited for, before it is asked whether it is still there. */
+/**
+ * How long a connection may be silent while something is waited for, before it is asked whether it
+ * is still there.
+ */
 export declare const SILENCE_MS = 30000;
 /** How a request is made. */
 export interface RequestOptions {
@@ -50,21 +53,25 @@ export declare class ClientCore {
     /** Why the daemon refused the connection as a whole, if it did. */
     get refusal(): ConnectError | undefined;
     /**
-     * There is a connection. Subscriptions are made again, and what is unanswered is sent again, in its order and
-     * byte for byte.
+     * There is a connection. Subscriptions are made again, and what is unanswered is sent again, in
+     * its order and byte for byte.
      */
     open(wire: Wire, greeting?: string): Promise<void>;
     /** The connection is gone. What cannot be repeated fails; the rest waits for the next one. */
     lost(why: string): void;
     /** Everything ends: what is under way fails, and nothing new is taken. */
     close(why: string, error?: MainspringError): void;
-    /** Takes a line. Never throws on behalf of a caller; what is no message ends the connection, so that is thrown. */
+    /**
+     * Takes a line. Never throws on behalf of a caller; what is no message ends the connection, so
+     * that is thrown.
+     */
     readonly receive: (line: string) => void;
     /** Sends a request; resolves with its reply. */
     request(kind: "command" | "query", type: string, data: unknown, options: RequestOptions): Promise<Message>;
     /**
-     * Sends an event. Resolves when the daemon has taken it: a refusal comes before the answer to whatever is asked
-     * next. With `confirm: false` it resolves when there is room for more, and a refusal is told to nobody.
+     * Sends an event. Resolves when the daemon has taken it: a refusal comes before the answer to
+     * whatever is asked next. With `confirm: false` it resolves when there is room for more, and a
+     * refusal is told to nobody.
      */
     emit(type: string, data: unknown, options: {
         correlation?: string;

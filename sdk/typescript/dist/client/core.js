@@ -1,6 +1,6 @@
 /**
- * What a client does with lines, apart from where they come from: requests, events, repetition after a lost
- * connection.
+ * What a client does with lines, apart from where they come from: requests, events, repetition
+ * after a lost connection.
  */
 import { systemClock } from "../core/clock.js";
 import { Outbox, WAITING_BYTES_MAX } from "../core/outbox.js";
@@ -9,7 +9,10 @@ import { ConnectError, InvalidMessageError, MainspringError, OverflowError, Requ
 import { freshId } from "../message/ids.js";
 import { parseJson, stringifyJson } from "../message/json.js";
 import { isType } from "../message/message.js";
-/** How long a connection may be silent while something is waited for, before it is asked whether it is still there. */
+/**
+ * How long a connection may be silent while something is waited for, before it is asked whether it
+ * is still there.
+ */
 export const SILENCE_MS = 30_000;
 /** Requests under way at a time; the daemon's own bound for one peer is the same as shipped. */
 const REQUESTS_MAX = 16_384;
@@ -51,8 +54,8 @@ export class ClientCore {
         return this.#refusal;
     }
     /**
-     * There is a connection. Subscriptions are made again, and what is unanswered is sent again, in its order and
-     * byte for byte.
+     * There is a connection. Subscriptions are made again, and what is unanswered is sent again, in
+     * its order and byte for byte.
      */
     open(wire, greeting = "") {
         const outbox = new Outbox(wire);
@@ -65,7 +68,8 @@ export class ClientCore {
             this.#resume(outbox);
             return DONE;
         }
-        // Nothing is said with rights that were given up: the rest waits until the daemon has taken them.
+        // Nothing is said with rights that were given up: the rest waits until the daemon has taken
+        // them.
         this.#opening = outbox;
         return new Promise((resolve, reject) => {
             const id = freshId();
@@ -124,7 +128,10 @@ export class ClientCore {
         this.#watches.clear();
         this.#stopLooking?.();
     }
-    /** Takes a line. Never throws on behalf of a caller; what is no message ends the connection, so that is thrown. */
+    /**
+     * Takes a line. Never throws on behalf of a caller; what is no message ends the connection, so
+     * that is thrown.
+     */
     receive = (line) => {
         this.#lastHeard = this.clock.now();
         const message = parseJson(line);
@@ -172,8 +179,9 @@ export class ClientCore {
         });
     }
     /**
-     * Sends an event. Resolves when the daemon has taken it: a refusal comes before the answer to whatever is asked
-     * next. With `confirm: false` it resolves when there is room for more, and a refusal is told to nobody.
+     * Sends an event. Resolves when the daemon has taken it: a refusal comes before the answer to
+     * whatever is asked next. With `confirm: false` it resolves when there is room for more, and a
+     * refusal is told to nobody.
      */
     emit(type, data, options) {
         return new Promise((resolve, reject) => {
@@ -287,8 +295,8 @@ export class ClientCore {
         }
     }
     /**
-     * The caller gave it up. A daemon that knows `Syscall.Cancel` ends it for good; another answers 404, which nobody
-     * reads.
+     * The caller gave it up. A daemon that knows `Syscall.Cancel` ends it for good; another answers
+     * 404, which nobody reads.
      */
     #cancel(pending, error) {
         this.#requests.fail(pending.id, error);
@@ -307,7 +315,10 @@ export class ClientCore {
         for (const watch of this.#watches)
             watch.offer(event, length);
     }
-    /** An error that answers no request: about the connection, or about a line whose id the daemon could not read. */
+    /**
+     * An error that answers no request: about the connection, or about a line whose id the daemon
+     * could not read.
+     */
     #strayError(error) {
         const data = (error.data ?? {});
         if (error.metadata.causation === CONNECTION) {
@@ -327,8 +338,8 @@ export class ClientCore {
             this.#requests.fail(longest.id, new RequestError(error, longest));
     }
     /**
-     * Looks after silence, and after requests that wait for a connection that does not come. One timer, and none
-     * while idle.
+     * Looks after silence, and after requests that wait for a connection that does not come. One
+     * timer, and none while idle.
      */
     #look() {
         this.#stopLooking?.();

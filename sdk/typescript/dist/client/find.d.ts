@@ -18,8 +18,8 @@ export interface Place {
     tokenFile?: string | undefined;
 }
 /**
- * The daemon's listener: as the program says, or else by `MAINSPRING_TCP` or `MAINSPRING_SOCKET`, by
- * `mainspring.toml` in this folder, or the user's own socket.
+ * The daemon's listener: as the program says, or else by `MAINSPRING_TCP` or `MAINSPRING_SOCKET`,
+ * by `mainspring.toml` in this folder, or the user's own socket.
  *
  * @throws {ConnectError} There is no token for TCP, or it cannot be read; `mainspring.toml` has a fault.
  */
@@ -27,8 +27,8 @@ export declare function findDaemon(place?: Place): Address;
 /** How an address is told to people: without its token. */
 export declare function showAddress(address: Address): string;
 /**
- * Makes sure that nobody else decides where a Unix socket leads: the socket, its folder and a link in its place are
- * this user's or the system's. A daemon serves its own user alone, so whoever else listens could only want to hear
- * what we say.
+ * Makes sure that nobody else decides where a Unix socket leads: the socket, its folder and a link
+ * in its place are this user's or the system's. A daemon serves its own user alone, so whoever else
+ * listens could only want to hear what we say.
  */
 export declare function checkOwner(path: string): void;

@@ -1,5 +1,8 @@
 /** Reads TOML 1.0, for `mainspring.toml`. Dates are left as text: nothing here has one. */
-/** Bare values: numbers, booleans, dates. They end where a comma, a bracket, a comment or the line ends. */
+/**
+ * Bare values: numbers, booleans, dates. They end where a comma, a bracket, a comment or the line
+ * ends.
+ */
 const BARE_VALUE = /[^,\]}#\r\n]+/y;
 const BARE_KEY = /[A-Za-z0-9_-]+/y;
 const SPACE = /[ \t]*/y;

@@ -3,8 +3,8 @@ import { type Message } from "../message/message.ts";
 /** Why events are missing from a watch. */
 export interface Gap {
     /**
-     * `daemon`: it dropped them, because this client did not keep up. `buffer`: the program did not. `reconnected`:
-     * there was no connection for a while.
+     * `daemon`: it dropped them, because this client did not keep up. `buffer`: the program did not.
+     * `reconnected`: there was no connection for a while.
      */
     reason: "daemon" | "buffer" | "reconnected";
     /** How many, if anybody knows. */
@@ -12,7 +12,10 @@ export interface Gap {
 }
 /** How events are watched. */
 export interface WatchOptions {
-    /** How many events wait for the program at most; 1024 if absent. Beyond, the oldest go, and a gap is told. */
+    /**
+     * How many events wait for the program at most; 1024 if absent. Beyond, the oldest go, and a gap
+     * is told.
+     */
     buffer?: number;
     /** Called before the next event when some are missing. */
     onGap?: (gap: Gap) => void;
@@ -20,8 +23,8 @@ export interface WatchOptions {
     signal?: AbortSignal;
 }
 /**
- * Events as they come, for `for await`. It begins at once, and goes on over lost connections; the loop's end
- * (`break`), `close` or the signal ends it.
+ * Events as they come, for `for await`. It begins at once, and goes on over lost connections; the
+ * loop's end (`break`), `close` or the signal ends it.
  */
 export declare class Watch<Event extends Message = Message> implements AsyncIterableIterator<Event>, AsyncDisposable {
     #private;

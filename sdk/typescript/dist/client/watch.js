@@ -5,8 +5,8 @@ const BUFFER_LENGTH_MAX = 64 * 1024 * 1024;
 /** Taken events are cut off when so many are gone. */
 const GONE_MAX = 1024;
 /**
- * Events as they come, for `for await`. It begins at once, and goes on over lost connections; the loop's end
- * (`break`), `close` or the signal ends it.
+ * Events as they come, for `for await`. It begins at once, and goes on over lost connections; the
+ * loop's end (`break`), `close` or the signal ends it.
  */
 export class Watch {
     types;

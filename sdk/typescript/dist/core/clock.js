@@ -33,7 +33,10 @@ export class VirtualClock {
             this.#calls = this.#calls.filter((other) => other !== entry);
         };
     }
-    /** Lets time pass: what is due is called, in the order of its time, each with whatever it brings about at once. */
+    /**
+     * Lets time pass: what is due is called, in the order of its time, each with whatever it brings
+     * about at once.
+     */
     async advance(ms) {
         const end = this.#now + ms;
         await settle();
@@ -49,7 +52,10 @@ export class VirtualClock {
         this.#now = end;
     }
 }
-/** Lets everything happen that needs no time: promises that settle each other, and lines between two ends in memory. */
+/**
+ * Lets everything happen that needs no time: promises that settle each other, and lines between two
+ * ends in memory.
+ */
 export async function settle() {
     for (let round = 0; round < 8; round += 1)
         await new Promise((done) => setImmediate(done));

@@ -1,7 +1,8 @@
 import type { Clock } from "./clock.ts";
 /**
- * Deadlines by key: one timer for the earliest, however many there are. An entry that is not needed any more is left in
- * the heap and skipped when its time comes; when most of them are such, they are thrown out.
+ * Deadlines by key: one timer for the earliest, however many there are. An entry that is not needed
+ * any more is left in the heap and skipped when its time comes; when most of them are such, they
+ * are thrown out.
  */
 export declare class Deadlines {
     #private;

@@ -1,8 +1,9 @@
 /** Stale entries beyond the live ones before they are thrown out. */
 const STALE_MAX = 256;
 /**
- * Deadlines by key: one timer for the earliest, however many there are. An entry that is not needed any more is left in
- * the heap and skipped when its time comes; when most of them are such, they are thrown out.
+ * Deadlines by key: one timer for the earliest, however many there are. An entry that is not needed
+ * any more is left in the heap and skipped when its time comes; when most of them are such, they
+ * are thrown out.
  */
 export class Deadlines {
     #clock;

@@ -9,7 +9,10 @@ export interface Wire {
 }
 /** The most that waits to be written: beyond it, whatever is to be sent is refused. */
 export declare const WAITING_BYTES_MAX: number;
-/** From here on whoever can wait should: input is not read, and `await emit()` takes until less is waiting. */
+/**
+ * From here on whoever can wait should: input is not read, and `await emit()` takes until less is
+ * waiting.
+ */
 export declare const HIGH_WATER_BYTES: number;
 /** Lines that are to be written: those of one turn of the event loop go out as one write. */
 export declare class Outbox {

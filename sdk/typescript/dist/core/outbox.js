@@ -1,7 +1,10 @@
 import { OverflowError } from "../errors.js";
 /** The most that waits to be written: beyond it, whatever is to be sent is refused. */
 export const WAITING_BYTES_MAX = 64 * 1024 * 1024;
-/** From here on whoever can wait should: input is not read, and `await emit()` takes until less is waiting. */
+/**
+ * From here on whoever can wait should: input is not read, and `await emit()` takes until less is
+ * waiting.
+ */
 export const HIGH_WATER_BYTES = 1024 * 1024;
 /** Lines that are to be written: those of one turn of the event loop go out as one write. */
 export class Outbox {

@@ -1,7 +1,7 @@
 import type { Wire } from "./outbox.ts";
 /**
- * A wire over anything that writes and says when it has. How much waits is counted here: not every runtime's
- * streams tell it, or that they have drained.
+ * A wire over anything that writes and says when it has. How much waits is counted here: not every
+ * runtime's streams tell it, or that they have drained.
  */
 export declare class CountedWire implements Wire {
     #private;

@@ -1,6 +1,6 @@
 /**
- * A wire over anything that writes and says when it has. How much waits is counted here: not every runtime's
- * streams tell it, or that they have drained.
+ * A wire over anything that writes and says when it has. How much waits is counted here: not every
+ * runtime's streams tell it, or that they have drained.
  */
 export class CountedWire {
     #write;

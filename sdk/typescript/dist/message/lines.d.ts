@@ -1,7 +1,7 @@
 /** Cuts text that comes in pieces into lines. */
 /**
- * The longest line that is kept. The daemon's own bound is 1 MiB as shipped; beyond this nothing sensible can
- * follow.
+ * The longest line that is kept. The daemon's own bound is 1 MiB as shipped; beyond this nothing
+ * sensible can follow.
  */
 export declare const LINE_LENGTH_MAX: number;
 export declare class LineSplitter {

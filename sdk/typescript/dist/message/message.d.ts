@@ -23,7 +23,10 @@ export interface Message<Data = unknown, Type extends string = string> {
 }
 /** Whether an actor had a request: `no` means that sending it again is safe. */
 export type Started = "yes" | "no";
-/** Whether a text may be the type of a message: two or more names with a capital letter, joined by dots. */
+/**
+ * Whether a text may be the type of a message: two or more names with a capital letter, joined by
+ * dots.
+ */
 export declare function isType(type: string): boolean;
 /** Whether a type is matched by a pattern of `watch`: a type, `Prefix.*`, or `*`. */
 export declare function matches(pattern: string, type: string): boolean;

@@ -3,7 +3,10 @@ const TYPE_LENGTH_MAX = 256;
 /** Types that were found to be right: a program uses few, and most of them often. */
 const known = new Set();
 const KNOWN_MAX = 4096;
-/** Whether a text may be the type of a message: two or more names with a capital letter, joined by dots. */
+/**
+ * Whether a text may be the type of a message: two or more names with a capital letter, joined by
+ * dots.
+ */
 export function isType(type) {
     if (known.has(type))
         return true;

@@ -1,6 +1,7 @@
 // {{name}}: a capability of Mainspring.
 //
-// When types or schemas change, write the manifest again: node main.mjs --manifest > capability.json
+// When types or schemas change, write the manifest again: node main.mjs --manifest >
+// capability.json
 
 import { Failure, capability } from "@mainspring/sdk";
 

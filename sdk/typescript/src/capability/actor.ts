@@ -1,6 +1,6 @@
 /**
- * Capabilities as RFC 0032 writes them: an object with schemas of whole messages, and an actor in the shape of a Web
- * Worker. They run unchanged.
+ * Capabilities as RFC 0032 writes them: an object with schemas of whole messages, and an actor in
+ * the shape of a Web Worker. They run unchanged.
  */
 import process from "node:process";
 import { Outbox, type Wire } from "../core/outbox.ts";
@@ -12,8 +12,8 @@ import { type Server, printed, serve } from "./run.ts";
 import { type Schema, toJsonSchema } from "./schema.ts";
 
 /**
- * An actor: messages go in by `postMessage` and come out as `message` events (RFC 0032, 11.2). Events are `any` here,
- * because not every program has the types of the Web.
+ * An actor: messages go in by `postMessage` and come out as `message` events (RFC 0032, 11.2).
+ * Events are `any` here, because not every program has the types of the Web.
  */
 export interface CapabilityActor {
   postMessage(message: any): void;
@@ -74,7 +74,10 @@ export async function runActor(capability: ActorCapability, options: RunOptions 
   }, options);
 }
 
-/** How long an actor may take for what it has once its input has ended. The daemon's own patience is 5 s as shipped. */
+/**
+ * How long an actor may take for what it has once its input has ended. The daemon's own patience is
+ * 5 s as shipped.
+ */
 const END_MS = 4000;
 
 /** Carries lines to an actor, and its messages back. */
@@ -128,7 +131,10 @@ export class ActorServer implements Server {
     this.#unanswered.clear();
   }
 
-  /** Listens as a Worker's owner does. An actor may call `onmessage`, its listeners, or both for one event. */
+  /**
+   * Listens as a Worker's owner does. An actor may call `onmessage`, its listeners, or both for one
+   * event.
+   */
   #attach(actor: CapabilityActor, onCrash: (error: unknown) => void): CapabilityActor {
     const onMessage = (event: Event) => {
       if (this.#seen.has(event)) return;

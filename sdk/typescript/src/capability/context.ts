@@ -14,12 +14,15 @@ export interface AskOptions {
 }
 
 /**
- * How much later than the deadline a handler is told of it: the daemon's own word about a timeout says more than
- * ours.
+ * How much later than the deadline a handler is told of it: the daemon's own word about a timeout
+ * says more than ours.
  */
 const DEADLINE_SLACK_MS = 250;
 
-/** Sends a request to another capability, and gives the data of its reply. An error of it is a `RequestError`. */
+/**
+ * Sends a request to another capability, and gives the data of its reply. An error of it is a
+ * `RequestError`.
+ */
 export type Ask = (type: string, data?: unknown, options?: AskOptions) => Promise<any>;
 
 /** Sends an event that this message caused. Awaiting it holds a loop back while nobody reads. */
@@ -31,8 +34,8 @@ export type Emit<Events> = string extends keyof Events
     ) => Promise<void>;
 
 /**
- * What a handler gets. Members can be taken apart: `async ({ data, ask, emit, log, signal, deadline }) => ...`.
- * What is not asked for is not made.
+ * What a handler gets. Members can be taken apart: `async ({ data, ask, emit, log, signal, deadline
+ * }) => ...`. What is not asked for is not made.
  */
 export class Context<Data, Events = Record<string, Schema>> {
   /** What the request or event says, as its schema made it. */
@@ -62,14 +65,17 @@ export class Context<Data, Events = Record<string, Schema>> {
     return this.message.type;
   }
 
-  /** The workflow that the message belongs to, if any. Whatever is sent here belongs to the same. */
+  /**
+   * The workflow that the message belongs to, if any. Whatever is sent here belongs to the same.
+   */
   get correlation(): string | undefined {
     return this.message.metadata.correlation;
   }
 
   /**
-   * When the requester stops waiting, in milliseconds since 1970; undefined if the request does not say. A clock
-   * that is plainly not ours (a timestamp of 0, say) does not count: then it is that long from now.
+   * When the requester stops waiting, in milliseconds since 1970; undefined if the request does not
+   * say. A clock that is plainly not ours (a timestamp of 0, say) does not count: then it is that
+   * long from now.
    */
   get deadline(): number | undefined {
     const { timestamp, timeout } = this.message.metadata;
@@ -79,7 +85,10 @@ export class Context<Data, Events = Record<string, Schema>> {
     return (isOurs ? timestamp : now) + timeout;
   }
 
-  /** Aborted when the request is cancelled, its deadline passes, or the daemon wants the program to end. */
+  /**
+   * Aborted when the request is cancelled, its deadline passes, or the daemon wants the program to
+   * end.
+   */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();

@@ -1,6 +1,6 @@
 /**
- * What a capability does with lines, apart from where they come from: handlers, outcomes, questions of its own, and
- * its end.
+ * What a capability does with lines, apart from where they come from: handlers, outcomes, questions
+ * of its own, and its end.
  */
 import { format } from "node:util";
 import { Buffer } from "node:buffer";
@@ -17,7 +17,10 @@ import { EventQueue } from "./events.ts";
 import { invoke, isPromise } from "./invoke.ts";
 import type { Schema } from "./schema.ts";
 
-/** The longest line that a daemon takes, as shipped (`limits.line_bytes_max`). A longer one would be a fault. */
+/**
+ * The longest line that a daemon takes, as shipped (`limits.line_bytes_max`). A longer one would be
+ * a fault.
+ */
 export const LINE_BYTES_MAX = 1024 * 1024;
 /** Questions of its own under way at a time. */
 const ASKS_MAX = 16_384;
@@ -86,7 +89,10 @@ export class CapabilityCore {
     for (const each of registrations) this.#handlers.set(`${each.kind} ${each.type}`, each);
   }
 
-  /** Takes a line of input. Never throws: what is wrong with a line is told, and the next one counts. */
+  /**
+   * Takes a line of input. Never throws: what is wrong with a line is told, and the next one
+   * counts.
+   */
   readonly receive = (line: string): void => {
     let message: Message;
     try {
@@ -144,8 +150,8 @@ export class CapabilityCore {
   };
 
   /**
-   * Sends an event. The promise resolves when there is room for more, so a loop that awaits it is held back like
-   * any writer.
+   * Sends an event. The promise resolves when there is room for more, so a loop that awaits it is
+   * held back like any writer.
    *
    * @throws {InvalidMessageError} The type is no type, is not declared, or has no cause and needs one; or the data
    *   is no JSON.

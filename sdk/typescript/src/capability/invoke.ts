@@ -4,7 +4,10 @@ import type { Context } from "./context.ts";
 import type { Registration } from "./core.ts";
 import { type Schema, check, isStandard } from "./schema.ts";
 
-/** Calls a handler with checked data, and checks what it returns. Stays synchronous for as long as all of it is. */
+/**
+ * Calls a handler with checked data, and checks what it returns. Stays synchronous for as long as
+ * all of it is.
+ */
 export function invoke(handler: Registration, context: Context<any, any>): unknown {
   const { input, output } = handler;
   if (input === undefined || !isStandard(input)) return call(handler, context, output);

@@ -115,8 +115,8 @@ async function inbound(options: CapabilityOptions, registrations: readonly Regis
 }
 
 /**
- * What it says: the replies, and events and requests if they are declared. As long as they are not, any of them may be
- * said; a capability that declares both is checked faster, and by name.
+ * What it says: the replies, and events and requests if they are declared. As long as they are not,
+ * any of them may be said; a capability that declares both is checked faster, and by name.
  */
 async function outbound(
   options: CapabilityOptions,

@@ -1,4 +1,7 @@
-/** Schemas of any library that follows Standard Schema (zod, valibot, arktype, ...), or JSON Schema itself. */
+/**
+ * Schemas of any library that follows Standard Schema (zod, valibot, arktype, ...), or JSON Schema
+ * itself.
+ */
 import { Failure } from "../errors.ts";
 
 /** The part of Standard Schema v1 that is used here (https://standardschema.dev). */
@@ -36,8 +39,8 @@ export function isStandard(schema: Schema): schema is StandardSchema {
 }
 
 /**
- * Checks a value, and gives what the schema makes of it (defaults, conversions). What does not fit is a `Failure`
- * of this code that names the first few places.
+ * Checks a value, and gives what the schema makes of it (defaults, conversions). What does not fit
+ * is a `Failure` of this code that names the first few places.
  */
 export function check(schema: StandardSchema, value: unknown, code: number): unknown {
   const result = schema["~standard"].validate(value);
@@ -59,7 +62,10 @@ function accept(result: Result<unknown>, code: number): unknown {
 
 const TARGET = "draft-2020-12";
 
-/** The JSON Schema of a schema: its own, its library's by Standard JSON Schema, or by the library's own function. */
+/**
+ * The JSON Schema of a schema: its own, its library's by Standard JSON Schema, or by the library's
+ * own function.
+ */
 export async function toJsonSchema(
   schema: Schema,
   io: "input" | "output",

@@ -15,8 +15,9 @@ export interface Stdio {
 }
 
 /**
- * Takes standard output for messages alone: whatever the program, or a library of it, prints from now on goes to
- * standard error. A stray word between messages would be a fault, and cost the program its life.
+ * Takes standard output for messages alone: whatever the program, or a library of it, prints from
+ * now on goes to standard error. A stray word between messages would be a fault, and cost the
+ * program its life.
  */
 export function takeStdio(): Stdio {
   const { stdin, stdout, stderr } = process;
@@ -59,7 +60,8 @@ export function takeStdio(): Stdio {
 function redirect(name: "log" | "info" | "debug" | "dir" | "table"): void {
   const original = console[name];
   console[name] = (...values: unknown[]) => {
-    // The table of `console.table` is drawn by the runtime, on the stream that it thinks is standard output.
+    // The table of `console.table` is drawn by the runtime, on the stream that it thinks is
+    // standard output.
     if (name === "table" && values.length > 0) return console.error(...values);
     process.stderr.write(`${format(...values)}\n`);
   };

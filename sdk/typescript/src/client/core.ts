@@ -1,6 +1,6 @@
 /**
- * What a client does with lines, apart from where they come from: requests, events, repetition after a lost
- * connection.
+ * What a client does with lines, apart from where they come from: requests, events, repetition
+ * after a lost connection.
  */
 import { type Clock, systemClock } from "../core/clock.ts";
 import { Outbox, WAITING_BYTES_MAX, type Wire } from "../core/outbox.ts";
@@ -11,7 +11,10 @@ import { parseJson, stringifyJson } from "../message/json.ts";
 import { isType, type Message } from "../message/message.ts";
 import type { Watch } from "./watch.ts";
 
-/** How long a connection may be silent while something is waited for, before it is asked whether it is still there. */
+/**
+ * How long a connection may be silent while something is waited for, before it is asked whether it
+ * is still there.
+ */
 export const SILENCE_MS = 30_000;
 /** Requests under way at a time; the daemon's own bound for one peer is the same as shipped. */
 const REQUESTS_MAX = 16_384;
@@ -94,8 +97,8 @@ export class ClientCore {
   }
 
   /**
-   * There is a connection. Subscriptions are made again, and what is unanswered is sent again, in its order and
-   * byte for byte.
+   * There is a connection. Subscriptions are made again, and what is unanswered is sent again, in
+   * its order and byte for byte.
    */
   open(wire: Wire, greeting = ""): Promise<void> {
     const outbox = new Outbox(wire);
@@ -107,7 +110,8 @@ export class ClientCore {
       this.#resume(outbox);
       return DONE;
     }
-    // Nothing is said with rights that were given up: the rest waits until the daemon has taken them.
+    // Nothing is said with rights that were given up: the rest waits until the daemon has taken
+    // them.
     this.#opening = outbox;
     return new Promise((resolve, reject) => {
       const id = freshId();
@@ -164,7 +168,10 @@ export class ClientCore {
     this.#stopLooking?.();
   }
 
-  /** Takes a line. Never throws on behalf of a caller; what is no message ends the connection, so that is thrown. */
+  /**
+   * Takes a line. Never throws on behalf of a caller; what is no message ends the connection, so
+   * that is thrown.
+   */
   readonly receive = (line: string): void => {
     this.#lastHeard = this.clock.now();
     const message = parseJson(line) as Message;
@@ -215,8 +222,9 @@ export class ClientCore {
   }
 
   /**
-   * Sends an event. Resolves when the daemon has taken it: a refusal comes before the answer to whatever is asked
-   * next. With `confirm: false` it resolves when there is room for more, and a refusal is told to nobody.
+   * Sends an event. Resolves when the daemon has taken it: a refusal comes before the answer to
+   * whatever is asked next. With `confirm: false` it resolves when there is room for more, and a
+   * refusal is told to nobody.
    */
   emit(
     type: string,
@@ -333,8 +341,8 @@ export class ClientCore {
   }
 
   /**
-   * The caller gave it up. A daemon that knows `Syscall.Cancel` ends it for good; another answers 404, which nobody
-   * reads.
+   * The caller gave it up. A daemon that knows `Syscall.Cancel` ends it for good; another answers
+   * 404, which nobody reads.
    */
   #cancel(pending: Pending, error: MainspringError): void {
     this.#requests.fail(pending.id, error);
@@ -352,7 +360,10 @@ export class ClientCore {
     for (const watch of this.#watches) watch.offer(event, length);
   }
 
-  /** An error that answers no request: about the connection, or about a line whose id the daemon could not read. */
+  /**
+   * An error that answers no request: about the connection, or about a line whose id the daemon
+   * could not read.
+   */
   #strayError(error: Message): void {
     const data = (error.data ?? {}) as { code?: number; message?: string; originalId?: unknown };
     if (error.metadata.causation === CONNECTION) {
@@ -370,8 +381,8 @@ export class ClientCore {
   }
 
   /**
-   * Looks after silence, and after requests that wait for a connection that does not come. One timer, and none
-   * while idle.
+   * Looks after silence, and after requests that wait for a connection that does not come. One
+   * timer, and none while idle.
    */
   #look(): void {
     this.#stopLooking?.();

@@ -26,8 +26,8 @@ const FILE_BYTES_MAX = 4 * 1024 * 1024;
 const TOKEN_BYTES_MAX = 4096;
 
 /**
- * The daemon's listener: as the program says, or else by `MAINSPRING_TCP` or `MAINSPRING_SOCKET`, by
- * `mainspring.toml` in this folder, or the user's own socket.
+ * The daemon's listener: as the program says, or else by `MAINSPRING_TCP` or `MAINSPRING_SOCKET`,
+ * by `mainspring.toml` in this folder, or the user's own socket.
  *
  * @throws {ConnectError} There is no token for TCP, or it cannot be read; `mainspring.toml` has a fault.
  */
@@ -97,8 +97,8 @@ function readToken(path: string): string {
 }
 
 /**
- * The first Unix socket of the file, or else its first TCP socket with its first token. A file with a fault leads
- * nowhere else.
+ * The first Unix socket of the file, or else its first TCP socket with its first token. A file with
+ * a fault leads nowhere else.
  */
 function ofConfiguration(): Address | undefined {
   if (!existsSync(CONFIG_FILE)) return undefined;
@@ -135,9 +135,9 @@ function ofListeners(listeners: Listener[], folder: string): Address | undefined
 }
 
 /**
- * Makes sure that nobody else decides where a Unix socket leads: the socket, its folder and a link in its place are
- * this user's or the system's. A daemon serves its own user alone, so whoever else listens could only want to hear
- * what we say.
+ * Makes sure that nobody else decides where a Unix socket leads: the socket, its folder and a link
+ * in its place are this user's or the system's. A daemon serves its own user alone, so whoever else
+ * listens could only want to hear what we say.
  */
 export function checkOwner(path: string): void {
   const user = process.geteuid?.();

@@ -12,8 +12,8 @@ export interface LinkOptions {
   /** How long a daemon is waited for that does not listen yet, in milliseconds; 1000 if absent. */
   wait?: number | undefined;
   /**
-   * Whether a lost connection is made again; true if absent. Pauses grow from the first to the second number, in
-   * milliseconds.
+   * Whether a lost connection is made again; true if absent. Pauses grow from the first to the
+   * second number, in milliseconds.
    */
   reconnect?: boolean | { first?: number; longest?: number } | undefined;
   /** Called when the connection is lost, and when there is one again. */

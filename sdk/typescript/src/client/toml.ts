@@ -2,7 +2,10 @@
 
 type Table = { [key: string]: unknown };
 
-/** Bare values: numbers, booleans, dates. They end where a comma, a bracket, a comment or the line ends. */
+/**
+ * Bare values: numbers, booleans, dates. They end where a comma, a bracket, a comment or the line
+ * ends.
+ */
 const BARE_VALUE = /[^,\]}#\r\n]+/y;
 const BARE_KEY = /[A-Za-z0-9_-]+/y;
 const SPACE = /[ \t]*/y;

@@ -1,14 +1,17 @@
 import { setImmediate } from "node:timers";
 
-/** Time, as the cores see it: monotonic milliseconds and calls in the future. Real in programs, virtual in tests. */
+/**
+ * Time, as the cores see it: monotonic milliseconds and calls in the future. Real in programs,
+ * virtual in tests.
+ */
 export interface Clock {
   /** Monotonic, in milliseconds. */
   now(): number;
   /** Milliseconds since 1970, for the timestamps of messages. */
   wall(): number;
   /**
-   * Calls once, so many milliseconds from now; returns what takes that back. `holds`: whether the process stays for
-   * it.
+   * Calls once, so many milliseconds from now; returns what takes that back. `holds`: whether the
+   * process stays for it.
    */
   after(ms: number, call: () => void, holds?: boolean): () => void;
 }
@@ -53,7 +56,10 @@ export class VirtualClock implements Clock {
     };
   }
 
-  /** Lets time pass: what is due is called, in the order of its time, each with whatever it brings about at once. */
+  /**
+   * Lets time pass: what is due is called, in the order of its time, each with whatever it brings
+   * about at once.
+   */
   async advance(ms: number): Promise<void> {
     const end = this.#now + ms;
     await settle();
@@ -69,7 +75,10 @@ export class VirtualClock implements Clock {
   }
 }
 
-/** Lets everything happen that needs no time: promises that settle each other, and lines between two ends in memory. */
+/**
+ * Lets everything happen that needs no time: promises that settle each other, and lines between two
+ * ends in memory.
+ */
 export async function settle(): Promise<void> {
   for (let round = 0; round < 8; round += 1) await new Promise<void>((done) => setImmediate(done));
 }

@@ -1,8 +1,8 @@
 import type { Wire } from "./outbox.ts";
 
 /**
- * A wire over anything that writes and says when it has. How much waits is counted here: not every runtime's
- * streams tell it, or that they have drained.
+ * A wire over anything that writes and says when it has. How much waits is counted here: not every
+ * runtime's streams tell it, or that they have drained.
  */
 export class CountedWire implements Wire {
   readonly #write: (text: string, done: () => void) => void;

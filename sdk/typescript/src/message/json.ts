@@ -1,14 +1,17 @@
 /**
  * JSON whose integers are exact.
  *
- * JavaScript's own parser rounds integers beyond 2^53 in silence. Here such an integer is a `bigint`, in both
- * directions; every other number is a `number`. The search for long numbers looks at every sixteenth character, so
- * that messages without one cost next to nothing more than `JSON.parse`.
+ * JavaScript's own parser rounds integers beyond 2^53 in silence. Here such an integer is a
+ * `bigint`, in both directions; every other number is a `number`. The search for long numbers looks
+ * at every sixteenth character, so that messages without one cost next to nothing more than
+ * `JSON.parse`.
  */
 
 /** Integers of fewer digits are safe. */
 const DIGITS_MIN = 16;
-/** Stands for a `bigint` while the rest is read or written. Random, so that no data can contain it. */
+/**
+ * Stands for a `bigint` while the rest is read or written. Random, so that no data can contain it.
+ */
 const MARK = `\u0001big${Math.random().toString(36).slice(2)}${Math.random().toString(36).slice(2)}:`;
 /** The mark as `JSON.stringify` writes it, with the number that follows. */
 const WRITTEN_MARK = new RegExp(`"${JSON.stringify(MARK).slice(1, -1).replaceAll("\\", "\\\\")}(-?\\d+)"`, "g");
@@ -27,7 +30,8 @@ export function parseJson(text: string): unknown {
 /**
  * Writes JSON. A `bigint` is written as the integer that it is; `undefined` as a whole is `null`.
  *
- * As `JSON.stringify` does, it writes `NaN` and infinities as `null` and leaves out members that are `undefined`.
+ * As `JSON.stringify` does, it writes `NaN` and infinities as `null` and leaves out members that
+ * are `undefined`.
  *
  * @throws {TypeError} The value contains itself, or is a function or symbol.
  */
@@ -47,8 +51,8 @@ export function stringifyJson(value: unknown): string {
 }
 
 /**
- * Whether there are so many digits in a row that a number may not be safe. A run of 16 covers one of every 16
- * places.
+ * Whether there are so many digits in a row that a number may not be safe. A run of 16 covers one
+ * of every 16 places.
  */
 function hasLongNumber(text: string): boolean {
   for (let at = DIGITS_MIN - 1; at < text.length; at += DIGITS_MIN) {
@@ -66,7 +70,10 @@ function isDigit(code: number): boolean {
   return code >= 48 && code <= 57;
 }
 
-/** The rare way: unsafe integers are replaced by marked texts, which are made `bigint`s once everything is read. */
+/**
+ * The rare way: unsafe integers are replaced by marked texts, which are made `bigint`s once
+ * everything is read.
+ */
 function parseExactly(text: string): unknown {
   let found = false;
   const marked = text.replace(TOKEN, (token, at: number) => {
@@ -77,8 +84,8 @@ function parseExactly(text: string): unknown {
       !/[.eE]/.test(token) &&
       token.charCodeAt(first) !== 48 &&
       !Number.isSafeInteger(Number(token));
-    // A number cannot be a name, or stand in the middle of something: what is wrong stays as it is, for JSON.parse
-    // to say.
+    // A number cannot be a name, or stand in the middle of something: what is wrong stays as it is,
+    // for JSON.parse to say.
     if (!isUnsafe || !isValue(text, at + token.length)) return token;
     found = true;
     return JSON.stringify(MARK + token);

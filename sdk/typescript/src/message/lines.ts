@@ -1,8 +1,8 @@
 /** Cuts text that comes in pieces into lines. */
 
 /**
- * The longest line that is kept. The daemon's own bound is 1 MiB as shipped; beyond this nothing sensible can
- * follow.
+ * The longest line that is kept. The daemon's own bound is 1 MiB as shipped; beyond this nothing
+ * sensible can follow.
  */
 export const LINE_LENGTH_MAX = 64 * 1024 * 1024;
 

@@ -33,7 +33,10 @@ const TYPE_LENGTH_MAX = 256;
 const known = new Set<string>();
 const KNOWN_MAX = 4096;
 
-/** Whether a text may be the type of a message: two or more names with a capital letter, joined by dots. */
+/**
+ * Whether a text may be the type of a message: two or more names with a capital letter, joined by
+ * dots.
+ */
 export function isType(type: string): boolean {
   if (known.has(type)) return true;
   if (typeof type !== "string" || type.length > TYPE_LENGTH_MAX || !TYPE.test(type)) return false;

@@ -1,4 +1,5 @@
-// Form A and form B of RFC 0032 (12.1), what it rejects there, and RFC 0031's own shape (a TransformStream).
+// Form A and form B of RFC 0032 (12.1), what it rejects there, and RFC 0031's own shape (a
+// TransformStream).
 import { z } from "zod";
 
 export const formA = z.object({

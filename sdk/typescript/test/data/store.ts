@@ -1,5 +1,5 @@
-// A capability as RFC 0032 writes it (11.1 to 11.3, 12.1 form C): an object with schemas of whole messages and an actor in the
-// shape of a Worker. Nothing here knows the SDK.
+// A capability as RFC 0032 writes it (11.1 to 11.3, 12.1 form C): an object with schemas of whole
+// messages and an actor in the shape of a Worker. Nothing here knows the SDK.
 import { z } from "zod";
 
 const Metadata = z.object({

@@ -1,4 +1,5 @@
-// The daemon as the page reaches it: its HTTP interface and nothing else. What is done here, `curl` can do.
+// The daemon as the page reaches it: its HTTP interface and nothing else. What is done here, `curl`
+// can do.
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 export type Kind = "command" | "query" | "event";

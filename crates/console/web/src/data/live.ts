@@ -1,4 +1,5 @@
-// What the page knows of the daemon: one round of questions a second, the numbers made of it, and whether the daemon is there.
+// What the page knows of the daemon: one round of questions a second, the numbers made of it, and
+// whether the daemon is there.
 
 import { computed, effect, signal } from "@preact/signals";
 import { Away, command, isSignedIn, Problem, query, restoreSession, round, sent, setSession, type Asked, type Told } from "./api.ts";
@@ -59,7 +60,10 @@ interface Wanted {
 /** Questions of open panels; they travel with the round. */
 const wanted = new Map<symbol, Wanted>();
 
-/** Has a question asked with every round until the returned function is called, and as soon as possible. */
+/**
+ * Has a question asked with every round until the returned function is called, and as soon as
+ * possible.
+ */
 export function askEachRound(asked: () => Asked, told: (told: Told) => void): () => void {
   const key = Symbol();
   wanted.set(key, { asked, told });
@@ -237,7 +241,10 @@ export function start(): void {
   schedule(0);
 }
 
-/** Begins with the session of an earlier visit. Without one it tries: a listener on a Unix socket asks for none. */
+/**
+ * Begins with the session of an earlier visit. Without one it tries: a listener on a Unix socket
+ * asks for none.
+ */
 export function startOrSignIn(because = ""): void {
   restoreSession();
   signedOutBecause.value = because;

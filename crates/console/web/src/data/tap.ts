@@ -10,7 +10,10 @@ import { many } from "../format.ts";
 export const ROWS_MAX = 10_000;
 /** Bytes of data that are kept with them, about. */
 const DATA_BYTES_MAX = 24 << 20;
-/** Records a second that the page asks for at most: nobody reads more, and the daemon need not make them. */
+/**
+ * Records a second that the page asks for at most: nobody reads more, and the daemon need not make
+ * them.
+ */
 const RECORDS_PER_SECOND = 250;
 /** How often the daemon sends what it has gathered. */
 const GATHER_MS = 200;
@@ -187,7 +190,10 @@ export class Feed {
   }
 }
 
-/** Whether a trace lacks something that the tap may have told: data that the history does not keep, or who a client was that left. */
+/**
+ * Whether a trace lacks something that the tap may have told: data that the history does not keep,
+ * or who a client was that left.
+ */
 export function isLacking(node: Node): boolean {
   return node.data === undefined || (node.from.connection !== undefined && node.from.peer === undefined);
 }

@@ -136,7 +136,8 @@ function Logs({ id }: { id: string }) {
       (told) => {
         if (!told.ok) return;
         const { lines: fresh, forgotten: gone } = told.data as { lines: LogLine[]; forgotten: number };
-        // Two rounds may have asked the same; and numbers begin anew with a daemon that was restarted.
+        // Two rounds may have asked the same; and numbers begin anew with a daemon that was
+        // restarted.
         const news = fresh.filter(({ number }) => number > after);
         if (news.length > 0) setLines((old) => [...old, ...news].slice(-LINES_MAX));
         if (after > 0 && gone > 0) setForgotten((old) => old + gone);

@@ -1,4 +1,5 @@
-// The flow: who sends what to whom. A picture where there is room, a list where there is none, and for whoever does not see it.
+// The flow: who sends what to whom. A picture where there is room, a list where there is none, and
+// for whoever does not see it.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { actors, rights, tick } from "../data/live.ts";
@@ -168,7 +169,8 @@ export function Flow() {
   const names = busy.slice(0, NODES_MAX).sort();
   const shown = used.filter((edge) => names.includes(edge.from) && names.includes(edge.to));
   const idle = actors.value.map((actor) => `capability ${actor.capabilityId}`).filter((name) => !busy.includes(name));
-  // The picture is laid out again only when something appears or goes: it must stand still to be read.
+  // The picture is laid out again only when something appears or goes: it must stand still to be
+  // read.
   const shape = JSON.stringify([names, shown.map((edge) => `${edge.from}\n${edge.to}`).sort()]);
   const drawn = useMemo(() => lay(names, shown), [shape]);
   return (

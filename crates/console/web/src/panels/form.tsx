@@ -1,5 +1,6 @@
-// A form made from a JSON Schema: objects, strings, numbers, booleans, choices, lists, alternatives. What it does not know, it
-// leaves to a field for JSON. The daemon checks everything in any case; what it complains about is shown at the field.
+// A form made from a JSON Schema: objects, strings, numbers, booleans, choices, lists,
+// alternatives. What it does not know, it leaves to a field for JSON. The daemon checks everything
+// in any case; what it complains about is shown at the field.
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";

@@ -1,4 +1,5 @@
-// Where the nodes and edges of the flow stand: layers by dagre, lines that leave and reach nodes at their sides.
+// Where the nodes and edges of the flow stand: layers by dagre, lines that leave and reach nodes at
+// their sides.
 
 import dagre from "@dagrejs/dagre";
 import type { Edge } from "../data/tap.ts";

@@ -1,4 +1,5 @@
-// Dead letters: what could not be delivered or failed for good; put back, edited and put back, dropped, one or many.
+// Dead letters: what could not be delivered or failed for good; put back, edited and put back,
+// dropped, one or many.
 
 import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";

@@ -1,5 +1,5 @@
-// What a form needs to know of a JSON Schema: references followed, parts put together, its shape, a value to begin with, and
-// which field a complaint of the daemon is about.
+// What a form needs to know of a JSON Schema: references followed, parts put together, its shape, a
+// value to begin with, and which field a complaint of the daemon is about.
 
 import type { Json } from "../data/api.ts";
 
@@ -84,7 +84,10 @@ export function initial(schema: Schema | boolean | undefined, depth = 0): Json {
 /** Parts of a schema that a form looks at. */
 const PARTS_MAX = 2000;
 
-/** A schema with references followed and the parts of `allOf` put together, as deep as forms go: references may lead in a circle. */
+/**
+ * A schema with references followed and the parts of `allOf` put together, as deep as forms go:
+ * references may lead in a circle.
+ */
 export function plain(schema: Schema | boolean, root = schema, depth = 0, budget = { left: PARTS_MAX }): Schema | boolean {
   if (typeof schema !== "object" || schema === null) return schema;
   if (depth > DEPTH_MAX + 2 || (budget.left -= 1) < 0) return true;
@@ -119,7 +122,10 @@ function found(reference: string, root: Schema | boolean): Schema | boolean {
 /** What the daemon complains about, by the path of the field: `data.items.0.sku`. */
 export type Complaints = Map<string, string>;
 
-/** The field that a complaint like `data/items/0/sku: 7 is not of type "string"` is about. A member that is missing or too much is its own field. */
+/**
+ * The field that a complaint like `data/items/0/sku: 7 is not of type "string"` is about. A member
+ * that is missing or too much is its own field.
+ */
 export function complaints(text: string): Complaints {
   const match = /^\s*(data(?:\/[^:\n]*)?): (.*)$/s.exec(text);
   if (!match) return new Map([["data", text]]);

@@ -1,4 +1,5 @@
-// The stream: messages as they pass, newest on top, filtered by the daemon so that a filter sees everything that fits.
+// The stream: messages as they pass, newest on top, filtered by the daemon so that a filter sees
+// everything that fits.
 
 import { signal } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";

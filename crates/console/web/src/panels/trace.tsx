@@ -1,4 +1,5 @@
-// One trace: causes as a tree, with a waterfall in which waiting and working are told apart, and the data of one message.
+// One trace: causes as a tree, with a waterfall in which waiting and working are told apart, and
+// the data of one message.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { Problem, query, send, type Json, type Kind } from "../data/api.ts";

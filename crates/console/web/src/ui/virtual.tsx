@@ -1,4 +1,5 @@
-// A list of many rows of which only those in sight are drawn. One of them is chosen; the keys move the choice.
+// A list of many rows of which only those in sight are drawn. One of them is chosen; the keys move
+// the choice.
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";

@@ -1,5 +1,6 @@
-// What an open console asks of a daemon that has nothing else to do: one round a second; and when it is closed, nothing.
-// How much CPU it costs under load is measured with an optimised daemon: `cargo xtask bench console`.
+// What an open console asks of a daemon that has nothing else to do: one round a second; and when
+// it is closed, nothing. How much CPU it costs under load is measured with an optimised daemon:
+// `cargo xtask bench console`.
 import { openPage } from "../browser.mjs";
 import { Daemon } from "../daemon.mjs";
 import { assert, eventually, live, open } from "./support.mjs";

@@ -1,4 +1,5 @@
-// A hostile capability and a hostile client: markup, escape codes, direction marks and megabytes, wherever they can write to.
+// A hostile capability and a hostile client: markup, escape codes, direction marks and megabytes,
+// wherever they can write to.
 import { HOSTILE } from "../mock.mjs";
 import { assert, atDaemon, atMock, eventually, open } from "./support.mjs";
 
@@ -20,7 +21,10 @@ async function watchFrames(page) {
   });
 }
 
-/** Nothing of it became markup, nothing of it is a code that moves what stands around it, and the page was never stuck. */
+/**
+ * Nothing of it became markup, nothing of it is a code that moves what stands around it, and the
+ * page was never stuck.
+ */
 async function harmless(page, where) {
   const found = await page.evaluate(() => ({
     text: document.body.innerText,

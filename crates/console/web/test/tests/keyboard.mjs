@@ -24,7 +24,10 @@ async function unreached(page) {
   return await page.evaluate(() => window.usable.filter((element) => element.isConnected && !window.reached.has(element)).map((element) => element.outerHTML.slice(0, 160)));
 }
 
-/** What can be clicked and is nothing that a keyboard reaches; what stands in a row or beside a link to the same place is fine. */
+/**
+ * What can be clicked and is nothing that a keyboard reaches; what stands in a row or beside a link
+ * to the same place is fine.
+ */
 const SAME_BY_LINK = "tr, .virtual-row, .edge, .edge *";
 
 export const tests = [

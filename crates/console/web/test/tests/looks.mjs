@@ -1,4 +1,5 @@
-// How it looks: what axe says about each panel, at both sizes and in both themes; and screenshots of all of it as build output.
+// How it looks: what axe says about each panel, at both sizes and in both themes; and screenshots
+// of all of it as build output.
 import { mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
@@ -53,7 +54,10 @@ async function everyPanel(browser, colorScheme, [size, viewport]) {
   return found;
 }
 
-/** What is seldom seen: signing in, dialogs, complaints, a token with few rights, a daemon that is away. */
+/**
+ * What is seldom seen: signing in, dialogs, complaints, a token with few rights, a daemon that is
+ * away.
+ */
 async function seldomSeen(browser, colorScheme) {
   const found = [];
   const look = async (page, where) => found.push(...(await violations(page, where)));

@@ -1,5 +1,6 @@
-// The pictures of the documents, of a real daemon with real traffic: at work, a trace, and in need of attention. They are build
-// output as all screenshots; `cargo xtask console --pictures` puts them into docs.
+// The pictures of the documents, of a real daemon with real traffic: at work, a trace, and in need
+// of attention. They are build output as all screenshots; `cargo xtask console --pictures` puts
+// them into docs.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { WIDE } from "../browser.mjs";

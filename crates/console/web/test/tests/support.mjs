@@ -26,7 +26,10 @@ export async function eventually(what, check, ms = 20_000) {
   throw new Error(`not in ${ms} ms: ${what}${last ? `\n${last.message}` : ""}`);
 }
 
-/** Runs a test with a page that is signed in at a real daemon; the page must not have done what pages should not do. */
+/**
+ * Runs a test with a page that is signed in at a real daemon; the page must not have done what
+ * pages should not do.
+ */
 export async function atDaemon(browser, test, options = {}) {
   const daemon = await Daemon.start(options);
   const { page, context, faults } = await openPage(browser, options);

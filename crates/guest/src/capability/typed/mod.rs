@@ -197,8 +197,8 @@ impl Capability {
         self
     }
 
-    /// Handles so many requests at the same time, each as a task of its own: the daemon gives no more
-    /// than the manifest says.
+    /// Handles so many requests at the same time, each as a task of its own: the daemon gives no
+    /// more than the manifest says.
     pub fn concurrency(mut self, requests: usize) -> Capability {
         self.outline.set_concurrency(requests);
         self

@@ -1,9 +1,9 @@
 //! A capability on its standard streams: one task reads, another takes messages in their order.
 //!
-//! Outcomes and cancels are settled by the task that reads; messages wait in a backlog. Events run on
-//! the task that takes them, and requests too if the capability handles one at a time, else as tasks
-//! of their own. So a request never overtakes the events before it, and a handler that asks never
-//! waits for itself.
+//! Outcomes and cancels are settled by the task that reads; messages wait in a backlog. Events run
+//! on the task that takes them, and requests too if the capability handles one at a time, else as
+//! tasks of their own. So a request never overtakes the events before it, and a handler that asks
+//! never waits for itself.
 
 use super::{Ask, Capability, Context, Failure, Handlers};
 use crate::capability::{Inbox, Outbox, open};

@@ -31,16 +31,16 @@ keys! {
         uncaused: bool = false;
         /// Whether its commands survive the daemon, where there is a journal.
         durable: bool = true;
-        /// Whether its events survive the daemon, where there is a journal, for subscribers that come
-        /// back by a cursor.
+        /// Whether its events survive the daemon, where there is a journal, for subscribers that
+        /// come back by a cursor.
         durable_events: bool = false;
         /// Whether other nodes of the bus may send its commands and queries, where there is an
         /// `[uplink]`.
         share: bool = false;
         /// Types of events that are told to other nodes of the bus: exact types or `Prefix.*`.
         share_events: Vec<String> = Vec::new();
-        /// A JSON pointer such as `/data/key`: of several nodes that share this capability, messages
-        /// with an equal value there go to the same one.
+        /// A JSON pointer such as `/data/key`: of several nodes that share this capability,
+        /// messages with an equal value there go to the same one.
         partition_by: Option<String> = None;
         /// Whether a command that was accepted is delivered after a restart of the daemon.
         redeliver: Redeliver = Redeliver::IfNotStarted;

@@ -24,14 +24,16 @@ keys! {
         unix: Option<PathBuf> = None;
         /// An address with a port, such as `127.0.0.1:7700`; beyond loopback only with `tls`.
         tcp: Option<String> = None;
-        /// An address for HTTP with a port, such as `127.0.0.1:7780`; beyond loopback only with `tls`.
+        /// An address for HTTP with a port, such as `127.0.0.1:7780`; beyond loopback only with
+        /// `tls`.
         http: Option<String> = None;
         /// The path of a Unix socket for HTTP. Its owner alone may use it, and needs no token.
         http_unix: Option<PathBuf> = None;
-        /// Names by which HTTP clients may call this machine, besides its address, loopback and `localhost`.
+        /// Names by which HTTP clients may call this machine, besides its address, loopback and
+        /// `localhost`.
         hosts: Vec<String> = Vec::new();
-        /// Encryption of TCP or HTTP: `{ certificate = "chain.pem", key = "key.pem", client_ca = "ca.pem" }`. With `client_ca`,
-        /// clients must show a certificate that it signed.
+        /// Encryption of TCP or HTTP: `{ certificate = "chain.pem", key = "key.pem", client_ca =
+        /// "ca.pem" }`. With `client_ca`, clients must show a certificate that it signed.
         tls: Option<TlsTable> = None;
         /// Who may connect by TCP or HTTP. A client is known by the name of its token.
         tokens: Vec<TokenFile> = Vec::new();
@@ -41,7 +43,8 @@ keys! {
 keys! {
     /// A token: the secret that a client says first. Either `token` or `token_file`.
     pub(in crate::config) struct TokenFile {
-        /// Who has it. Neither `stdio` nor `user:` and more, and no `/`: those are peers without a token.
+        /// Who has it. Neither `stdio` nor `user:` and more, and no `/`: those are peers without a
+        /// token.
         name: String;
         /// The secret itself, 16 characters or more.
         token: Option<Secret> = None;

@@ -1,4 +1,5 @@
-//! Clients by HTTP, as the kernel sees them: connections like any other, whose messages go into an inbox instead of a socket.
+//! Clients by HTTP, as the kernel sees them: connections like any other, whose messages go into an
+//! inbox instead of a socket.
 
 use crate::client::fresh_id;
 use crate::daemon::kernel_cell::KernelCell;
@@ -73,7 +74,8 @@ impl HttpBus {
         self.stopping.set(true);
     }
 
-    /// Hands a message to a client. One that has gone meanwhile has read it, as far as the kernel is concerned.
+    /// Hands a message to a client. One that has gone meanwhile has read it, as far as the kernel
+    /// is concerned.
     pub(crate) fn write(&self, id: ConnectionId, message: &Envelope) {
         match self.inboxes.borrow().get(&id.0) {
             Some(inbox) => inbox.push(message.clone()),
@@ -142,7 +144,8 @@ impl Bus for HttpBus {
     }
 
     fn new_id(&self) -> String {
-        // Every request without a key gets one, so it is written without the machinery of formatting.
+        // Every request without a key gets one, so it is written without the machinery of
+        // formatting.
         let mut id = String::with_capacity(self.id_prefix.len() + 17);
         id.push_str(&self.id_prefix);
         id.push('-');

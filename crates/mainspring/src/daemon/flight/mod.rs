@@ -1,7 +1,8 @@
 //! The flight recorder: the kernel's tape, kept in a ring of files by a thread of its own.
 //!
-//! The loop appends to a buffer and never waits for the disk. The thread takes what is there a few times a second; while nothing
-//! happens, nobody wakes up. Nothing is flushed: a recording is for what goes wrong in this program, not for power cuts.
+//! The loop appends to a buffer and never waits for the disk. The thread takes what is there a few
+//! times a second; while nothing happens, nobody wakes up. Nothing is flushed: a recording is for
+//! what goes wrong in this program, not for power cuts.
 
 mod crash;
 mod ring;
@@ -128,7 +129,8 @@ impl Sink {
 }
 
 impl Recorder {
-    /// Opens the folder and starts to record; gives what the kernel records to. `Err` says in words why not.
+    /// Opens the folder and starts to record; gives what the kernel records to. `Err` says in words
+    /// why not.
     pub(in crate::daemon) fn start(path: &Path, bytes: u64) -> Result<RecorderAndSink, String> {
         let shown = path.display().to_string();
         let told = |error: &dyn std::fmt::Display| format!("the flight recordings in {shown}: {error}");

@@ -1,4 +1,5 @@
-//! The files of a recorder: segments of this run, the oldest of which go, and those of the run before.
+//! The files of a recorder: segments of this run, the oldest of which go, and those of the run
+//! before.
 
 use crate::flight::{FORMAT, Header, SegmentName, build_id, frame, segments};
 use mainspring_journal::{DiskFolder, File, Folder};
@@ -95,8 +96,8 @@ impl Ring {
         self.gone == 0
     }
 
-    /// Writes records, frame by frame (each with its end and the number of records up to there), and how many are lost
-    /// behind them.
+    /// Writes records, frame by frame (each with its end and the number of records up to there),
+    /// and how many are lost behind them.
     pub(super) fn write(&mut self, bytes: &[u8], cuts: &[(usize, u64)], lost: u64) -> Result<(), String> {
         let (mut start, mut before) = (0, 0);
         for (end, records) in cuts {

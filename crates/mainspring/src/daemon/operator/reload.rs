@@ -39,8 +39,8 @@ pub(crate) fn stamp(capabilities: Vec<Capability>) -> Vec<Stamped> {
         .collect()
 }
 
-/// What the kernel is to change so that `old` becomes `new`, each with what it leads to; nothing where nothing has changed. Those that
-/// are `touched` are started anew in any case.
+/// What the kernel is to change so that `old` becomes `new`, each with what it leads to; nothing
+/// where nothing has changed. Those that are `touched` are started anew in any case.
 pub(crate) fn changes(
     old: &[&Stamped],
     new: &[Stamped],

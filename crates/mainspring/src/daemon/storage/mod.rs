@@ -1,8 +1,9 @@
 //! What survives the process: the journal as the pump uses it.
 //!
-//! [`open`] reads a journal before the boot and gives the state that its facts come to. [`Storage`] is the loop's side while the
-//! daemon runs: facts are appended to a buffer, handed over once per turn, and known to be on disk later. `writer` is the thread
-//! that writes and flushes, `snapshots` what is done beside it. Nothing here blocks the loop but opening and closing.
+//! [`open`] reads a journal before the boot and gives the state that its facts come to. [`Storage`]
+//! is the loop's side while the daemon runs: facts are appended to a buffer, handed over once per
+//! turn, and known to be on disk later. `writer` is the thread that writes and flushes, `snapshots`
+//! what is done beside it. Nothing here blocks the loop but opening and closing.
 
 mod disk;
 mod opening;
@@ -63,7 +64,8 @@ pub(crate) struct Storage {
 }
 
 impl Storage {
-    /// Starts to write to a journal that was opened. `stir` is called on the loop when the thread has told something.
+    /// Starts to write to a journal that was opened. `stir` is called on the loop when the thread
+    /// has told something.
     pub(crate) fn start(
         opening: Opening,
         reactor: &Handle,
@@ -96,7 +98,8 @@ impl Storage {
         self.shared.lock()
     }
 
-    /// Appends a fact; it is written after [`Storage::hand_over`]. Gives its number in this run, from 1.
+    /// Appends a fact; it is written after [`Storage::hand_over`]. Gives its number in this run,
+    /// from 1.
     pub(crate) fn append<M: MessageLine>(&self, fact: &Fact<M>) -> u64 {
         let mut batch = self.batch.borrow_mut();
         match batch.push_with(fact.kind(), fact.version(), |data| fact.write(data)) {
@@ -151,7 +154,8 @@ impl Storage {
         })
     }
 
-    /// Writes what is left, ends the journal in order, and ends the thread. Gives what was still to be told.
+    /// Writes what is left, ends the journal in order, and ends the thread. Gives what was still to
+    /// be told.
     pub(crate) fn close(&self) -> Vec<Notice> {
         self.hand_over();
         self.shared.close();

@@ -31,7 +31,8 @@ impl Opening {
     }
 }
 
-/// Opens the journal of these settings, or makes one. `Err` says in words why not; nothing has been changed then.
+/// Opens the journal of these settings, or makes one. `Err` says in words why not; nothing has been
+/// changed then.
 pub(crate) fn open(
     folder: &Path,
     settings: &JournalSettings,

@@ -1,5 +1,5 @@
-//! The thread that writes: it takes all that waits, writes once, flushes once, wakes the loop once. While nothing waits it
-//! waits for the loop, without a system call.
+//! The thread that writes: it takes all that waits, writes once, flushes once, wakes the loop once.
+//! While nothing waits it waits for the loop, without a system call.
 
 use super::Notice;
 use super::snapshots::{self, Plan, Snapshot};
@@ -74,7 +74,8 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the thread facts to write. After a failure they are dropped: nothing is written any more.
+    /// Gives the thread facts to write. After a failure they are dropped: nothing is written any
+    /// more.
     pub(super) fn hand_over(&self, batch: &mut Batch) {
         let mut state = self.lock();
         if state.failure.is_some() {
@@ -269,7 +270,8 @@ where
                     crate::text::units::show_bytes(self.journal.bytes() + self.snapshot_bytes),
                 ))
             }
-            // Nothing is lost: the facts are all there, and the next full segment is the next chance.
+            // Nothing is lost: the facts are all there, and the next full segment is the next
+            // chance.
             Err(reason) => Notice::Warn(format!("no journal snapshot: {reason}")),
         };
         state.notices.push(notice);

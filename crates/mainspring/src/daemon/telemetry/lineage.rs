@@ -1,13 +1,14 @@
 //! Which trace a message belongs to, and which span asked for it.
 //!
-//! A `traceparent` says so. Without one, a trace is a workflow (`correlation`), or whatever the first cause led to: its id is
-//! made of that name, so that children that end before their parents have it too. What has ended is remembered for a while,
-//! because events and outcomes cause more.
+//! A `traceparent` says so. Without one, a trace is a workflow (`correlation`), or whatever the
+//! first cause led to: its id is made of that name, so that children that end before their parents
+//! have it too. What has ended is remembered for a while, because events and outcomes cause more.
 
 use sha2::{Digest, Sha256};
 use std::collections::{HashMap, VecDeque};
 
-/// Messages that are remembered. Beyond: the oldest is forgotten, and what it causes later begins a trace of its own.
+/// Messages that are remembered. Beyond: the oldest is forgotten, and what it causes later begins a
+/// trace of its own.
 const REMEMBERED_MAX: usize = 32_768;
 
 pub(super) type TraceId = [u8; 16];

@@ -1,8 +1,9 @@
 //! Spans for other systems (OTLP), made of the records that a tap shows.
 //!
-//! The daemon taps itself: the records come as they come to any other reader, and one thread makes spans of them and sends
-//! them. The loop pays for the records and for nothing else. When the collector is slow or away, spans are dropped and
-//! counted; nobody waits for it. Without `[telemetry]` there is neither tap nor thread.
+//! The daemon taps itself: the records come as they come to any other reader, and one thread makes
+//! spans of them and sends them. The loop pays for the records and for nothing else. When the
+//! collector is slow or away, spans are dropped and counted; nobody waits for it. Without
+//! `[telemetry]` there is neither tap nor thread.
 
 mod export;
 mod lineage;
@@ -28,7 +29,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const PEER: &str = "user:telemetry";
 /// How long records gather before they are handed over.
 const GATHER_MS: u64 = 200;
-/// Events with records that may wait for the thread; each has some 32 KiB. Beyond: dropped, and counted.
+/// Events with records that may wait for the thread; each has some 32 KiB. Beyond: dropped, and
+/// counted.
 const WAITING_MAX: usize = 64;
 /// How long the end of the daemon waits for the last spans.
 const END_MAX: Duration = Duration::from_secs(1);

@@ -94,7 +94,8 @@ fn split(answer: &[u8]) -> Option<(&str, &[u8])> {
     Some((std::str::from_utf8(&answer[..end]).ok()?, &answer[end + 4..]))
 }
 
-/// Whether the body is as long as the head says; without that, the end of the connection is its end.
+/// Whether the body is as long as the head says; without that, the end of the connection is its
+/// end.
 fn is_complete(answer: &[u8]) -> bool {
     let Some((head, body)) = split(answer) else { return false };
     let length = head.lines().find_map(|line| {

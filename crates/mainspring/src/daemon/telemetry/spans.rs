@@ -59,8 +59,8 @@ struct Outcome {
     code: Option<u16>,
 }
 
-/// Spans of a record: the request or event, and the time that a capability worked on it. Nothing if whoever asked does not
-/// want its requests recorded.
+/// Spans of a record: the request or event, and the time that a capability worked on it. Nothing if
+/// whoever asked does not want its requests recorded.
 pub(super) fn of_record(record: &Record, epoch_ns: i128, places: &mut Places) -> Vec<Value> {
     let traceparent = record.traceparent.as_deref().and_then(TraceParent::read);
     let place = places.find(&Clues {

@@ -1,8 +1,8 @@
 //! Where clients connect: listeners, each one of the kernel's adapters, and lines on the wire.
 //!
-//! `unix`, `tcp`, `stdio` and `http` are the kinds of listeners, `listener` what they share, `passed`
-//! those of a service manager; `wire` reads and writes one client, `outgoing` and `outlet` are what
-//! waits to be written. The pump opens and closes them; `clients/` gets whoever connects.
+//! `unix`, `tcp`, `stdio` and `http` are the kinds of listeners, `listener` what they share,
+//! `passed` those of a service manager; `wire` reads and writes one client, `outgoing` and `outlet`
+//! are what waits to be written. The pump opens and closes them; `clients/` gets whoever connects.
 
 mod http;
 mod listener;
@@ -118,7 +118,8 @@ impl Listeners {
                 let (open, bound) = http::open(behind, room(false), listener, passed)?;
                 let scheme = if listener.tls.is_some() { "https" } else { "http" };
                 let url = format!("{scheme}://{bound}");
-                // Nobody connects to "any address"; the listener knows the name that it is called by.
+                // Nobody connects to "any address"; the listener knows the name that it is called
+                // by.
                 self.http_urls.push(match bound.ip().is_unspecified() {
                     true => {
                         let host = listener.hosts.first().map_or("localhost", String::as_str);

@@ -1,8 +1,8 @@
 //! A client's socket with encryption, read and written as if it had none.
 //!
-//! A read takes everything that the socket has, so a short read means what it means without encryption: there is no more.
-//! A write tells bytes as written only when their encrypted form has left, so nothing waits in here but what is being
-//! written just now, and nobody has to know that.
+//! A read takes everything that the socket has, so a short read means what it means without
+//! encryption: there is no more. A write tells bytes as written only when their encrypted form has
+//! left, so nothing waits in here but what is being written just now, and nobody has to know that.
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
@@ -61,7 +61,8 @@ impl TlsSocket {
                 Err(error) => return Err(errno(&error)),
             }
             let is_broken = state.session.process_new_packets().is_err();
-            // The next part of the handshake, or the alert that tells why not. It is short, and the first that is sent.
+            // The next part of the handshake, or the alert that tells why not. It is short, and the
+            // first that is sent.
             let _ = self.send(state);
             if is_broken {
                 return Err(Errno::PROTO);

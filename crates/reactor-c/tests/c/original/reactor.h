@@ -1,7 +1,8 @@
 /*
  * A header as programs of the original library saw it: its Latin types, and nothing of ours.
  *
- * Written from the signatures and values in the document. i32 and i64 are unsigned there; b32 and integer are int.
+ * Written from the signatures and values in the document. i32 and i64 are unsigned there; b32 and
+ * integer are int.
  */
 #ifndef REACTOR_H
 #define REACTOR_H

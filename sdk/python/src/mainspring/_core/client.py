@@ -146,7 +146,8 @@ class ClientCore:
 
         def answered(outcome: tuple[Any] | Exception) -> None:
             if isinstance(outcome, RoutingError):
-                # A daemon that does not know cancelling yet. The request goes on there, and nobody waits for it here.
+                # A daemon that does not know cancelling yet. The request goes on there, and nobody
+                # waits for it here.
                 self.can_cancel = False
 
         cancelling.hook = answered

@@ -93,7 +93,8 @@ def _make_encoder() -> Callable[[Any], str]:
     make = getattr(json.encoder, "c_make_encoder", None)
     if make is None:
         return settings.encode
-    # `JSONEncoder.encode` makes this object anew for every value, which costs more than a small value itself.
+    # `JSONEncoder.encode` makes this object anew for every value, which costs more than a small
+    # value itself.
     encoder = make(None, jsonable, quote, None, ":", ",", False, False, False)
 
     def encode(value: Any) -> str:
@@ -156,7 +157,8 @@ def check_line(line: bytes, line_bytes_max: int) -> None:
         raise InvalidMessage(f"it is a line of {len(line)} bytes; at most {line_bytes_max} are allowed")
     if line.count(b"[") + line.count(b"{") <= DEPTH_MAX:
         return
-    # Only the brackets, then level by level from the inside. Text with brackets in it may leave some over.
+    # Only the brackets, then level by level from the inside. Text with brackets in it may leave
+    # some over.
     brackets = line.translate(None, _NO_BRACKETS)
     for _ in range(DEPTH_MAX):
         inner = brackets.replace(b"{}", b"").replace(b"[]", b"")

@@ -139,7 +139,8 @@ class AsyncFace:
     def _balance(self) -> None:
         """Reads on, or not: nothing that is held may grow without a bound."""
         is_full = len(self._unwritten) > OUT_BYTES_MAX
-        # An event handler may wait for an answer, which would never be read. The actor has a bound of its own for that.
+        # An event handler may wait for an answer, which would never be read. The actor has a bound
+        # of its own for that.
         is_flooded = len(self._events) > EVENTS_PAUSE and not self._actor.asks
         if is_full or is_flooded:
             self._pause()
@@ -155,8 +156,9 @@ class AsyncFace:
             if call.handler.kind == "event":
                 self._start_event(call)
             elif self._plain_events and not self._actor.asks:
-                # A plain function sees an event before the request that came after it, though it runs in a thread.
-                # One that asks is not waited for: the request may be what its answer waits for.
+                # A plain function sees an event before the request that came after it, though it
+                # runs in a thread. One that asks is not waited for: the request may be what its
+                # answer waits for.
                 self._held.append(call)
             else:
                 self._start_request(call)

@@ -1,6 +1,7 @@
 //! {{name}}: a capability of Mainspring.
 //!
-//! When types or descriptions change, write the manifest again: target/release/{{name}} --manifest > capability.json
+//! When types or descriptions change, write the manifest again: target/release/{{name}} --manifest
+//! > capability.json
 
 use mainspring_capability::schemars::{self, JsonSchema};
 use mainspring_capability::{Capability, Context, Failure};

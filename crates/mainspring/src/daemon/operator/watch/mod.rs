@@ -1,5 +1,5 @@
-//! `mainspring up --watch`: a change of a program, of what it imports in its folder, of a manifest or
-//! of the configuration is noticed, and the settings are read again, as by a hangup.
+//! `mainspring up --watch`: a change of a program, of what it imports in its folder, of a manifest
+//! or of the configuration is noticed, and the settings are read again, as by a hangup.
 //!
 //! `tree` watches folders by inotify. This file waits until a burst of changes is over and looks
 //! whether something is different at all. The pump owns it and does the reading.
@@ -19,12 +19,14 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use tree::{Root, Tree};
 
-/// Files whose content programs import. A capability may write other files into its own folder without being restarted for it.
+/// Files whose content programs import. A capability may write other files into its own folder
+/// without being restarted for it.
 const SOURCES: &[&str] = &[
     "py", "pyi", "js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx", "sh", "bash", "rb", "lua", "pl", "pm",
     "php", "r", "tcl", "wasm",
 ];
-/// The largest file whose content is compared; a larger one counts as changed whenever it is written.
+/// The largest file whose content is compared; a larger one counts as changed whenever it is
+/// written.
 const COMPARED_BYTES_MAX: u64 = 4 << 20;
 /// Files whose content is known. Beyond: they count as changed whenever they are written.
 const COMPARED_FILES_MAX: usize = 4096;
@@ -156,7 +158,8 @@ fn importers(path: &Path, capabilities: &[&Stamped]) -> Vec<String> {
     folders.into_iter().filter(|(of, _)| *of == depth).map(|(_, id)| id.clone()).collect()
 }
 
-/// Whether a path may be one that a pattern names: as many parts, and the last one the same, or a pattern itself.
+/// Whether a path may be one that a pattern names: as many parts, and the last one the same, or a
+/// pattern itself.
 fn fits(pattern: &Path, path: &Path) -> bool {
     let is_pattern = |name: &str| name.contains(['*', '?', '[', '{']);
     let same_name = match (pattern.file_name().and_then(|name| name.to_str()), path.file_name()) {

@@ -172,7 +172,8 @@ class Link:
         connection = self._socket
         if connection is None:
             return
-        # Whoever reads does not know of the rest, so it is written here. Without a reader, the next one does it.
+        # Whoever reads does not know of the rest, so it is written here. Without a reader, the next
+        # one does it.
         while self._unsent and self._is_read and not self._is_written and self._socket is connection:
             self._is_written = True
             self.turn.release()
