@@ -131,6 +131,29 @@ fn subscriptions_descriptions_and_searches_stay_within_the_types_that_are_allowe
     assert_eq!(actors["actors"].as_array().unwrap().len(), 1);
 }
 
+/// Answers are remembered for whoever sends the same id again. What concerns one connection is done
+/// for each that asks.
+#[test]
+fn another_connection_of_a_peer_that_repeats_an_id_taps_and_gives_up_rights_as_well() {
+    let (mut world, first, _) = world();
+    let second = world.connect_with(3, "peer-1", Rights::of_operator());
+    for connection in [first, second] {
+        world.ask(connection, &line("command", "Sys.Tap", "tap", json!({})));
+    }
+    let other = world.connect(9);
+    world.ask(other, &line("command", "Order.Place", "x", json!(1)));
+    let (actor, request) = world.only_delivered();
+    world.replies(actor, &request, json!(1));
+    world.pass_ms(2_000);
+    for connection in [first, second] {
+        let events = world.take_written(connection);
+        assert!(events.iter().any(|event| event.type_name() == "Sys.Tapped"), "{events:?}");
+        let restrict = line("command", "Sys.Restrict", "restrict", json!({ "allow": ["Order.*"] }));
+        world.ask(connection, &restrict);
+        assert_eq!(code(&world.call(connection, "command", "Bank.Pay", json!(1))), 403);
+    }
+}
+
 #[test]
 fn rights_are_given_up_for_good() {
     let (mut world, operator, _) = world();
