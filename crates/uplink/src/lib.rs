@@ -10,7 +10,9 @@
 //! - `share`: what a node offers, and by which hash two nodes know that they mean the same.
 //! - `nodes`: who is there.
 //! - `imports`: which types of others are sent away, and to whom.
-//! - `sending`: requests of this node that others work on; `serving`: requests of others.
+//! - `catalogue`: how nodes tell each other what they share.
+//! - `sending`: requests of this node that others work on; `answers`: what comes back for them;
+//!   `serving`: requests of others.
 //! - `events`: events that are told to others, and by others; `following`: those that a journal
 //!   keeps.
 //! - `tracing`: what another node remembers of a request.
@@ -18,6 +20,8 @@
 //!
 //! `docs/contracts/nodes.md` is the contract, clause by clause.
 
+mod answers;
+mod catalogue;
 mod command;
 mod events;
 mod following;

@@ -24,16 +24,12 @@ pub(crate) const TICK_NS: i64 = 250_000_000;
 const MEETING_NS: i64 = 10_000_000_000;
 /// How often a node says that it is there.
 const HELLO_NS: i64 = 1_000_000_000;
-/// How long an answer to a question about what is shared is waited for.
-const ASK_AGAIN_NS: i64 = 2_000_000_000;
 /// How often the way to a node is measured.
 const PING_NS: i64 = 5_000_000_000;
 /// A tick that is late by more than this was late because this very node did not run.
 const OWN_PAUSE_NS: i64 = 1_000_000_000;
 /// Up to so many nodes, each change is looked at by itself.
 const REVIEWED_AT_ONCE: usize = 32;
-/// Bytes of one part of a catalogue.
-const CATALOGUE_PART_BYTES: usize = 256 << 10;
 
 /// The connection to NATS.
 #[derive(Clone, Copy, Debug, Default)]
@@ -72,7 +68,7 @@ pub struct Uplink {
     pub(crate) counters: UplinkCounters,
     notices: Vec<Notice>,
     /// What is shared, by a hash.
-    digest: String,
+    pub(crate) digest: String,
     seq: u64,
     pub(crate) is_started: bool,
     parts: bool,
@@ -396,7 +392,7 @@ impl Uplink {
 
     /// Something has changed that imports depend on. Where there are many nodes, all that changed
     /// is looked at together.
-    fn note_change(&mut self, kernel: &mut Kernel, now: Now) {
+    pub(crate) fn note_change(&mut self, kernel: &mut Kernel, now: Now) {
         if self.nodes.len() > REVIEWED_AT_ONCE {
             self.is_changed = true;
         } else {
@@ -459,96 +455,6 @@ impl Uplink {
         self.want_manifests(now);
     }
 
-    fn ask_for_catalogue(&mut self, name: &str, now: Now) {
-        let Some(node) = self.nodes.get_mut(name) else { return };
-        let is_due = now.mono_ns.saturating_sub(node.asked_ns) > ASK_AGAIN_NS;
-        // Who wants nothing of others need not know what they share.
-        if node.known_digest == node.digest || !is_due || self.settings.import.is_empty() {
-            return;
-        }
-        node.asked_ns = now.mono_ns;
-        node.incoming.clear();
-        let subject = self.subjects.direct(name, Direct::Catalogue);
-        self.publish_text(subject, None, "catalogue?".into(), Vec::new(), None);
-    }
-
-    pub(crate) fn ask_for_manifest(&mut self, node: &str, hash: &str, now: Now) {
-        if !self.imports.may_ask(hash, now.mono_ns) {
-            return;
-        }
-        let subject = self.subjects.direct(node, Direct::Manifest);
-        self.publish(subject, None, &Head::Manifest { hash: hash.to_owned() }, Vec::new(), None);
-    }
-
-    /// Tells a node what is shared here, in parts that any server carries.
-    fn tell_catalogue(&mut self, to: &str) {
-        let subject = self.subjects.reply(to);
-        let shares: Vec<String> =
-            self.shares.iter().filter_map(|(share, _)| serde_json::to_string(share).ok()).collect();
-        let mut from = 0;
-        loop {
-            let (mut bytes, mut end) = (0, from);
-            while end < shares.len() && (end == from || bytes + shares[end].len() < CATALOGUE_PART_BYTES) {
-                bytes += shares[end].len();
-                end += 1;
-            }
-            let payload = format!("[{}]", shares[from..end].join(","));
-            let is_last = end == shares.len();
-            let head = Head::Catalogue { digest: self.digest.clone(), from, is_last };
-            self.publish(subject.clone(), None, &head, payload.into_bytes(), None);
-            from = end;
-            if is_last {
-                return;
-            }
-        }
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "they are what stands on the wire")]
-    fn take_catalogue(
-        &mut self,
-        from: &str,
-        digest: String,
-        at: usize,
-        is_last: bool,
-        payload: &[u8],
-        kernel: &mut Kernel,
-        now: Now,
-    ) {
-        let Some(node) = self.nodes.get_mut(from) else { return };
-        let Ok(shares) = serde_json::from_slice::<Vec<Share>>(payload) else {
-            self.counters.invalid += 1;
-            return;
-        };
-        // Parts come in order; if one was lost, all are asked for again.
-        if at != node.incoming.len() || digest != node.digest || at + shares.len() > SHARES_MAX {
-            return;
-        }
-        node.incoming.extend(shares);
-        if is_last {
-            node.shares = std::mem::take(&mut node.incoming);
-            node.known_digest = digest;
-            self.note_change(kernel, now);
-        }
-    }
-
-    fn tell_manifest(&mut self, to: &str, hash: &str) {
-        let found = self.shares.iter().find(|(share, _)| share.hash == hash);
-        let payload = found.and_then(|(_, shared)| serde_json::to_vec(shared).ok()).unwrap_or_default();
-        let subject = self.subjects.reply(to);
-        self.publish(subject, None, &Head::Manifest { hash: hash.to_owned() }, payload, None);
-    }
-
-    fn take_manifest(&mut self, hash: &str, payload: &[u8], kernel: &mut Kernel, now: Now) {
-        let shared = serde_json::from_slice::<SharedManifest>(payload).ok();
-        match shared.filter(|shared| shared.fits(hash)) {
-            Some(shared) => {
-                self.imports.note_manifest(hash, shared);
-                self.note_change(kernel, now);
-            }
-            None => self.counters.invalid += 1,
-        }
-    }
-
     /// A message of the uplink's own to the kernel.
     pub(crate) fn kernel_line(&mut self, kind: &str, type_name: &str, data: &Value, now: Now) -> String {
         self.kernel_request(kind, type_name, data, now).1
@@ -586,7 +492,7 @@ impl Uplink {
         self.publish_text(subject, reply, head.write(), payload, written);
     }
 
-    fn publish_text(
+    pub(crate) fn publish_text(
         &mut self,
         subject: String,
         reply: Option<String>,

@@ -1,12 +1,10 @@
 //! Requests of this node that others work on: where each is sent, who has taken it, and its one
 //! end.
 
-use crate::head::{Head, Tag, read_numbers, write_numbers};
+use crate::head::{Head, Tag, write_numbers};
 use crate::machine::Uplink;
-use crate::names::{fits, is_reserved};
 use crate::nodes::{Boot, SILENCE_NS};
 use crate::partition::{key_at, place};
-use crate::serving::is_progress;
 use crate::subject::{Direct, RequestSubject};
 use mainspring_kernel::{ActorRef, Kernel, Now, PassedOn};
 use mainspring_message::{Envelope, Failure, Kind, Started};
@@ -26,29 +24,29 @@ pub(crate) const TARGETS: &str = "uplink.targets";
 /// A request that was sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Sent {
-    actor: ActorRef,
-    message: Envelope,
-    import: Rc<str>,
-    peer: String,
+    pub(crate) actor: ActorRef,
+    pub(crate) message: Envelope,
+    pub(crate) import: Rc<str>,
+    pub(crate) peer: String,
     /// The node that it was sent to, or that has taken it; nobody else can answer it.
-    to: Option<Rc<str>>,
+    pub(crate) to: Option<Rc<str>>,
     /// The run of that node that has taken it.
-    taker: Option<Boot>,
-    sent_ns: i64,
+    pub(crate) taker: Option<Boot>,
+    pub(crate) sent_ns: i64,
     /// When something was last heard of it, or asked.
-    news_ns: i64,
-    deadline_ns: i64,
-    is_durable: bool,
+    pub(crate) news_ns: i64,
+    pub(crate) deadline_ns: i64,
+    pub(crate) is_durable: bool,
     /// Whether it may have been sent before, in this run or an earlier one.
-    is_repeated: bool,
+    pub(crate) is_repeated: bool,
     /// Whether nobody wants it any more.
-    is_cancelled: bool,
+    pub(crate) is_cancelled: bool,
 }
 
 /// All of them, by number.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SentTable {
-    requests: BTreeMap<u64, Sent>,
+    pub(crate) requests: BTreeMap<u64, Sent>,
     last: u64,
     /// Durable commands whose node is not on disk yet, each with that fact.
     unflushed: VecDeque<(u64, u64)>,
@@ -264,7 +262,7 @@ impl Uplink {
 
     /// Tells the node that has a request that nobody wants it any more. As long as it is not known
     /// which node that is, this waits.
-    fn tell_cancelled(&mut self, number: u64) {
+    pub(crate) fn tell_cancelled(&mut self, number: u64) {
         let sent = self.sent.requests.get(&number).filter(|sent| sent.is_cancelled);
         let Some(node) = sent.and_then(|sent| sent.to.clone()) else { return };
         let head = Head::Cancel { tag: Tag { boot: self.settings.boot, number } };
@@ -272,189 +270,7 @@ impl Uplink {
         self.publish(subject, None, &head, Vec::new(), None);
     }
 
-    /// The server says that nobody took a request: it was not started, and can be sent again.
-    pub(crate) fn no_responders(&mut self, number: u64, kernel: &mut Kernel, now: Now) {
-        let Some(sent) = self.sent.requests.get(&number) else { return };
-        // One that was sent before may have been done, and one that survives waits for its node.
-        if sent.is_durable || sent.taker.is_some() {
-            return;
-        }
-        let text = match &sent.to {
-            Some(node) => format!("node {node:?} is not there"),
-            None => format!("no node that shares {} is there", sent.message.type_name()),
-        };
-        self.end_sent(number, Failure::Unreachable, &text, Started::No, kernel, now);
-    }
-
-    /// Whether an answer to this request may come from that node, and from that run of it.
-    fn may_answer(&self, sent: &Sent, from: &str, by: Boot) -> bool {
-        match (&sent.to, sent.taker) {
-            (Some(to), Some(taker)) if !sent.is_durable => **to == *from && taker == by,
-            (Some(to), _) => **to == *from,
-            (None, _) => {
-                let import = self.imports.get(&sent.import);
-                let of = self.nodes.get(from).map(|node| node.shares.as_slice()).unwrap_or_default();
-                import.is_some_and(|import| of.iter().any(|share| share.hash == import.hash))
-            }
-        }
-    }
-
-    pub(crate) fn taken(&mut self, from: &str, by: Boot, of: Boot, payload: &[u8], now: Now) {
-        if of != self.settings.boot {
-            return;
-        }
-        let Some(name) = self.nodes.name(from) else { return };
-        for number in read_numbers(payload) {
-            let Some(sent) = self.sent.requests.get(&number) else { continue };
-            if !self.may_answer(sent, from, by) {
-                continue;
-            }
-            if let Some(sent) = self.sent.requests.get_mut(&number) {
-                let is_news = sent.taker.is_none();
-                (sent.to, sent.taker, sent.news_ns) = (Some(Rc::clone(&name)), Some(by), now.mono_ns);
-                if is_news {
-                    self.tell_cancelled(number);
-                }
-            }
-        }
-    }
-
-    /// A node does not know requests that it had taken: their outcomes are lost, or it never got
-    /// them.
-    pub(crate) fn gone(
-        &mut self,
-        from: &str,
-        by: Boot,
-        of: Boot,
-        payload: &[u8],
-        kernel: &mut Kernel,
-        now: Now,
-    ) {
-        if of != self.settings.boot {
-            return;
-        }
-        for number in read_numbers(payload) {
-            let Some(sent) = self.sent.requests.get(&number) else { continue };
-            if !self.may_answer(sent, from, by) {
-                continue;
-            }
-            if sent.is_durable {
-                self.send_again(number, now);
-            } else {
-                let text = format!("node {from:?} does not have it any more, and its outcome is lost");
-                self.end_sent(number, Failure::NodeLost, &text, Started::Yes, kernel, now);
-            }
-        }
-    }
-
-    /// The outcome of a request came from the node that had it.
-    pub(crate) fn outcome(
-        &mut self,
-        from: &str,
-        by: Boot,
-        tag: Tag,
-        payload: &[u8],
-        kernel: &mut Kernel,
-        now: Now,
-    ) {
-        let Some(sent) = self.answered(from, by, tag) else { return };
-        let (actor, id) = (sent.actor, sent.message.id().to_owned());
-        self.note_answered(from, &sent);
-        match check_outcome(&sent.message, payload, self.settings.line_bytes_max) {
-            Ok(()) => {
-                self.forget_sent(tag.number, kernel, now);
-                kernel.actor_line(actor, payload, now);
-            }
-            Err(reason) => {
-                let text = format!("node {from:?} answered with something invalid: {reason}");
-                self.forget_sent(tag.number, kernel, now);
-                kernel.actor_failed(actor, &id, Failure::ActorFault, &text, Started::Yes, now);
-            }
-        }
-    }
-
-    /// The node that has a request tells how far it is.
-    pub(crate) fn progress(
-        &mut self,
-        from: &str,
-        by: Boot,
-        tag: Tag,
-        payload: &[u8],
-        kernel: &mut Kernel,
-        now: Now,
-    ) {
-        let Some(sent) = self.sent.requests.get(&tag.number).filter(|_| tag.boot == self.settings.boot)
-        else {
-            return;
-        };
-        if !self.may_answer(sent, from, by) {
-            return;
-        }
-        let event = Envelope::parse(payload).ok().filter(|event| {
-            payload.len() <= self.settings.line_bytes_max
-                && is_progress(event)
-                && !is_reserved(event.type_name())
-                && event.causation() == Some(sent.message.id())
-        });
-        match event {
-            Some(event) => {
-                let is_told = fits(&self.settings.events, event.type_name());
-                let event = event.with_metadata_member("node", from);
-                kernel.actor_progress(sent.actor, &event, is_told, now);
-            }
-            None => self.counters.invalid += 1,
-        }
-    }
-
-    /// A request ended in an error of the other node's own.
-    #[expect(clippy::too_many_arguments, reason = "they are what stands on the wire")]
-    pub(crate) fn failed(
-        &mut self,
-        from: &str,
-        by: Boot,
-        tag: Tag,
-        failure: Failure,
-        started: Started,
-        text: &[u8],
-        kernel: &mut Kernel,
-        now: Now,
-    ) {
-        let Some(sent) = self.answered(from, by, tag) else { return };
-        self.note_answered(from, &sent);
-        // One that was sent more than once may have been done before it was refused.
-        let started = if sent.is_repeated { Started::Yes } else { started };
-        let text: String =
-            String::from_utf8_lossy(text).chars().filter(|c| !c.is_control()).take(1000).collect();
-        let text = format!("node {from}: {text}");
-        self.end_sent(tag.number, failure, &text, started, kernel, now);
-    }
-
-    /// Remembers which node had a request, for those who trace it.
-    fn note_answered(&mut self, from: &str, sent: &Sent) {
-        if let Some(node) = self.nodes.name(from) {
-            self.traces.note_ended(&sent.peer, sent.message.id(), node);
-        }
-    }
-
-    /// The node that has a request that has not ended, if that is known.
-    pub(crate) fn node_of_sent(&self, peer: &str, id: &str) -> Option<Rc<str>> {
-        let mut all = self.sent.requests.values();
-        all.find(|sent| sent.peer == peer && sent.message.id() == id)?.to.clone()
-    }
-
-    /// The request that an answer is for, if it is one of this run and that node may answer it.
-    fn answered(&mut self, from: &str, by: Boot, tag: Tag) -> Option<Sent> {
-        if tag.boot != self.settings.boot {
-            return None;
-        }
-        let Some(sent) = self.sent.requests.get(&tag.number) else {
-            self.sent.late += 1;
-            return None;
-        };
-        self.may_answer(sent, from, by).then(|| sent.clone())
-    }
-
-    fn forget_sent(&mut self, number: u64, kernel: &mut Kernel, now: Now) -> Option<Sent> {
+    pub(crate) fn forget_sent(&mut self, number: u64, kernel: &mut Kernel, now: Now) -> Option<Sent> {
         let sent = self.sent.requests.remove(&number)?;
         if sent.is_durable {
             let key = (sent.peer.clone(), sent.message.id().to_owned());
@@ -465,7 +281,7 @@ impl Uplink {
         Some(sent)
     }
 
-    fn end_sent(
+    pub(crate) fn end_sent(
         &mut self,
         number: u64,
         failure: Failure,
@@ -501,7 +317,7 @@ impl Uplink {
         self.sent.parked.retain(|(waits, ..)| *waits != actor);
     }
 
-    fn send_again(&mut self, number: u64, now: Now) {
+    pub(crate) fn send_again(&mut self, number: u64, now: Now) {
         let Some(sent) = self.sent.requests.get_mut(&number) else { return };
         (sent.news_ns, sent.is_repeated) = (now.mono_ns, true);
         let sent = sent.clone();
@@ -575,44 +391,6 @@ impl Uplink {
     }
 }
 
-/// Whether the kernel can be given this as the outcome of that request: whatever another node says,
-/// it is no fault of ours.
-fn check_outcome(request: &Envelope, line: &[u8], line_bytes_max: usize) -> Result<(), String> {
-    #[derive(Deserialize)]
-    struct ErrorShape<'a> {
-        code: u16,
-        #[serde(borrow, rename = "message")]
-        _message: std::borrow::Cow<'a, str>,
-    }
-
-    if line.len() > line_bytes_max {
-        return Err(format!("a line of {} bytes, and {line_bytes_max} are allowed", line.len()));
-    }
-    let answer = Envelope::parse(line).map_err(|rejection| rejection.to_string())?;
-    if !answer.kind().is_outcome() || answer.type_name() != request.type_name() {
-        return Err(format!(
-            "{} {} to a request of type {}",
-            answer.kind(),
-            answer.type_name(),
-            request.type_name()
-        ));
-    }
-    if answer.causation() != Some(request.id()) {
-        return Err("another request is its causation".into());
-    }
-    if answer.correlation().is_some_and(|correlation| Some(correlation) != request.correlation()) {
-        return Err("another workflow is its correlation".into());
-    }
-    if answer.kind() == Kind::Error {
-        let shape: ErrorShape<'_> =
-            answer.data_as().map_err(|_| "an error without code and message".to_owned())?;
-        if !(400..600).contains(&shape.code) {
-            return Err(format!("an error with the code {}", shape.code));
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -620,31 +398,6 @@ mod tests {
     fn message(kind: &str, type_name: &str, data: &str, rest: &str) -> Vec<u8> {
         format!(r#"{{"kind":"{kind}","type":"{type_name}","data":{data},"metadata":{{"id":"x","timestamp":1{rest}}}}}"#)
             .into_bytes()
-    }
-
-    #[test]
-    fn n6_3_no_answer_of_another_node_is_a_fault_here() {
-        let request = Envelope::parse(&message("command", "A.B", "1", r#","correlation":"w""#)).unwrap();
-        let check = |line: &[u8]| check_outcome(&request, line, 1000);
-        assert_eq!(check(&message("reply", "A.B", "1", r#","causation":"x""#)), Ok(()));
-        assert_eq!(check(&message("reply", "A.B", "1", r#","causation":"x","correlation":"w""#)), Ok(()));
-        assert_eq!(
-            check(&message("error", "A.B", r#"{"code":404,"message":""}"#, r#","causation":"x""#)),
-            Ok(())
-        );
-        let bad: [&[u8]; 8] = [
-            b"nonsense",
-            &message("reply", "A.C", "1", r#","causation":"x""#),
-            &message("reply", "A.B", "1", r#","causation":"y""#),
-            &message("reply", "A.B", "1", r#","causation":"x","correlation":"v""#),
-            &message("event", "A.B", "1", ""),
-            &message("error", "A.B", "1", r#","causation":"x""#),
-            &message("error", "A.B", r#"{"code":9,"message":""}"#, r#","causation":"x""#),
-            &message("reply", "A.B", &format!("\"{}\"", "x".repeat(1000)), r#","causation":"x""#),
-        ];
-        for line in bad {
-            assert!(check(line).is_err(), "{}", String::from_utf8_lossy(line));
-        }
     }
 
     #[test]

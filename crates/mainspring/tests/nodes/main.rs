@@ -7,6 +7,7 @@
 mod support;
 
 mod bus;
+mod credentials;
 mod durable;
 mod events;
 mod faults;

@@ -58,7 +58,7 @@ impl Shared {
             Event::ServerError(error) => self.tell(Arrival::Problem(format!("NATS: {error}"))),
             // While there is no connection, each attempt fails in the same way.
             Event::ClientError(error) => {
-                let text = error.to_string();
+                let text = explain(&error.to_string());
                 let mut last = self.last_error.lock().unwrap_or_else(PoisonError::into_inner);
                 if *last != text {
                     self.tell(Arrival::Problem(format!("NATS: {text}")));
@@ -71,6 +71,17 @@ impl Shared {
             Event::LameDuckMode | Event::Draining => {}
         }
     }
+}
+
+/// What the client says went wrong, with what to look at where it leaves that open.
+fn explain(text: &str) -> String {
+    if !text.contains("IO error") {
+        return text.to_owned();
+    }
+    format!(
+        "{text}: no server is there (uplink.nats), or one side does not take the other's certificate \
+         (uplink.ca, uplink.certificate)"
+    )
 }
 
 /// The loop's side of the thread.
@@ -148,7 +159,8 @@ fn options(table: &UplinkTable, shared: &Arc<Shared>) -> Result<ConnectOptions, 
         options = options.nkey(read_secret(path)?.trim().to_owned());
     }
     if let Some(path) = &table.creds_file {
-        let text = read_secret(path)?;
+        // The last line of the file must end, too.
+        let text = read_secret(path)? + "\n";
         options = options.credentials(&text).map_err(|error| format!("{}: {error}", path.display()))?;
     }
     if let (Some(user), Some(path)) = (&table.user, &table.password_file) {
