@@ -344,6 +344,24 @@ fn a_daemon_out_of_descriptors_turns_clients_away_and_does_not_spin() {
     daemon.end();
 }
 
+#[test]
+fn a_daemon_out_of_descriptors_turns_clients_of_http_away_in_their_language() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = folder.path().join("http");
+    let config = format!("[[listen]]\nhttp_unix = {:?}\n", path.to_str().unwrap());
+    let daemon = Daemon::prepared(&config, &[], |command| limit_descriptors(command, 40));
+    let connect = || std::os::unix::net::UnixStream::connect(&path).unwrap();
+    let mut crowd: Vec<_> = (0..100).map(|_| connect()).collect();
+    let mut last = crowd.pop().unwrap();
+    last.set_read_timeout(Some(crate::support::PATIENCE)).unwrap();
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut last, &mut said).unwrap();
+    assert!(said.starts_with("HTTP/1.1 503 Service Unavailable\r\n"), "{said}");
+    assert!(said.contains("application/problem+json") && said.contains("\"started\":\"no\""), "{said}");
+    drop(crowd);
+    daemon.end();
+}
+
 /// Has a program start with so few descriptors, and no more to be had.
 pub(crate) fn limit_descriptors(command: &mut std::process::Command, count: u64) {
     use rustix::process::{Resource, Rlimit, setrlimit};

@@ -137,8 +137,9 @@ pub(in crate::daemon::transport) fn open_unix(
     let peer = behind.bus.peer(format!("user:{}", owner.as_raw()), Rights::of_operator());
     let server = server(behind, Access::Everybody(peer), None);
     let welcoming = Rc::clone(&server);
-    let (socket, place) =
-        unix::listen(behind.reactor, room, path, passed, move |socket, _| welcome(&welcoming, socket))?;
+    let (socket, place) = unix::listen(behind.reactor, HTTP, room, path, passed, move |socket, _| {
+        welcome(&welcoming, socket);
+    })?;
     Ok(OpenHttp { socket, server, _place: place, run_file: None })
 }
 

@@ -41,15 +41,16 @@ pub(in crate::daemon::transport) fn open(
     passed: Option<OwnedFd>,
 ) -> Result<(ListeningSocket, Option<SocketPlace>), String> {
     let clients = Rc::clone(&room.clients);
-    listen(reactor, room, path, passed, move |socket, user| {
+    listen(reactor, "unix", room, path, passed, move |socket, user| {
         clients.open(Wire::socket(socket), adapter, Identity::Known(&format!("user:{user}")));
     })
 }
 
 /// Listens at `path`, unless the socket was passed, and hands every connection of this user, with
-/// the user's number, to `welcome`; others are refused.
+/// the user's number, to `welcome`; others are refused. `name` says what is spoken there.
 pub(in crate::daemon::transport) fn listen(
     reactor: &Handle,
+    name: &'static str,
     room: Room,
     path: &Path,
     passed: Option<OwnedFd>,
@@ -69,7 +70,7 @@ pub(in crate::daemon::transport) fn listen(
         tracing::warn!("({count} more clients of other users)");
     });
     let watch = reactor.clone();
-    let listener = ListeningSocket::start(reactor, "unix", socket, room, move |socket| {
+    let listener = ListeningSocket::start(reactor, name, socket, room, move |socket| {
         let Ok(peer) = rustix::net::sockopt::socket_peercred(&socket) else { return };
         if peer.uid != owner {
             let (user, process) = (peer.uid.as_raw(), peer.pid.as_raw_nonzero());
