@@ -2,6 +2,7 @@
 
 use crate::buffer::Buffer;
 use crate::kind::Kind;
+use crate::members::Members;
 use crate::text::Text;
 use crate::write::write_string;
 use std::fmt;
@@ -187,6 +188,12 @@ impl Envelope {
     #[inline]
     pub fn data(&self) -> &str {
         self.text(self.layout().data)
+    }
+
+    /// The members of the data, if it is an object, as they are written.
+    #[must_use]
+    pub fn members(&self) -> Members<'_> {
+        Members::of_checked(self.data())
     }
 
     /// The data, read as a value of type `T`.

@@ -24,6 +24,8 @@ mod envelope;
 mod kind;
 pub mod lines;
 #[cfg(feature = "envelope")]
+mod members;
+#[cfg(feature = "envelope")]
 mod parse;
 #[cfg(feature = "envelope")]
 mod scan;
@@ -38,6 +40,7 @@ pub use {
     draft::{Draft, Json, NotJson},
     envelope::{Envelope, LINE_BYTES_CEILING},
     kind::Kind,
+    members::{Member, Members},
     parse::{INTEGER_MAX, NAME_BYTES_MAX, Rejection, check_type_name},
     scan::DEPTH_MAX,
     text::Text,

@@ -25,6 +25,7 @@ pub(crate) struct StringSpan {
     pub(crate) escaped: bool,
 }
 
+#[derive(Debug)]
 pub(crate) struct Scanner<'a> {
     bytes: &'a [u8],
     pub(crate) at: usize,

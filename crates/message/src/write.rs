@@ -194,6 +194,18 @@ impl<'a> ObjectWriter<'a> {
         self
     }
 
+    /// Adds a value that is JSON already.
+    #[must_use]
+    pub fn json(self, name: &str, value: &Json) -> ObjectWriter<'a> {
+        if self.text.len() > 1 {
+            self.text.push(',');
+        }
+        write_string(name, self.text);
+        self.text.push(':');
+        self.text.push_str(value.as_str());
+        self
+    }
+
     /// The object.
     ///
     /// # Panics

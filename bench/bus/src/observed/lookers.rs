@@ -6,6 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
+/// Where the numbers of the next operator's requests begin.
+static FIRST: AtomicU64 = AtomicU64::new(0);
+
 /// What an operator does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
@@ -30,13 +33,18 @@ impl Looker {
         let mut stream = UnixStream::connect(address).map_err(told)?;
         let seen = Arc::new(AtomicU64::new(0));
         let (reader, count) = (stream.try_clone().map_err(told)?, Arc::clone(&seen));
-        let tap = request("command", "Sys.Tap", r#"{"data":true}"#, 0);
+        // Answers are remembered by the id of the request, so each operator has ids of its own.
+        let first = FIRST.fetch_add(1 << 32, Ordering::Relaxed);
+        let tap = request("command", "Sys.Tap", r#"{"data":true}"#, first);
         stream.write_all(tap.as_bytes()).map_err(told)?;
         let mut lines = BufReader::with_capacity(256 * 1024, reader);
         let mut line = Vec::new();
         // From the answer on it taps.
         lines.read_until(b'\n', &mut line).map_err(told)?;
-        let thread = std::thread::spawn(move || look(lines, work, &count));
+        if !line.starts_with(br#"{"kind":"reply""#) {
+            return Err(format!("the tap is refused: {}", String::from_utf8_lossy(&line)));
+        }
+        let thread = std::thread::spawn(move || look(lines, work, first, &count));
         Ok(Looker { stream, thread, seen })
     }
 
@@ -49,7 +57,7 @@ impl Looker {
 }
 
 /// Reads, and asks the next question whenever one was answered.
-fn look(mut lines: BufReader<UnixStream>, work: Work, seen: &AtomicU64) {
+fn look(mut lines: BufReader<UnixStream>, work: Work, first: u64, seen: &AtomicU64) {
     let questions: &[(&str, &str)] = match work {
         Work::Tap => &[],
         Work::TapAndTrace => &[("Sys.Trace", r#"{"latest":1000}"#)],
@@ -60,14 +68,14 @@ fn look(mut lines: BufReader<UnixStream>, work: Work, seen: &AtomicU64) {
             ("Sys.Stats", "{}"),
         ],
     };
-    let ask = |lines: &mut BufReader<UnixStream>, number: usize| match questions {
+    let ask = |lines: &mut BufReader<UnixStream>, number: u64| match questions {
         [] => Ok(()),
         all => {
-            let (name, data) = all[number % all.len()];
+            let (name, data) = all[number as usize % all.len()];
             lines.get_mut().write_all(request("query", name, data, number).as_bytes())
         }
     };
-    let (mut number, mut line) = (1, Vec::new());
+    let (mut number, mut line) = (first + 1, Vec::new());
     if ask(&mut lines, number).is_err() {
         return;
     }
@@ -92,7 +100,7 @@ fn look(mut lines: BufReader<UnixStream>, work: Work, seen: &AtomicU64) {
     }
 }
 
-fn request(kind: &str, name: &str, data: &str, number: usize) -> String {
+fn request(kind: &str, name: &str, data: &str, number: u64) -> String {
     format!(
         "{{\"kind\":\"{kind}\",\"type\":\"{name}\",\"data\":{data},\"metadata\":{{\"id\":\"look-{number}\",\"timestamp\":1}}}}\n"
     )

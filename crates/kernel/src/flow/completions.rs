@@ -77,10 +77,7 @@ impl Kernel {
     #[inline]
     fn remember(&mut self, ended: &Ended, answer: &Envelope) {
         let record = ended.record(answer, self.out.now.mono_ns);
-        self.history.push(&record);
-        if self.history.keeps_data() {
-            self.history.keep_data(ended.message(), Some(answer));
-        }
+        self.history.push(&record, Some((ended.message().data(), Some(answer.data()))));
         if !self.taps.is_empty() {
             self.tap_record(&record, Some(ended.message()), Some(answer));
         }

@@ -55,10 +55,7 @@ impl Kernel {
     /// An event was told: the history remembers it, and those who tap see it.
     fn remember_event(&mut self, event: &Envelope, from: Author, to: Audience) {
         let record = Record::of_event(event, from, to, self.out.now.mono_ns);
-        self.history.push(&record);
-        if self.history.keeps_data() {
-            self.history.keep_data(event, None);
-        }
+        self.history.push(&record, Some((event.data(), None)));
         if !self.taps.is_empty() {
             self.tap_record(&record, Some(event), None);
         }

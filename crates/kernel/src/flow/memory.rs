@@ -38,7 +38,7 @@ impl Kernel {
             + self.dead_letters.bytes()
             + self.schedules.bytes()
             + self.history.bytes()
-            + self.history.message_bytes()
+            + self.history.data_bytes()
             + self.taps.bytes()
             + self.logs.bytes()
     }

@@ -250,7 +250,7 @@ impl Kernel {
         if !self.taps.is_empty() {
             self.tap_record(&record, None, None);
         }
-        self.history.push(&Record { id: self.out.fresh_id(), ..record });
+        self.history.push(&Record { id: self.out.fresh_id(), ..record }, None);
         Ok(())
     }
 

@@ -5,10 +5,13 @@
 //! buffer is full, the older one is emptied and becomes the newer. So a record costs a copy of its
 //! texts and no allocation, and between half of the bound and all of it is remembered. The flow of
 //! messages writes records; only `Sys.Trace` reads them.
+//!
+//! The data of the messages is kept in the same way, in two buffers of its own. It is copied: whoever
+//! kept the messages themselves would keep their memory from being used again while it is still in
+//! the processor's caches, which costs a fifth of the throughput.
 
 use crate::api::ids::{CapabilityId, ConnectionId};
 use mainspring_message::{Envelope, Kind};
-use std::collections::VecDeque;
 
 /// Where a message came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,95 +83,26 @@ impl<'a> Record<'a> {
     }
 }
 
-/// The latest records, within a bound in bytes.
+/// Two buffers that take turns: the latest of what was written, within a bound in bytes.
 #[derive(Debug, Default)]
-pub(crate) struct History {
+struct Halves {
     older: Vec<u8>,
     newer: Vec<u8>,
-    /// Where the older buffer begins, in bytes since the start: a place in the history that stays
-    /// what it is.
+    /// Where the older buffer begins, in bytes since the start: a place that stays what it is.
     begins: u64,
     /// What each of them may hold.
     bytes_max: usize,
-    /// Where the last record begins.
-    last: u64,
-    /// The messages of the latest records, with their answers, by the place of the record: whoever
-    /// shows a record may show their data.
-    messages: VecDeque<(u64, Envelope, Option<Envelope>)>,
-    /// Their bytes, and how many of them there may be.
-    message_bytes: usize,
-    message_bytes_max: usize,
 }
 
-/// The fixed part of a record, field after field.
-const HEAD_BYTES: usize = 60;
-/// Marks a text that is not there; real ones are far shorter.
-const ABSENT: u16 = u16::MAX;
-/// Who sent it, beside the way that it went.
-const FROM: u8 = 0xf0;
-const FROM_CONNECTION: u8 = 0x00;
-const FROM_CAPABILITY: u8 = 0x10;
-const FROM_KERNEL: u8 = 0x20;
-const KINDS: [Kind; 5] = [Kind::Command, Kind::Query, Kind::Event, Kind::Reply, Kind::Error];
-
-impl History {
-    /// A history of at most so many bytes, and as many of the messages themselves; 0 remembers
-    /// nothing.
-    pub(crate) fn new(bytes_max: usize, message_bytes_max: usize) -> History {
-        History { bytes_max: bytes_max / 2, message_bytes_max, ..History::default() }
+impl Halves {
+    fn new(bytes_max: usize) -> Halves {
+        Halves { bytes_max: bytes_max / 2, ..Halves::default() }
     }
 
-    /// Whether messages are kept besides their records.
+    /// Makes room for so many bytes, which may be as many as a buffer holds; returns where they
+    /// will be.
     #[inline]
-    pub(crate) fn keeps_data(&self) -> bool {
-        self.message_bytes_max > 0 && self.bytes_max > 0
-    }
-
-    /// Keeps the message of the record that was pushed last, and its answer.
-    pub(crate) fn keep_data(&mut self, message: &Envelope, answer: Option<&Envelope>) {
-        let bytes = message.line().len() + answer.map_or(0, |answer| answer.line().len());
-        if bytes > self.message_bytes_max
-            || self.messages.back().is_some_and(|(place, ..)| *place == self.last)
-        {
-            return;
-        }
-        self.message_bytes += bytes;
-        self.messages.push_back((self.last, message.clone(), answer.cloned()));
-        while self.message_bytes > self.message_bytes_max
-            || self.messages.front().is_some_and(|(place, ..)| *place < self.begins)
-        {
-            let Some((_, message, answer)) = self.messages.pop_front() else { break };
-            self.message_bytes -= message.line().len() + answer.map_or(0, |answer| answer.line().len());
-        }
-    }
-
-    /// The message of the record at a place, and its answer, if they are kept.
-    pub(crate) fn messages_at(&self, place: u64) -> Option<(&Envelope, Option<&Envelope>)> {
-        let at = self.messages.binary_search_by_key(&place, |(place, ..)| *place).ok()?;
-        let (_, message, answer) = &self.messages[at];
-        Some((message, answer.as_ref()))
-    }
-
-    /// Bytes of the messages that are kept.
-    pub(crate) fn message_bytes(&self) -> usize {
-        self.message_bytes
-    }
-
-    /// Whether anything is remembered at all.
-    #[inline]
-    pub(crate) fn is_on(&self) -> bool {
-        self.bytes_max > 0
-    }
-
-    /// Remembers a record.
-    pub(crate) fn push(&mut self, record: &Record<'_>) {
-        let outcome_id = record.end.map(|end| end.outcome_id);
-        let texts =
-            [Some(record.id), Some(record.type_name), record.causation, record.correlation, outcome_id];
-        let bytes = texts.iter().fold(HEAD_BYTES, |sum, text| sum + text.map_or(0, str::len));
-        if bytes > self.bytes_max {
-            return;
-        }
+    fn make_room(&mut self, bytes: usize) -> u64 {
         if self.newer.len() + bytes > self.bytes_max {
             self.begins += self.older.len() as u64;
             std::mem::swap(&mut self.older, &mut self.newer);
@@ -178,35 +112,147 @@ impl History {
             // All at once: the pages come one by one as they are written.
             self.newer.reserve_exact(self.bytes_max);
         }
-        self.last = self.end();
-        self.newer.extend_from_slice(&head(record, &texts));
+        self.end()
+    }
+
+    fn end(&self) -> u64 {
+        self.begins + self.bytes() as u64
+    }
+
+    /// What was written at a place and behind it, in its buffer. Nothing at the end, or if it is
+    /// forgotten.
+    fn from(&self, place: u64) -> Option<&[u8]> {
+        let at = usize::try_from(place.checked_sub(self.begins)?).ok()?;
+        match at.checked_sub(self.older.len()) {
+            None => self.older.get(at..),
+            Some(at) => self.newer.get(at..),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.older.len() + self.newer.len()
+    }
+}
+
+/// The latest records, within a bound in bytes.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    records: Halves,
+    /// The data of the latest messages, each with that of its answer.
+    data: Halves,
+}
+
+/// The data of a message, and of its answer if it has one.
+pub(crate) type KeptData<'a> = (&'a str, Option<&'a str>);
+
+/// The fixed part of a record, field after field.
+const HEAD_BYTES: usize = 68;
+/// Marks a text that is not there; real ones are far shorter.
+const ABSENT: u16 = u16::MAX;
+/// The fixed part of data: the bytes of a message's, and of its answer's.
+const DATA_HEAD_BYTES: usize = 8;
+/// Marks an answer that is not there.
+const NO_ANSWER: u32 = u32::MAX;
+/// Marks a record without data.
+const NO_DATA: u64 = u64::MAX;
+/// Who sent it, beside the way that it went.
+const FROM: u8 = 0xf0;
+const FROM_CONNECTION: u8 = 0x00;
+const FROM_CAPABILITY: u8 = 0x10;
+const FROM_KERNEL: u8 = 0x20;
+const KINDS: [Kind; 5] = [Kind::Command, Kind::Query, Kind::Event, Kind::Reply, Kind::Error];
+
+impl History {
+    /// A history of at most so many bytes, and so many bytes of the data of messages; 0 remembers
+    /// nothing.
+    pub(crate) fn new(bytes_max: usize, data_bytes_max: usize) -> History {
+        History { records: Halves::new(bytes_max), data: Halves::new(data_bytes_max) }
+    }
+
+    /// Whether the data of messages is kept besides their records.
+    #[inline]
+    pub(crate) fn keeps_data(&self) -> bool {
+        self.data.bytes_max > 0 && self.is_on()
+    }
+
+    /// Keeps the data of a message and of its answer; returns where.
+    fn keep_data(&mut self, (data, answer): KeptData<'_>) -> u64 {
+        let bytes = DATA_HEAD_BYTES + data.len() + answer.map_or(0, str::len);
+        if bytes > self.data.bytes_max {
+            return NO_DATA;
+        }
+        let place = self.data.make_room(bytes);
+        let to = &mut self.data.newer;
+        to.extend_from_slice(&(data.len() as u32).to_le_bytes());
+        to.extend_from_slice(&answer.map_or(NO_ANSWER, |answer| answer.len() as u32).to_le_bytes());
+        to.extend_from_slice(data.as_bytes());
+        to.extend_from_slice(answer.unwrap_or_default().as_bytes());
+        place
+    }
+
+    /// The data of the message of the record at a place, and of its answer, if they are kept.
+    pub(crate) fn data_at(&self, place: u64) -> Option<KeptData<'_>> {
+        let head = self.records.from(place)?.first_chunk::<HEAD_BYTES>()?;
+        let (head, rest) = self.data.from(data_place(head))?.split_first_chunk::<DATA_HEAD_BYTES>()?;
+        let length = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        let (data, rest) = rest.split_at_checked(length(0) as usize)?;
+        let answer = match length(4) {
+            NO_ANSWER => None,
+            bytes => Some(str::from_utf8(rest.get(..bytes as usize)?).ok()?),
+        };
+        Some((str::from_utf8(data).ok()?, answer))
+    }
+
+    /// Bytes of the data that is kept.
+    pub(crate) fn data_bytes(&self) -> usize {
+        self.data.bytes()
+    }
+
+    /// Whether anything is remembered at all.
+    #[inline]
+    pub(crate) fn is_on(&self) -> bool {
+        self.records.bytes_max > 0
+    }
+
+    /// Remembers a record, with the data of its message where that is kept.
+    pub(crate) fn push(&mut self, record: &Record<'_>, data: Option<KeptData<'_>>) {
+        let outcome_id = record.end.map(|end| end.outcome_id);
+        let texts =
+            [Some(record.id), Some(record.type_name), record.causation, record.correlation, outcome_id];
+        let bytes = texts.iter().fold(HEAD_BYTES, |sum, text| sum + text.map_or(0, str::len));
+        if bytes > self.records.bytes_max {
+            return;
+        }
+        let data_at = match data {
+            Some(data) if self.keeps_data() => self.keep_data(data),
+            _ => NO_DATA,
+        };
+        self.records.make_room(bytes);
+        let to = &mut self.records.newer;
+        to.extend_from_slice(&head(record, &texts, data_at));
         for text in &texts {
             if let Some(text) = text
                 && !text.is_empty()
             {
-                self.newer.extend_from_slice(text.as_bytes());
+                to.extend_from_slice(text.as_bytes());
             }
         }
     }
 
     /// The place of the oldest record that is remembered.
     pub(crate) fn begin(&self) -> u64 {
-        self.begins
+        self.records.begins
     }
 
     /// The place behind the newest record.
     pub(crate) fn end(&self) -> u64 {
-        self.begins + self.bytes() as u64
+        self.records.end()
     }
 
     /// The record at a place, and the place of the next one. Nothing at the end, or if it is
     /// forgotten.
     pub(crate) fn at(&self, place: u64) -> Option<(Record<'_>, u64)> {
-        let at = usize::try_from(place.checked_sub(self.begins)?).ok()?;
-        let bytes = match at.checked_sub(self.older.len()) {
-            None => self.older.get(at..)?,
-            Some(at) => self.newer.get(at..)?,
-        };
+        let bytes = self.records.from(place)?;
         let mut records = Records { rest: bytes };
         let record = records.next()?;
         Some((record, place + (bytes.len() - records.rest.len()) as u64))
@@ -214,11 +260,18 @@ impl History {
 
     /// What it holds.
     pub(crate) fn bytes(&self) -> usize {
-        self.older.len() + self.newer.len()
+        self.records.bytes()
     }
 }
 
-fn head(record: &Record<'_>, texts: &[Option<&str>; 5]) -> [u8; HEAD_BYTES] {
+/// Where the data is of the message of a record with this head.
+fn data_place(head: &[u8; HEAD_BYTES]) -> u64 {
+    let mut place = [0; 8];
+    place.copy_from_slice(&head[60..68]);
+    u64::from_le_bytes(place)
+}
+
+fn head(record: &Record<'_>, texts: &[Option<&str>; 5], data_at: u64) -> [u8; HEAD_BYTES] {
     let (author, from) = match record.from {
         Author::Connection(connection) => (FROM_CONNECTION, connection.0),
         Author::Capability(capability) => (FROM_CAPABILITY, u64::from(capability.0)),
@@ -241,6 +294,7 @@ fn head(record: &Record<'_>, texts: &[Option<&str>; 5]) -> [u8; HEAD_BYTES] {
     head[44..46].copy_from_slice(&code.to_le_bytes());
     head[46] = record.kind as u8;
     head[47] = author | way;
+    head[60..68].copy_from_slice(&data_at.to_le_bytes());
     for (at, text) in texts.iter().enumerate() {
         let length = text.map_or(ABSENT, |text| text.len() as u16);
         head[48 + 2 * at..50 + 2 * at].copy_from_slice(&length.to_le_bytes());
@@ -351,7 +405,7 @@ mod tests {
         let by_a_node = Record { from: Author::Connection(ConnectionId(u64::MAX)), ..record("n") };
         let all = [record("r"), event, by_the_kernel, by_http, by_a_node];
         for it in &all {
-            history.push(it);
+            history.push(it, None);
         }
         assert_eq!(records(&history), all);
     }
@@ -360,13 +414,13 @@ mod tests {
     fn it_keeps_the_latest_within_its_bound_and_allocates_twice() {
         let mut history = History::new(1000, 0);
         for number in 0..1000 {
-            history.push(&record(&format!("id-{number:04}")));
+            history.push(&record(&format!("id-{number:04}")), None);
             assert!(history.bytes() <= 1000);
         }
         let kept: Vec<String> = records(&history).iter().map(|record| record.id.to_owned()).collect();
         assert!(kept.len() >= 6 && kept.is_sorted(), "{kept:?}");
         assert_eq!(kept.last().unwrap(), "id-0999");
-        assert_eq!((history.older.capacity(), history.newer.capacity()), (500, 500));
+        assert_eq!((history.records.older.capacity(), history.records.newer.capacity()), (500, 500));
     }
 
     #[test]
@@ -375,7 +429,7 @@ mod tests {
         let mut places = Vec::new();
         for number in 0..50 {
             places.push(history.end());
-            history.push(&record(&format!("id-{number:04}")));
+            history.push(&record(&format!("id-{number:04}")), None);
         }
         let mut there = 0;
         for (number, place) in places.iter().enumerate() {
@@ -392,37 +446,37 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_kept_beside_their_records_within_a_bound_of_their_own() {
-        let line = |id: &str| {
-            let text = format!(
-                r#"{{"kind":"event","type":"A.B","data":"x","metadata":{{"id":"{id}","timestamp":1}}}}"#
-            );
-            Envelope::parse(text.as_bytes()).unwrap()
-        };
-        let bytes = line("00").line().len();
-        let mut history = History::new(4096, 3 * bytes);
+    fn data_is_kept_beside_records_within_a_bound_of_its_own() {
+        let mut history = History::new(8192, 400);
         let mut places = Vec::new();
-        for number in 10..20 {
-            let (id, place) = (number.to_string(), history.end());
-            history.push(&record(&id));
-            history.keep_data(&line(&id), None);
-            places.push(place);
+        for number in 10..30 {
+            let (data, place) = (format!("{{\"n\":{number}}}"), history.end());
+            let answer = (number % 2 == 0).then_some("\"ok\"");
+            history.push(&record("a"), Some((&data, answer)));
+            places.push((place, data, answer));
+            assert!(history.data_bytes() <= 400);
         }
-        let kept: Vec<&str> =
-            places.iter().filter_map(|place| Some(history.messages_at(*place)?.0.id())).collect();
-        assert_eq!(kept, ["17", "18", "19"]);
-        assert_eq!(history.message_bytes(), 3 * bytes);
+        let there: Vec<bool> = places.iter().map(|(place, ..)| history.data_at(*place).is_some()).collect();
+        assert!(there.is_sorted() && there.iter().filter(|is_there| **is_there).count() >= 10, "{there:?}");
+        for (place, data, answer) in &places {
+            assert!(history.data_at(*place).is_none_or(|kept| kept == (data, *answer)));
+        }
+        // What does not fit is left out, its record is not; and one without data has none.
+        let (long, place) = ("x".repeat(400), history.end());
+        history.push(&record("long"), Some((&long, None)));
+        history.push(&record("bare"), None);
+        assert!(history.data_at(place).is_none() && history.at(place).is_some());
         assert!(!History::new(4096, 0).keeps_data() && !History::new(0, 4096).keeps_data());
     }
 
     #[test]
     fn what_does_not_fit_is_left_out_and_nothing_else() {
         let mut history = History::new(300, 0);
-        history.push(&record("a"));
-        history.push(&record(&"long".repeat(100)));
+        history.push(&record("a"), None);
+        history.push(&record(&"long".repeat(100)), None);
         assert_eq!(records(&history).len(), 1);
         let mut off = History::new(0, 0);
-        off.push(&record("a"));
+        off.push(&record("a"), Some(("1", None)));
         assert_eq!((off.is_on(), records(&off).len()), (false, 0));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::daemon::{Native, Port};
 use mainspring_kernel::Fact;
-use mainspring_message::{Draft, Envelope, Json, ObjectWriter};
+use mainspring_message::{Draft, Envelope, Json, Member, ObjectWriter};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ impl StoreAccount {
 /// Values by key.
 #[derive(Default)]
 struct Values {
-    values: HashMap<Rc<str>, Box<RawValue>, foldhash::fast::RandomState>,
+    values: HashMap<Rc<str>, Json, foldhash::fast::RandomState>,
     /// Their keys, for those who list them.
     keys: BTreeSet<Rc<str>>,
     bytes: usize,
@@ -60,9 +60,9 @@ impl Values {
         let mut values = Values::default();
         for (key, value) in stored {
             // It was JSON when it was recorded.
-            let Ok(value) = RawValue::from_string(value.into()) else { continue };
+            let Ok(value) = Json::parse(&value) else { continue };
             let key: Rc<str> = key.into();
-            values.bytes += key.len() + value.get().len();
+            values.bytes += key.len() + value.as_str().len();
             values.keys.insert(Rc::clone(&key));
             values.values.insert(key, value);
         }
@@ -95,6 +95,21 @@ struct SetData<'a> {
     value: &'a RawValue,
 }
 
+/// The key and the value of `Memory.Set`, as nearly everybody writes them: without escapes in names
+/// and key. Nothing otherwise.
+#[inline]
+fn usual_set_data(message: &Envelope) -> Option<(&str, Member<'_>)> {
+    let (mut key, mut value) = (None, None);
+    for (name, member) in message.members() {
+        match name {
+            "key" if key.is_none() => key = Some(member.plain_string()?),
+            "value" if value.is_none() => value = Some(member),
+            _ => return None,
+        }
+    }
+    Some((key?, value?))
+}
+
 #[derive(Deserialize)]
 struct KeyData<'a> {
     #[serde(borrow)]
@@ -114,11 +129,6 @@ struct ListData<'a> {
 
 fn list_keys_max() -> f64 {
     LIST_KEYS_MAX as f64
-}
-
-#[derive(Serialize)]
-struct MemoryHit<'a> {
-    value: &'a RawValue,
 }
 
 #[derive(Serialize)]
@@ -183,17 +193,31 @@ impl Memory {
     }
 
     fn set(&mut self, message: &Envelope, port: &Port) -> MemoryOutcome {
+        if let Some((key, value)) = usual_set_data(message) {
+            return self.set_value(message, port, key, value.text(), || value.to_json());
+        }
         let data: SetData<'_> = read(message)?;
-        let (key, text) = (&*data.key, data.value.get());
+        let value = Json::parse(data.value.get()).map_err(|error| (422, format!("data: {error}")))?;
+        self.set_value(message, port, &data.key, value.as_str(), || value.clone())
+    }
+
+    fn set_value(
+        &mut self,
+        message: &Envelope,
+        port: &Port,
+        key: &str,
+        text: &str,
+        value: impl FnOnce() -> Json,
+    ) -> MemoryOutcome {
         let before = match self.store.values.get_mut(key) {
-            Some(there) if there.get() == text => return Ok(self.answers().created[0].clone()),
+            Some(there) if there.as_str() == text => return Ok(self.answers().created[0].clone()),
             Some(there) => {
-                let before = there.get().len();
+                let before = there.as_str().len();
                 let bytes = self.store.bytes - before + text.len();
                 if bytes > self.account.bytes_max.get() {
                     return Err(self.full());
                 }
-                *there = data.value.to_owned();
+                *there = value();
                 Some(before)
             }
             None => {
@@ -205,7 +229,7 @@ impl Memory {
                 }
                 let key: Rc<str> = key.into();
                 self.store.keys.insert(key.clone());
-                self.store.values.insert(key, data.value.to_owned());
+                self.store.values.insert(key, value());
                 None
             }
         };
@@ -226,7 +250,7 @@ impl Memory {
         let gone = self.store.values.remove(&*data.key);
         if let Some(value) = &gone {
             self.store.keys.remove(&*data.key);
-            self.store.bytes -= data.key.len() + value.get().len();
+            self.store.bytes -= data.key.len() + value.as_str().len();
             self.account.bytes.set(self.store.bytes);
             if message.durable() != Some(false) {
                 port.record(|store| Fact::Deleted { store: store.into(), key: (*data.key).into() });
@@ -239,7 +263,7 @@ impl Memory {
     fn get(&self, message: &Envelope) -> MemoryOutcome {
         let data: KeyData<'_> = read(message)?;
         match self.store.values.get(&*data.key) {
-            Some(value) => write(&MemoryHit { value }),
+            Some(value) => Ok(ObjectWriter::new(&mut String::new()).json("value", value).finish()),
             None => Err((404, format!("there is no key {:?}", data.key))),
         }
     }

@@ -7,7 +7,7 @@ use crate::builtins::{Answer, Caller, Served, Whole, append, read};
 use crate::egress::check_pattern;
 use crate::flow::refusal::{Refusal, is_reserved};
 use crate::flow::work;
-use crate::history::{Audience, Author, Record};
+use crate::history::{Audience, Author, KeptData, Record};
 use crate::kernel::Kernel;
 use crate::out::MS;
 use crate::requests::RequestKey;
@@ -83,17 +83,17 @@ impl Kernel {
     }
 
     /// Adds the data of a message and of its answer to its node, or how long they are.
-    fn add_data(&self, node: &mut Value, message: &Envelope, answer: Option<&Envelope>) {
+    fn add_data(&self, node: &mut Value, data: &str, answer: Option<&str>) {
         let bytes_max = self.config.limits.tap_data_bytes_max;
         let add = |into: &mut Value, text: &str| match text.len() <= bytes_max {
             true => into["data"] = serde_json::from_str(text).unwrap_or_default(),
             false => into["dataBytes"] = json!(text.len()),
         };
-        add(node, message.data());
+        add(node, data);
         if let (Some(answer), Some(outcome)) =
             (answer, node.get_mut("outcome").filter(|outcome| outcome.is_object()))
         {
-            add(outcome, answer.data());
+            add(outcome, answer);
         }
     }
 
@@ -395,9 +395,9 @@ impl Trace {
                 let mut node = kernel.node(&record, self.start_ns, now);
                 if kernel.history.keeps_data()
                     && self.view.as_ref().is_none_or(|view| view.shows_data(&record))
-                    && let Some((message, answer)) = messages_at(kernel, place)
+                    && let Some((data, answer)) = data_at(kernel, place)
                 {
-                    kernel.add_data(&mut node, message, answer);
+                    kernel.add_data(&mut node, data, answer);
                 }
                 if let Wanted::Latest(latest) = &mut self.wanted {
                     let name = latest.names.get(&place).copied().unwrap_or_default();
@@ -515,13 +515,13 @@ impl Trace {
     }
 }
 
-/// The message at a place and its answer, if they are kept.
-fn messages_at(kernel: &Kernel, place: NodePlace) -> Option<(&Envelope, Option<&Envelope>)> {
+/// The data of the message at a place and of its answer, if they are kept.
+fn data_at(kernel: &Kernel, place: NodePlace) -> Option<KeptData<'_>> {
     match place {
-        NodePlace::Past(place) => kernel.history.messages_at(place),
+        NodePlace::Past(place) => kernel.history.data_at(place),
         NodePlace::Unfinished(slot) => {
             let (key, _) = kernel.requests.record_at(slot)?;
-            Some((kernel.requests.message(key)?, None))
+            Some((kernel.requests.message(key)?.data(), None))
         }
     }
 }
