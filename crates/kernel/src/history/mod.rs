@@ -6,9 +6,9 @@
 //! texts and no allocation, and between half of the bound and all of it is remembered. The flow of
 //! messages writes records; only `Sys.Trace` reads them.
 //!
-//! The data of the messages is kept in the same way, in two buffers of its own. It is copied: whoever
-//! kept the messages themselves would keep their memory from being used again while it is still in
-//! the processor's caches, which costs a fifth of the throughput.
+//! The data of the messages is kept in the same way, in two buffers of its own. It is copied: to
+//! keep the messages themselves would keep their memory from being used again while it is still in
+//! the processor's caches, and that costs a fifth of the throughput.
 
 use crate::api::ids::{CapabilityId, ConnectionId};
 use mainspring_message::{Envelope, Kind};
