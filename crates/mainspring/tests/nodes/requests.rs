@@ -117,7 +117,7 @@ fn n3_9_a_trace_shows_what_a_request_caused_on_the_node_that_had_it() {
     assert!(shown.contains("command Test.Steps  client -> uplink:test on b  reply"), "{shown}");
     // What was never passed on, or by somebody else, is not to be had.
     let unknown = client.ask("query", "Sys.NodeTrace", json!({ "id": "nothing" }));
-    assert_eq!((code(&unknown), started(&unknown)), (503, false), "{unknown}");
+    assert_eq!((code(&unknown), started(&unknown)), (404, false), "{unknown}");
 }
 
 #[test]

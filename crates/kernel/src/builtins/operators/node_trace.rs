@@ -49,7 +49,7 @@ impl Kernel {
         match result {
             Ok(trace) => self.answer_builtin(key, &request, trace.as_str()),
             Err(reason) => {
-                let answer = self.out.failure(&request, Failure::Unreachable, &reason, Started::No);
+                let answer = self.out.failure(&request, Failure::Routing, &reason, Started::No);
                 self.finish(key, answer, false);
             }
         }
