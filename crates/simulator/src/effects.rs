@@ -411,7 +411,8 @@ impl World {
     /// Notes when a command was answered; and that the answer to a query is not given again later.
     fn note_reply(&mut self, number: u64, message: &Envelope) -> Checked {
         let turn = self.counts.turns;
-        let forgotten = self.kernel.counters().window_forgotten;
+        // At a bound of one or two it may go in the very turn in which it was answered.
+        let forgotten = self.forgotten;
         if message.type_name().ends_with(".Ask") {
             let told = *self.query_replies.entry(message.id().to_owned()).or_insert(turn);
             must!(told == turn, "the answer to a query was remembered: {message:?}");

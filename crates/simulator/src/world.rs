@@ -77,6 +77,8 @@ pub struct World {
     pub(crate) booted: bool,
     pub(crate) adapter_stopped: bool,
     pub(crate) ended: Option<i32>,
+    /// Commands that the kernel had forgotten early before its last turn.
+    pub(crate) forgotten: u64,
     effects: Vec<Effect>,
     digest: DefaultHasher,
     text: String,
@@ -138,6 +140,7 @@ impl World {
             booted: false,
             adapter_stopped: false,
             ended: None,
+            forgotten: 0,
             effects: Vec::new(),
             digest: DefaultHasher::new(),
             text: String::new(),
@@ -525,6 +528,7 @@ impl World {
             self.carry_out_one(effect)?;
         }
         self.effects = effects;
+        self.forgotten = self.kernel.counters().window_forgotten;
         Ok(())
     }
 }

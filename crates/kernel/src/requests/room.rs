@@ -28,7 +28,7 @@ const ROOM: usize = 16;
 const FAIRNESS: usize = 64;
 
 /// So many commands of one share may go before it is compared with the next.
-const SEVERAL: usize = 16;
+const SEVERAL: usize = 4;
 
 /// How much may be left of something.
 #[derive(Clone, Copy)]

@@ -74,7 +74,8 @@ impl Clients {
     pub(crate) fn flush_due(self: &Rc<Clients>, until: Instant) {
         let mut table = self.table.borrow_mut();
         table.turn = table.turn.wrapping_add(1);
-        let is_over = |writes: usize| writes % WRITES_BETWEEN_LOOKS == 0 && self.reactor.now() >= until;
+        let is_over =
+            |writes: usize| writes.is_multiple_of(WRITES_BETWEEN_LOOKS) && self.reactor.now() >= until;
         let mut writes = 0;
         for _ in 0..table.dirty.len() {
             let Some(slot) = table.dirty.pop_front() else { break };

@@ -1,7 +1,7 @@
 """Python values that JSON has no word for, written as their JSON Schema says (see `_schema`)."""
 
-# Everything here is known at run time only: pyright: reportUnknownArgumentType=false,
-# reportUnknownVariableType=false, reportUnknownMemberType=false
+# Everything here is known at run time only:
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false, reportUnknownMemberType=false
 
 from __future__ import annotations
 

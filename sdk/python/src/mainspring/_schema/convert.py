@@ -4,8 +4,8 @@ A converter of `None` means that the JSON value is what was asked for. The daemo
 nothing is checked twice; what JSON Schema cannot say (that a text is a date) is told with its path.
 """
 
-# Everything here is known at run time only: pyright: reportUnknownArgumentType=false,
-# reportUnknownVariableType=false, reportUnknownMemberType=false
+# Everything here is known at run time only:
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false, reportUnknownMemberType=false
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Constraints and words inside of `Annotated`."""
 
-# Everything here is known at run time only: pyright: reportUnknownArgumentType=false,
-# reportUnknownVariableType=false, reportUnknownMemberType=false
+# Everything here is known at run time only:
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false, reportUnknownMemberType=false
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@ A parameter called `data` takes the data whole. Otherwise each parameter is a me
 A parameter with the hint `Context` or `SyncContext`, or called `ctx` without a hint, is the context.
 """
 
-# Everything here is known at run time only: pyright: reportUnknownArgumentType=false,
-# reportUnknownVariableType=false, reportUnknownMemberType=false
+# Everything here is known at run time only:
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false, reportUnknownMemberType=false
 
 from __future__ import annotations
 

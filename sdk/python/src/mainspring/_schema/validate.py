@@ -4,8 +4,8 @@ The daemon validates with a complete library before a message reaches a program;
 has no daemon, and for telling the members of a union apart. Keywords that it does not know assert nothing.
 """
 
-# Everything here is known at run time only: pyright: reportUnknownArgumentType=false,
-# reportUnknownVariableType=false, reportUnknownMemberType=false
+# Everything here is known at run time only:
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false, reportUnknownMemberType=false
 
 from __future__ import annotations
 
