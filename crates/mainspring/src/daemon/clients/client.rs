@@ -21,8 +21,6 @@ pub(super) struct Client {
     pub(super) lines: LineSplitter,
     pub(super) out: Outgoing,
     pub(super) dirty: Dirty,
-    /// The turn in which it became that.
-    pub(super) dirty_turn: u32,
     /// The reactor tells of new input once ([`Wire::tells_edges`]), so what it told must be
     /// remembered.
     tells_edges: bool,
@@ -103,7 +101,6 @@ impl Client {
             lines: LineSplitter::default(),
             out: Outgoing::default(),
             dirty: Dirty::No,
-            dirty_turn: 0,
             is_queued: false,
         }
     }

@@ -27,8 +27,6 @@ pub(super) struct ClientTable {
     pub(super) dirty: VecDeque<usize>,
     /// Those with events to write and nothing else.
     pub(super) dirty_events: VecDeque<usize>,
-    /// Turns that ended with more to do, to tell how long somebody has waited to be written to.
-    pub(super) turn: u32,
     /// Bytes that were buffered since everybody was written to.
     pub(super) unflushed: usize,
     /// Bytes for clients that the kernel does not know any more.
@@ -67,7 +65,6 @@ impl ClientTable {
             spare: Vec::new(),
             dirty: VecDeque::new(),
             dirty_events: VecDeque::new(),
-            turn: 0,
             unflushed: 0,
             closing_bytes: 0,
             readable: VecDeque::new(),

@@ -11,17 +11,12 @@ use std::rc::Rc;
 
 /// Clients that are written to between two looks at the clock.
 const WRITES_BETWEEN_LOOKS: usize = 16;
-/// While there is more to do, a client that has asked for more than it was answered is not written
-/// to before so many bytes are there for it, or so many turns have passed: one system call for many
-/// answers.
-const BYTES_PER_WRITE: usize = 8 << 10;
-const TURNS_PER_WRITE: u32 = 4;
 
 impl Clients {
     /// Buffers a line for a client.
     pub(crate) fn write(&self, id: ConnectionId, message: &Envelope) {
         let mut table = self.table.borrow_mut();
-        let ClientTable { slots, spare, dirty, dirty_events, unflushed, turn, .. } = &mut *table;
+        let ClientTable { slots, spare, dirty, dirty_events, unflushed, .. } = &mut *table;
         let slot = slot_of(id);
         let Some(client) = slots.get_mut(slot).filter(|client| client.id == id) else { return };
         if client.out.wants_buffer()
@@ -36,7 +31,6 @@ impl Clients {
                 dirty_events.push_back(slot);
             }
         } else if client.mark_dirty() {
-            client.dirty_turn = *turn;
             dirty.push_back(slot);
         }
     }
@@ -68,45 +62,6 @@ impl Clients {
                 return;
             }
         }
-    }
-
-    /// The same while there is more to do: whoever will be answered more soon is written to then.
-    pub(crate) fn flush_due(self: &Rc<Clients>, until: Instant) {
-        let mut table = self.table.borrow_mut();
-        table.turn = table.turn.wrapping_add(1);
-        let is_over =
-            |writes: usize| writes.is_multiple_of(WRITES_BETWEEN_LOOKS) && self.reactor.now() >= until;
-        let mut writes = 0;
-        for _ in 0..table.dirty.len() {
-            let Some(slot) = table.dirty.pop_front() else { break };
-            if self.gets_more(&table, slot) {
-                table.dirty.push_back(slot);
-                continue;
-            }
-            self.flush_if_dirty(&mut table, slot);
-            writes += 1;
-            if is_over(writes) {
-                return;
-            }
-        }
-        while let Some(slot) = table.dirty_events.pop_front() {
-            self.flush_if_dirty(&mut table, slot);
-            writes += 1;
-            if is_over(writes) {
-                return;
-            }
-        }
-    }
-
-    /// Whether a client will be answered more soon, and has neither waited long nor gets much.
-    fn gets_more(&self, table: &ClientTable, slot: usize) -> bool {
-        let Some(client) = table.slots.get(slot) else { return false };
-        client.dirty == Dirty::Yes
-            && client.output == ClientOutput::Free
-            && matches!(client.stage, ClientStage::Open)
-            && client.out.len() < BYTES_PER_WRITE
-            && table.turn.wrapping_sub(client.dirty_turn) < TURNS_PER_WRITE
-            && self.kernel_cell.with(|kernel, _| kernel.owes(client.id))
     }
 
     fn flush_if_dirty(self: &Rc<Clients>, table: &mut ClientTable, slot: usize) {

@@ -296,7 +296,7 @@ impl Pump {
         }
         if !idle {
             self.actors.borrow_mut().flush_dirty();
-            self.clients.flush_due(flush_until);
+            self.clients.flush_dirty(Some(flush_until));
         }
         *self.effects.borrow_mut() = effects;
         self.more.set((!idle || self.clients.has_dirty()) && self.exit.get().is_none());
