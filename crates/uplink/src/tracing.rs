@@ -143,7 +143,10 @@ impl Uplink {
     /// Another node tells what it remembers.
     pub(crate) fn traced(&mut self, from: &str, number: u64, payload: &[u8], kernel: &mut Kernel, now: Now) {
         let is_asked = self.traces.questions.get(&number).is_some_and(|question| *question.node == *from);
-        let Some(question) = self.traces.questions.remove(&number).filter(|_| is_asked) else { return };
+        // What a node tells that was not asked takes nobody's answer away.
+        let Some(question) = is_asked.then(|| self.traces.questions.remove(&number)).flatten() else {
+            return;
+        };
         let told = serde_json::from_slice::<Value>(payload).ok().filter(Value::is_object);
         let result = match told.filter(|_| payload.len() <= self.settings.line_bytes_max / 2) {
             Some(trace) => Ok(Json::from(json!({ "node": from, "trace": trace }))),
