@@ -13,6 +13,8 @@ const WARM_UP: u64 = 200;
 fn host(guests_max: u32) -> Host {
     let mut config = HostConfig::new();
     config.guests_max = guests_max;
+    // Ten thousand connections are half of what some machines allow, and the shipped bound is half.
+    config.descriptors_max = u64::MAX;
     config.build().unwrap_or_else(|error| {
         eprintln!("{error}");
         std::process::exit(1);
