@@ -27,6 +27,8 @@
 //! batch.push(1, 1, &[b"hello, ", b"world"])?;
 //! let durable = journal.write(&mut batch, 0)?;
 //! assert_eq!(durable, opened.next);
+//! // Whoever waited for it can be told now. Then:
+//! journal.prepare()?;
 //! journal.close(0)?;
 //! # Ok::<(), mainspring_journal::Error>(())
 //! ```
@@ -62,7 +64,7 @@ pub use batch::{Batch, RECORD_BYTES_MAX, Record};
 pub use disk::DiskFolder;
 pub use error::{Error, Result};
 pub use folder::{File, Folder};
-pub use journal::{Journal, Opened, Options, Restored, Space};
+pub use journal::{Deleted, Journal, OldSegments, Opened, Options, Restored, Space};
 pub use reader::{Checked, Reader, SegmentInfo, check, list_segments};
 pub use salvage::{Found, Salvaged, salvage};
 pub use scan::Cut;

@@ -50,6 +50,7 @@ fn work(folder: &SimFolder, ledger: &mut Ledger, random: &mut Random, context: &
         let durable = journal.write(&mut batch, 0)?;
         assert_eq!(durable, ledger.highest);
         ledger.durable.append(&mut ledger.unknown);
+        journal.prepare()?;
         let sealed = journal.sealed_up_to();
         if let Some(number) = sealed
             && sealed != last_snapshot

@@ -19,6 +19,7 @@ fn j3_2_a_full_disk_is_told_while_there_is_room_for_what_was_begun() {
             Ok(_) => after += u64::from(journal.space() == Space::Full),
             Err(error) => break error,
         }
+        journal.prepare().unwrap();
     };
     assert!(matches!(error, Error::Full { .. }), "{error}");
     assert!(after >= 5, "only {after} batches after the disk was told to be full");
@@ -105,6 +106,26 @@ fn j1_3_a_batch_is_one_write_and_one_flush() {
     }
     journal.write(&mut batch, 0).unwrap();
     assert_eq!(folder.operations() - before, 2);
+}
+
+#[test]
+fn j1_3_the_next_segment_is_made_apart_from_what_is_waited_for() {
+    let folder = SimFolder::default();
+    let (mut journal, opened, _) = open(&folder).unwrap();
+    let mut batch = Batch::new(opened.next);
+    let (mut waited_for, mut apart) = (0, 0);
+    while journal.segments() < 3 {
+        batch.push(1, 1, &[&[7; 1000]]).unwrap();
+        let before = folder.operations();
+        journal.write(&mut batch, 0).unwrap();
+        let written = folder.operations();
+        journal.prepare().unwrap();
+        waited_for = (written - before).max(waited_for);
+        apart = (folder.operations() - written).max(apart);
+    }
+    // The head, its flush, the name, the folder's flush and the seal with its own come to six.
+    assert!(waited_for <= 8, "a batch took {waited_for} operations");
+    assert!(apart > 0, "nothing was made ready");
 }
 
 #[test]

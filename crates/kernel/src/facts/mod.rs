@@ -24,18 +24,19 @@ pub fn fingerprint(message: &Envelope) -> u64 {
 fn fingerprint_of(kind: Kind, type_name: &str, data: &str) -> u64 {
     const PRIME: u64 = 0x0000_0100_0000_01b3;
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    let words = data.as_bytes().chunks(8).map(|chunk| {
-        let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        u64::from_le_bytes(word)
-    });
-    let head = [kind as u64, data.len() as u64];
-    let name = type_name.bytes().map(u64::from);
-    for word in head.into_iter().chain(name).chain(words) {
+    let mut mix = |word: u64| {
         // The high half is folded down, so that the last bytes of a word count as much as its
         // first.
         hash = (hash ^ word).wrapping_mul(PRIME);
         hash ^= hash >> 32;
+    };
+    mix(kind as u64);
+    mix(data.len() as u64);
+    type_name.bytes().for_each(|byte| mix(u64::from(byte)));
+    let (words, rest) = data.as_bytes().as_chunks::<8>();
+    words.iter().for_each(|word| mix(u64::from_le_bytes(*word)));
+    if !rest.is_empty() {
+        mix(rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)));
     }
     hash
 }

@@ -10,20 +10,23 @@ use mainspring_message::Text;
 pub(crate) struct Writer<'a>(pub(crate) &'a mut Vec<u8>);
 
 impl Writer<'_> {
-    pub(crate) fn number(&mut self, mut number: u64) -> &mut Self {
+    #[inline]
+    pub(crate) fn number(&mut self, number: u64) -> &mut Self {
         if number < 0x80 {
             self.0.push(number as u8);
             return self;
         }
-        // All at once: a byte by itself costs a look at the room that is left.
-        let (mut bytes, mut count) = ([0; 10], 0);
-        while number >= 0x80 {
-            bytes[count] = number as u8 | 0x80;
-            number >>= 7;
-            count += 1;
+        // All at once: a byte by itself costs a look at the room that is left. Ten bytes whatever
+        // the number: that has no branch, and what is too much is cut off.
+        let mut bytes = [0; 10];
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            *byte = (number >> (7 * at)) as u8 | 0x80;
         }
-        bytes[count] = number as u8;
-        self.0.extend_from_slice(&bytes[..=count]);
+        let last = number.ilog2() as usize / 7;
+        bytes[last] &= 0x7f;
+        let end = self.0.len() + last + 1;
+        self.0.extend_from_slice(&bytes);
+        self.0.truncate(end);
         self
     }
 

@@ -6,21 +6,26 @@
 
 use foldhash::fast::FixedState;
 use mainspring_kernel::{CapabilityId, ConnectionId, Effect};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+/// Targets that are remembered though nothing is held for them.
+const TARGETS_KEPT: usize = 64;
 
 /// Whom an effect is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Target {
+enum HoldTarget {
     Connection(ConnectionId),
     Capability(CapabilityId),
 }
 
 /// Whom an effect is for, if it must keep its place among others for the same.
-fn target_of(effect: &Effect) -> Option<Target> {
+fn target_of(effect: &Effect) -> Option<HoldTarget> {
     match effect {
-        Effect::Deliver { actor, .. } | Effect::Stop { actor } => Some(Target::Capability(actor.capability)),
+        Effect::Deliver { actor, .. } | Effect::Stop { actor } => {
+            Some(HoldTarget::Capability(actor.capability))
+        }
         Effect::Write { connection, .. } | Effect::Close { connection, .. } => {
-            Some(Target::Connection(*connection))
+            Some(HoldTarget::Connection(*connection))
         }
         _ => None,
     }
@@ -28,21 +33,39 @@ fn target_of(effect: &Effect) -> Option<Target> {
 
 #[derive(Debug)]
 struct Held {
-    /// The fact that it rests on; 0 if it only waits for its place.
+    /// It may leave when facts up to this one are on disk: the one that it rests on, or a later one
+    /// that something before it for the same target rests on.
+    after: u64,
+    /// Counts what came, for the order among those that leave together.
+    place: u64,
+    /// The fact that it rests on itself; 0 if it only waits for its place.
     fact: u64,
-    target: Target,
     effect: Effect,
 }
 
+impl Held {
+    fn order(&self) -> (u64, u64) {
+        (self.after, self.place)
+    }
+}
+
 /// What is held.
+///
+/// Nearly always what comes later rests on a later fact, so that `held` is in order by itself and a
+/// release looks at nothing but what leaves.
 #[derive(Debug, Default)]
 pub(crate) struct Hold {
     /// The last fact that is on disk.
     flushed: u64,
-    /// In the order in which it came.
+    /// How much was ever held.
+    places: u64,
+    /// In the order in which it leaves.
     held: VecDeque<Held>,
-    /// How much of it is for each target.
-    targets: HashMap<Target, usize, FixedState>,
+    /// What leaves before the last of `held`, though it came later.
+    early: BTreeMap<(u64, u64), Held>,
+    /// The fact that the last effect for a target waits for. Those at or before `flushed` mean
+    /// nothing and are dropped when there are many.
+    targets: HashMap<HoldTarget, u64, FixedState>,
 }
 
 /// What came of it when the journal failed.
@@ -59,7 +82,7 @@ impl Hold {
     /// that it rests on, 0 if none.
     #[inline]
     pub(crate) fn offer(&mut self, effect: Effect, fact: u64) -> Option<Effect> {
-        if fact <= self.flushed && self.held.is_empty() {
+        if fact <= self.flushed && self.held.is_empty() && self.early.is_empty() {
             return Some(effect);
         }
         self.offer_among_others(effect, fact)
@@ -67,35 +90,56 @@ impl Hold {
 
     fn offer_among_others(&mut self, effect: Effect, fact: u64) -> Option<Effect> {
         let Some(target) = target_of(&effect) else { return Some(effect) };
-        if fact <= self.flushed && !self.targets.contains_key(&target) {
+        let after = if fact > self.flushed {
+            let last = self.targets.entry(target).or_default();
+            *last = fact.max(*last);
+            *last
+        } else {
+            self.targets.get(&target).copied().unwrap_or(0)
+        };
+        if after <= self.flushed {
             return Some(effect);
         }
-        *self.targets.entry(target).or_default() += 1;
-        self.held.push_back(Held { fact, target, effect });
+        self.places += 1;
+        let held = Held { after, place: self.places, fact, effect };
+        if self.held.back().is_some_and(|last| last.after > after) {
+            self.early.insert(held.order(), held);
+        } else {
+            self.held.push_back(held);
+        }
         None
     }
 
-    /// Facts up to this one are on disk: what may leave now comes out, oldest first.
+    /// Facts up to this one are on disk: what may leave now comes out. For each target that is
+    /// oldest first.
     pub(crate) fn release(&mut self, flushed: u64, into: &mut Vec<Effect>) {
         self.flushed = self.flushed.max(flushed);
-        // Targets for which something older still waits.
-        let mut waiting: HashSet<Target, FixedState> = HashSet::default();
-        for _ in 0..self.held.len() {
-            let Some(held) = self.held.pop_front() else { return };
-            if held.fact > self.flushed || waiting.contains(&held.target) {
-                waiting.insert(held.target);
-                self.held.push_back(held);
-            } else {
-                self.leave(held.target);
-                into.push(held.effect);
+        while let Some(held) = self.pop(self.flushed) {
+            into.push(held.effect);
+        }
+        if self.targets.len() > 2 * self.len() + TARGETS_KEPT {
+            let flushed = self.flushed;
+            self.targets.retain(|_, after| *after > flushed);
+        }
+    }
+
+    /// The next that leaves, if it waits for no later fact than this one.
+    fn pop(&mut self, up_to: u64) -> Option<Held> {
+        let first = self.held.front().map(Held::order);
+        let early = self.early.first_key_value().map(|(order, _)| *order);
+        match (first, early) {
+            (first, Some(early)) if early.0 <= up_to && first.is_none_or(|first| early < first) => {
+                self.early.pop_first().map(|(_, held)| held)
             }
+            (Some(first), _) if first.0 <= up_to => self.held.pop_front(),
+            _ => None,
         }
     }
 
     /// The journal failed: nothing waits for it any more.
     pub(crate) fn fail(&mut self) -> Failed {
         let mut failed = Failed::default();
-        for held in self.held.drain(..) {
+        while let Some(held) = self.pop(u64::MAX) {
             let list = if held.fact > self.flushed { &mut failed.lost } else { &mut failed.released };
             list.push(held.effect);
         }
@@ -104,18 +148,9 @@ impl Hold {
         failed
     }
 
-    fn leave(&mut self, target: Target) {
-        if let Some(count) = self.targets.get_mut(&target) {
-            *count -= 1;
-            if *count == 0 {
-                self.targets.remove(&target);
-            }
-        }
-    }
-
     /// How much is held.
     pub(crate) fn len(&self) -> usize {
-        self.held.len()
+        self.held.len() + self.early.len()
     }
 }
 
@@ -153,7 +188,7 @@ mod tests {
         assert_eq!(hold.offer(write(1, 3), 0), Some(write(1, 3)));
         assert!(released(&mut hold, 4).is_empty());
         assert_eq!(released(&mut hold, 5), [deliver(1, 2)]);
-        assert_eq!((hold.len(), hold.targets.len()), (0, 0));
+        assert_eq!(hold.len(), 0);
         assert_eq!(hold.offer(deliver(1, 4), 5), Some(deliver(1, 4)));
     }
 

@@ -107,7 +107,10 @@ impl Disk {
     pub(super) fn flush(&mut self, unix_ms: u64) -> Option<u64> {
         let journal = self.journal.as_mut()?;
         if !self.batch.is_empty() {
-            match journal.write(&mut self.batch, unix_ms) {
+            // A power cut while the next segment is made ready comes after the batch is durable,
+            // but nobody hears of it any more.
+            let written = journal.write(&mut self.batch, unix_ms);
+            match written.and_then(|durable| journal.prepare().map(|()| durable)) {
                 Ok(durable) => self.flushed = durable,
                 Err(_) => {
                     self.journal = None;

@@ -2,7 +2,9 @@
 //! snapshot on, so that a start is short and old segments can go.
 
 use super::writer::unix_ms;
-use mainspring_journal::{Folder, Reader, SnapshotWriter, list_segments, read_snapshot};
+use mainspring_journal::{
+    Deleted, Folder, OldSegments, Reader, SnapshotWriter, list_segments, read_snapshot,
+};
 use mainspring_kernel::{Durable, DurableBounds};
 use std::time::{Duration, Instant};
 
@@ -38,6 +40,15 @@ pub(super) struct Job<D> {
     bounds: DurableBounds,
     retention: Retention,
     up_to: u64,
+    /// What was full when it began, of which some can go afterwards.
+    old: OldSegments,
+}
+
+/// What came of a job.
+pub(super) struct Made {
+    pub(super) snapshot: Snapshot,
+    /// What was deleted then; a failure is final for the journal.
+    pub(super) deleted: mainspring_journal::Result<Deleted>,
 }
 
 /// A snapshot that was made.
@@ -49,8 +60,6 @@ pub(super) struct Snapshot {
     pub(super) facts: u64,
     pub(super) bytes: u64,
     pub(super) took_ms: u64,
-    /// Segments whose records are all at or before this may go.
-    pub(super) forget_up_to: u64,
 }
 
 impl<D: Folder + Clone> Plan<D> {
@@ -65,8 +74,8 @@ impl<D: Folder + Clone> Plan<D> {
         (sealed > self.last && self.sealed_bytes >= self.snapshot_bytes).then_some(sealed)
     }
 
-    pub(super) fn job(&self, up_to: u64) -> Job<D> {
-        Job { folder: self.folder.clone(), bounds: self.bounds, retention: self.retention, up_to }
+    pub(super) fn job(&self, up_to: u64, old: OldSegments) -> Job<D> {
+        Job { folder: self.folder.clone(), bounds: self.bounds, retention: self.retention, up_to, old }
     }
 
     pub(super) fn note(&mut self, snapshot: &Snapshot) {
@@ -76,8 +85,9 @@ impl<D: Folder + Clone> Plan<D> {
     }
 }
 
-/// Folds the last snapshot and the full segments behind it, and writes what they come to.
-pub(super) fn make<D: Folder>(job: &Job<D>) -> Result<Snapshot, String> {
+/// Folds the last snapshot and the full segments behind it, writes what they come to, and deletes
+/// what is not needed any more.
+pub(super) fn make<D: Folder>(job: Job<D>) -> Result<Made, String> {
     let began = Instant::now();
     let durable = fold(&job.folder, job.bounds, job.up_to)?;
     let words = |error: mainspring_journal::Error| error.to_string();
@@ -93,7 +103,8 @@ pub(super) fn make<D: Folder>(job: &Job<D>) -> Result<Snapshot, String> {
     writer.finish().map_err(words)?;
     let forget_up_to = forget_up_to(&job.folder, job.retention, unix_ms()).map_err(words)?;
     let took_ms = began.elapsed().as_millis() as u64;
-    Ok(Snapshot { number: job.up_to, facts, bytes, took_ms, forget_up_to })
+    let snapshot = Snapshot { number: job.up_to, facts, bytes, took_ms };
+    Ok(Made { snapshot, deleted: job.old.delete(&job.folder, forget_up_to) })
 }
 
 /// What the newest snapshot and the records behind it come to, up to a record.

@@ -2,7 +2,7 @@
 //! While nothing waits it waits for the loop, without a system call.
 
 use super::Notice;
-use super::snapshots::{self, Plan, Snapshot};
+use super::snapshots::{self, Made, Plan};
 use mainspring_journal::{Batch, Folder, Journal, Space, snapshot_bytes};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -26,7 +26,9 @@ pub(super) struct State {
     /// Whether the journal is to be closed when nothing waits.
     closing: bool,
     /// A snapshot that was finished, or why there is none.
-    snapshot: Option<Result<Snapshot, String>>,
+    snapshot: Option<Result<Made, String>>,
+    /// A batch that was written, for its memory.
+    spare: Option<Batch>,
     /// The last record that is on disk.
     pub(super) durable: u64,
     pub(super) failure: Option<String>,
@@ -55,6 +57,7 @@ impl Shared {
             waiting_bytes: 0,
             closing: false,
             snapshot: None,
+            spare: None,
             durable: next - 1,
             failure: None,
             is_full: false,
@@ -87,7 +90,7 @@ impl Shared {
         match state.waiting.back_mut() {
             Some(last) if last.bytes() + batch.bytes() <= BATCH_BYTES_MAX => last.append(batch),
             _ => {
-                let mut taken = Batch::new(0);
+                let mut taken = state.spare.take().unwrap_or_else(|| Batch::new(0));
                 taken.append(batch);
                 state.waiting.push_back(taken);
             }
@@ -119,7 +122,7 @@ pub(super) struct Writer<D: Folder, W> {
 /// What there is to do.
 enum Task {
     Write,
-    NoteSnapshot(Result<Snapshot, String>),
+    NoteSnapshot(Result<Made, String>),
     LookForSpace,
     Close,
 }
@@ -170,6 +173,7 @@ where
             {
                 state.waiting_bytes -= batch.bytes();
                 self.batch.append(&mut batch);
+                state.spare = Some(batch);
                 return Task::Write;
             }
             if state.closing && (has_failed || !self.under_way) {
@@ -215,7 +219,26 @@ where
         self.note_use(&mut state);
         drop(state);
         (self.wake)();
+        self.prepare();
         self.begin_snapshot_if_due();
+    }
+
+    /// Makes part of the next segment: after those who waited for the batch were told.
+    fn prepare(&mut self) {
+        let space = self.journal.space();
+        let result = self.journal.prepare();
+        if result.is_ok() && self.journal.space() == space {
+            return;
+        }
+        let mut state = self.shared.lock();
+        match result {
+            Ok(()) => self.note_space(&mut state),
+            // A journal that failed before was told of then.
+            Err(mainspring_journal::Error::Failed { .. }) => {}
+            Err(error) => self.fail(&mut state, &error.to_string()),
+        }
+        drop(state);
+        (self.wake)();
     }
 
     /// Looks how large the snapshots are; if they cannot be looked at, they are what they were.
@@ -248,12 +271,12 @@ where
         state.fail(reason.to_owned());
     }
 
-    fn note_snapshot(&mut self, snapshot: Result<Snapshot, String>) {
+    fn note_snapshot(&mut self, made: Result<Made, String>) {
         self.under_way = false;
         let segments = self.journal.segments();
-        let result = match &snapshot {
-            Ok(snapshot) => self.journal.forget(snapshot.forget_up_to).map_err(|error| error.to_string()),
-            Err(_) => Ok(()),
+        let (snapshot, result) = match made {
+            Ok(Made { snapshot, deleted }) => (Ok(snapshot), self.journal.note_deleted(deleted)),
+            Err(reason) => (Err(reason), Ok(())),
         };
         self.measure_snapshots();
         let mut state = self.shared.lock();
@@ -275,8 +298,8 @@ where
             Err(reason) => Notice::Warn(format!("no journal snapshot: {reason}")),
         };
         state.notices.push(notice);
-        if let Err(reason) = result {
-            self.fail(&mut state, &reason);
+        if let Err(error) = result {
+            self.fail(&mut state, &error.to_string());
         }
         self.note_use(&mut state);
         drop(state);
@@ -288,9 +311,9 @@ where
             return;
         }
         let Some(up_to) = self.plan.due(self.journal.sealed_up_to()) else { return };
-        let (shared, job) = (Arc::clone(&self.shared), self.plan.job(up_to));
+        let (shared, job) = (Arc::clone(&self.shared), self.plan.job(up_to, self.journal.old_segments()));
         let made = move || {
-            let snapshot = snapshots::make(&job);
+            let snapshot = snapshots::make(job);
             shared.lock().snapshot = Some(snapshot);
             shared.work.notify_one();
         };
