@@ -6,45 +6,29 @@
 //! opens no socket and starts no thread, so the simulator runs many of them over a network that
 //! loses, doubles and reorders. What carries the messages in the daemon is NATS.
 //!
-//! - `names`, `subject`, `head`: what stands on the wire.
-//! - `share`: what a node offers, and by which hash two nodes know that they mean the same.
-//! - `nodes`: who is there.
-//! - `imports`: which types of others are sent away, and to whom.
-//! - `catalogue`: how nodes tell each other what they share.
-//! - `sending`: requests of this node that others work on; `answers`: what comes back for them;
-//!   `serving`: requests of others.
-//! - `events`: events that are told to others, and by others; `following`: those that a journal
-//!   keeps.
-//! - `tracing`: what another node remembers of a request.
+//! - `wire`: what stands on the wire.
+//! - `sharing`: who is there, what each offers, and which types of others are sent away, to whom.
+//! - `requests`: those that others work on, and those of others; what is remembered of them.
+//! - `events`: those that are told to others, and by others.
 //! - `machine`: all of it, in order.
 //!
 //! `docs/contracts/nodes.md` is the contract, clause by clause.
 
-mod answers;
-mod catalogue;
 mod command;
 mod events;
-mod following;
-mod head;
-mod imports;
 mod machine;
-mod names;
-mod nodes;
-mod partition;
 mod report;
-mod sending;
-mod serving;
+mod requests;
 mod settings;
-mod share;
-mod subject;
-mod tracing;
+mod sharing;
+mod wire;
 
 pub use command::{Command, Incoming, Notice};
-pub use imports::{IMPORT_PREFIX, ImportChange};
 pub use machine::Uplink;
-pub use names::check_name;
-pub use nodes::Boot;
-pub use partition::{key_at, place};
 pub use settings::UplinkSettings;
-pub use share::{Share, content_hash};
-pub use subject::{Direct, RequestSubject, Subject, Subjects};
+pub use sharing::imports::{IMPORT_PREFIX, ImportChange};
+pub use sharing::nodes::Boot;
+pub use sharing::partition::{key_at, place};
+pub use sharing::share::{Share, content_hash};
+pub use wire::names::check_name;
+pub use wire::subject::{Direct, RequestSubject, Subject, Subjects};

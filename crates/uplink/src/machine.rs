@@ -1,17 +1,17 @@
 //! The uplink of one node: what comes from the network and from the kernel, in order.
 
 use crate::command::{Command, Incoming, Notice};
-use crate::events::Events;
-use crate::following::Following;
-use crate::head::Head;
-use crate::imports::{ImportChange, Imports};
-use crate::nodes::{Boot, Heard, Hello, Nodes, SHARES_MAX};
-use crate::sending::SentTable;
-use crate::serving::Serving;
+use crate::events::following::Following;
+use crate::events::telling::Events;
+use crate::requests::sending::SentTable;
+use crate::requests::serving::Serving;
+use crate::requests::tracing::Traces;
 use crate::settings::UplinkSettings;
-use crate::share::{Share, SharedManifest, request_kind, share_of};
-use crate::subject::{Direct, RequestSubject, Subject, Subjects};
-use crate::tracing::Traces;
+use crate::sharing::imports::{ImportChange, Imports};
+use crate::sharing::nodes::{Boot, Heard, Hello, Nodes, SHARES_MAX};
+use crate::sharing::share::{Share, SharedManifest, request_kind, share_of};
+use crate::wire::head::Head;
+use crate::wire::subject::{Direct, RequestSubject, Subject, Subjects};
 use mainspring_kernel::schema::discover;
 use mainspring_kernel::{ConnectionId, Kernel, Level, Manifest, Now};
 use serde_json::{Value, json};
@@ -141,7 +141,7 @@ impl Uplink {
         let shares = manifests.iter().filter_map(|manifest| share_of(manifest, has_journal));
         self.shares = shares.take(SHARES_MAX).collect();
         let list: Vec<&Share> = self.shares.iter().map(|(share, _)| share).collect();
-        self.digest = crate::share::content_hash(&json!(list));
+        self.digest = crate::sharing::share::content_hash(&json!(list));
         self.imports.served_here.clear();
         for manifest in manifests {
             for pair in discover(&manifest.inbound).unwrap_or_default() {
@@ -365,7 +365,7 @@ impl Uplink {
             self.counters.invalid += 1;
             return;
         };
-        if crate::names::check_name(from).is_err() || hello.digest.len() > 64 {
+        if crate::wire::names::check_name(from).is_err() || hello.digest.len() > 64 {
             self.counters.invalid += 1;
             return;
         }

@@ -1,6 +1,6 @@
 //! What an uplink is told when it is made.
 
-use crate::nodes::Boot;
+use crate::sharing::nodes::Boot;
 
 /// The settings of an uplink.
 #[derive(Clone, Debug)]

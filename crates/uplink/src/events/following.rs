@@ -2,11 +2,11 @@
 //! them, in order, until that node says that it has them.
 
 use crate::command::Command;
-use crate::head::Head;
 use crate::machine::Uplink;
-use crate::names::{fits, is_reserved};
-use crate::sending::HEAD_BYTES_MAX;
-use crate::subject::Direct;
+use crate::requests::sending::HEAD_BYTES_MAX;
+use crate::wire::head::Head;
+use crate::wire::names::{fits, is_reserved};
+use crate::wire::subject::Direct;
 use mainspring_kernel::{ConnectionId, Kernel, Level, Now, Rights};
 use mainspring_message::{Envelope, Kind};
 use serde::Deserialize;

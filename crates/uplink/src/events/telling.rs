@@ -2,10 +2,10 @@
 //! marked with their node, and never go out again.
 
 use crate::command::Command;
-use crate::head::Head;
 use crate::machine::Uplink;
-use crate::names::{fits, is_reserved};
-use crate::sending::HEAD_BYTES_MAX;
+use crate::requests::sending::HEAD_BYTES_MAX;
+use crate::wire::head::Head;
+use crate::wire::names::{fits, is_reserved};
 use mainspring_kernel::{ConnectionId, Kernel, Level, Manifest, Now, Rights};
 use mainspring_message::{Envelope, Kind};
 use serde_json::json;

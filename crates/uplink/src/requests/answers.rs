@@ -1,12 +1,12 @@
 //! What comes back for requests of this node: who has taken each, how far it is, its outcome, or
 //! that it is lost.
 
-use crate::head::{Tag, read_numbers};
 use crate::machine::Uplink;
-use crate::names::{fits, is_reserved};
-use crate::nodes::Boot;
-use crate::sending::Sent;
-use crate::serving::is_progress;
+use crate::requests::sending::Sent;
+use crate::requests::serving::is_progress;
+use crate::sharing::nodes::Boot;
+use crate::wire::head::{Tag, read_numbers};
+use crate::wire::names::{fits, is_reserved};
 use mainspring_kernel::{Kernel, Now};
 use mainspring_message::{Envelope, Failure, Kind, Started};
 use serde::Deserialize;
@@ -237,11 +237,7 @@ fn check_outcome(request: &Envelope, line: &[u8], line_bytes_max: usize) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn message(kind: &str, type_name: &str, data: &str, rest: &str) -> Vec<u8> {
-        format!(r#"{{"kind":"{kind}","type":"{type_name}","data":{data},"metadata":{{"id":"x","timestamp":1{rest}}}}}"#)
-            .into_bytes()
-    }
+    use crate::requests::message;
 
     #[test]
     fn n6_3_no_answer_of_another_node_is_a_fault_here() {

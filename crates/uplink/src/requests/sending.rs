@@ -1,11 +1,11 @@
 //! Requests of this node that others work on: where each is sent, who has taken it, and its one
 //! end.
 
-use crate::head::{Head, Tag, write_numbers};
 use crate::machine::Uplink;
-use crate::nodes::{Boot, SILENCE_NS};
-use crate::partition::{key_at, place};
-use crate::subject::{Direct, RequestSubject};
+use crate::sharing::nodes::{Boot, SILENCE_NS};
+use crate::sharing::partition::{key_at, place};
+use crate::wire::head::{Head, Tag, write_numbers};
+use crate::wire::subject::{Direct, RequestSubject};
 use mainspring_kernel::{ActorRef, Kernel, Now, PassedOn};
 use mainspring_message::{Envelope, Failure, Kind, Started};
 use serde::Deserialize;
@@ -394,11 +394,7 @@ impl Uplink {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn message(kind: &str, type_name: &str, data: &str, rest: &str) -> Vec<u8> {
-        format!(r#"{{"kind":"{kind}","type":"{type_name}","data":{data},"metadata":{{"id":"x","timestamp":1{rest}}}}}"#)
-            .into_bytes()
-    }
+    use crate::requests::message;
 
     #[test]
     fn a_message_may_name_its_node() {

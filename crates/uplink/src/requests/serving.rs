@@ -1,11 +1,11 @@
 //! Requests of others: each comes in by a connection of the kernel whose peer is `node/peer`, and
 //! its outcome goes back to where it came from.
 
-use crate::head::{Head, Tag, read_numbers, write_numbers};
 use crate::machine::Uplink;
-use crate::nodes::Boot;
-use crate::sending::HEAD_BYTES_MAX;
-use crate::subject::RequestSubject;
+use crate::requests::sending::HEAD_BYTES_MAX;
+use crate::sharing::nodes::Boot;
+use crate::wire::head::{Head, Tag, read_numbers, write_numbers};
+use crate::wire::subject::RequestSubject;
 use mainspring_kernel::{ConnectionId, Kernel, Now, Rights};
 use mainspring_message::{Envelope, Failure, Kind, Started};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};

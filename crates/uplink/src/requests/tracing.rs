@@ -3,10 +3,10 @@
 //! It is told what the requester itself would be told there: what came of its own requests, and of
 //! that the types that are shared.
 
-use crate::head::Head;
 use crate::machine::Uplink;
-use crate::sending::HEAD_BYTES_MAX;
-use crate::subject::Direct;
+use crate::requests::sending::HEAD_BYTES_MAX;
+use crate::wire::head::Head;
+use crate::wire::subject::Direct;
 use mainspring_kernel::{ConnectionId, Kernel, Now};
 use mainspring_message::{Envelope, Json, Kind};
 use serde_json::{Value, json};

@@ -1,11 +1,11 @@
 //! What nodes tell each other of what they share: a list in parts, and a manifest for each hash
 //! that somebody does not know yet.
 
-use crate::head::Head;
 use crate::machine::Uplink;
-use crate::nodes::SHARES_MAX;
-use crate::share::{Share, SharedManifest};
-use crate::subject::Direct;
+use crate::sharing::nodes::SHARES_MAX;
+use crate::sharing::share::{Share, SharedManifest};
+use crate::wire::head::Head;
+use crate::wire::subject::Direct;
 use mainspring_kernel::{Kernel, Now};
 
 /// How long an answer to a question about what is shared is waited for.

@@ -2,9 +2,9 @@
 //! does not serve itself.
 
 use crate::machine::Uplink;
-use crate::names::fits;
-use crate::nodes::Nodes;
-use crate::share::{Share, SharedManifest, request_kind};
+use crate::sharing::nodes::Nodes;
+use crate::sharing::share::{Share, SharedManifest, request_kind};
+use crate::wire::names::fits;
 use mainspring_kernel::schema::TypeSchema;
 use mainspring_kernel::{
     ActorLimits, Kernel, Level, Manifest, Now, Redeliver, RestartPolicy, RetryPolicy, TypeNotes,
@@ -135,7 +135,7 @@ impl Imports {
             fits(patterns, name)
                 && !self.served_here.contains(&(kind.clone(), name.clone()))
                 && !is_taken(kind, name)
-                && !crate::names::is_reserved(name)
+                && !crate::wire::names::is_reserved(name)
         });
         wanted.filter_map(|(kind, name)| Some((request_kind(kind)?, name.clone()))).collect()
     }

@@ -1,6 +1,6 @@
 //! Who is there: each node of the bus by its hellos.
 
-use crate::share::Share;
+use crate::sharing::share::Share;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,7 +1,7 @@
 //! What a node offers to others: a capability with its types, and a hash by which two nodes know
 //! that they mean the same.
 
-use crate::names::is_reserved;
+use crate::wire::names::is_reserved;
 use mainspring_kernel::schema::discover;
 use mainspring_kernel::{Manifest, TypeNotes};
 use mainspring_message::Kind;

@@ -1,7 +1,7 @@
 //! The head of a message between nodes: one header, `Ms`, with words. What follows is the payload:
 //! the line of a message as it is, or a list of numbers.
 
-use crate::nodes::Boot;
+use crate::sharing::nodes::Boot;
 use mainspring_message::{Failure, Started};
 
 /// Which request, of which run of which node: answers repeat it.
