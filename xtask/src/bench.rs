@@ -12,7 +12,7 @@ use clap::ValueEnum;
 use std::process::Command;
 
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct BenchArguments {
     /// Which suite.
     suite: Suite,
     /// Options of the suite: --quick, --json FILE, --filter CASE, ... (--help lists them).
@@ -69,7 +69,7 @@ pub(crate) fn run_suite(suite: &str, options: &[String], server: Option<&Server>
     command::run(&mut command)
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &BenchArguments) -> Result<()> {
     if matches!(arguments.suite, Suite::Guests | Suite::Postgres | Suite::Bus) {
         guests::ensure()?;
     }

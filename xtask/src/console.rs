@@ -19,7 +19,7 @@ const PICTURES: [&str; 3] = ["console-busy.png", "console-trace.png", "console-s
 const PICTURES_TEST: &str = "the pictures of the README";
 
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct ConsoleArguments {
     /// Build crates/console/assets from the sources, and test nothing.
     #[arg(long)]
     build: bool,
@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     tests: Vec<String>,
 }
 
-pub(crate) fn run_console(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run_console(arguments: &ConsoleArguments) -> Result<()> {
     if arguments.build {
         return run(script().arg("build"));
     }

@@ -26,7 +26,7 @@ const SHELLS: [(&str, &str); 3] =
     [("bash", "mainspring"), ("zsh", "_mainspring"), ("fish", "mainspring.fish")];
 
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct DistArguments {
     /// Then install the package into a scratch root, start the daemon there, and talk to it.
     #[arg(long)]
     test: bool,
@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
     programs: Option<PathBuf>,
 }
 
-pub(crate) fn run_dist(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run_dist(arguments: &DistArguments) -> Result<()> {
     let needed = ensure(&[
         Need { program: "objcopy", package: "binutils", purpose: "symbols beside the binary" },
         Need { program: "dpkg-deb", package: "dpkg", purpose: "the Debian package" },

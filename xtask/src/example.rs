@@ -26,12 +26,12 @@ struct Example {
 }
 
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct ExampleArguments {
     /// Which one: shop, agent.
     name: String,
 }
 
-pub(crate) fn run_example(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run_example(arguments: &ExampleArguments) -> Result<()> {
     let Some(example) = EXAMPLES.iter().find(|example| example.name == arguments.name) else {
         let names: Vec<&str> = EXAMPLES.iter().map(|example| example.name).collect();
         bail!("there is no example `{}`; there are {}", arguments.name, names.join(", "));

@@ -20,13 +20,13 @@ const LIGHT: [(&str, &[&str]); 5] = [
 const HEAVY: [(&str, &[&str]); 1] = [("mainspring-host", &["", "wasi"])];
 
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct FeaturesArguments {
     /// Also the crates that need wasmtime, which is compiled again for each set.
     #[arg(long)]
     pub(crate) all: bool,
 }
 
-pub(crate) fn run_features(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run_features(arguments: &FeaturesArguments) -> Result<()> {
     check_that_builds_are_shared()?;
     let heavy: &[_] = if arguments.all { &HEAVY } else { &[] };
     for (package, sets) in LIGHT.iter().chain(heavy) {

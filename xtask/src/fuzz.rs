@@ -25,7 +25,7 @@ const SECONDS_MAX: &str = "-timeout=10";
 const MEGABYTES_MAX: &str = "-rss_limit_mb=2048";
 
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct FuzzArguments {
     /// Which targets (all, if none is named): the names in fuzz/fuzz_targets.
     targets: Vec<String>,
     /// How long each is run, in minutes.
@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
     keep: bool,
 }
 
-pub(crate) fn run_fuzz(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run_fuzz(arguments: &FuzzArguments) -> Result<()> {
     let all = targets()?;
     if let Some(unknown) = arguments.targets.iter().find(|name| !all.contains(name)) {
         bail!("there is no target `{unknown}`; there are {}", all.join(", "));

@@ -19,7 +19,7 @@ use toolchain::Choice;
 const FINGERPRINT_FILE: &str = "fingerprint";
 
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct GuestsArguments {
     /// Build even if nothing changed.
     #[arg(long)]
     force: bool,
@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
     toolchain: Choice,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &GuestsArguments) -> Result<()> {
     build(arguments.force, arguments.toolchain)
 }
 

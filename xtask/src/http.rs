@@ -11,12 +11,12 @@ use std::process::Command;
 const FOLDER: &str = "crates/http/proof";
 
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct HttpArguments {
     /// Only the checks whose names have one of these parts.
     checks: Vec<String>,
 }
 
-pub(crate) fn run_http(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run_http(arguments: &HttpArguments) -> Result<()> {
     run(&mut sdk::build())?;
     run(test().args(&arguments.checks))
 }

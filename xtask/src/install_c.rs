@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct InstallCArguments {
     /// Where to install; `include`, `lib` and `share` are made below it.
     #[arg(long)]
     prefix: PathBuf,
@@ -18,7 +18,7 @@ pub(crate) struct Arguments {
 /// The name under which programs ask for the shared library at run time.
 const SONAME: &str = "libmainspring_reactor.so.0";
 
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &InstallCArguments) -> Result<()> {
     let system_libraries = build()?;
     let prefix = std::path::absolute(&arguments.prefix)?;
     let (source, built) = (root().join("crates/reactor-c"), target_dir().join("release"));

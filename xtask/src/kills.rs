@@ -5,13 +5,13 @@ use crate::command::{self, cargo};
 use anyhow::Result;
 
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct KillsArguments {
     /// How often it is killed.
     #[arg(long, default_value_t = 200)]
     rounds: usize,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &KillsArguments) -> Result<()> {
     let mut command = cargo();
     command
         .args(["test", "--workspace", "--test", "durable", "--", "--nocapture", "kills::"])

@@ -33,7 +33,7 @@ use std::process::ExitCode;
 /// The project's own commands.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", about, max_term_width = 110)]
-struct Arguments {
+struct MainArguments {
     #[command(subcommand)]
     command: Command,
 }
@@ -42,11 +42,11 @@ struct Arguments {
 enum Command {
     /// Set up what the tests need, then run every check and test; ends with a line that counts
     /// them.
-    Test(test::Arguments),
+    Test(test::TestArguments),
     /// Check the documents: clauses of the contracts against tests, links, and the width of prose.
     ///
     /// Example: cargo xtask documents --wrap
-    Documents(documents::Arguments),
+    Documents(documents::DocumentsArguments),
     /// Make the documents into a book (target/book), and check every link of it.
     Book,
     /// Check licences, versions and sources of the dependencies against deny.toml.
@@ -55,38 +55,38 @@ enum Command {
     /// (target/dist).
     ///
     /// Example: cargo xtask dist --test
-    Dist(dist::Arguments),
+    Dist(dist::DistArguments),
     /// Compile each feature of the crates alone.
     ///
     /// Example: cargo xtask features --all
-    Features(features::Arguments),
+    Features(features::FeaturesArguments),
     /// Fuzz the readers of bytes that a stranger reaches, guided by coverage.
     ///
     /// Example: cargo xtask fuzz envelope zcl --minutes 5
-    Fuzz(fuzz::Arguments),
+    Fuzz(fuzz::FuzzArguments),
     /// Pack every crate that is published, as it would be uploaded, and build from what was packed.
     ///
     /// Example: cargo xtask package --verify
-    Package(package::Arguments),
+    Package(package::PackageArguments),
     /// Compare what the crates make public with the last release: does the version fit?
     ///
     /// Example: cargo xtask semver --baseline v0.1.0
-    Semver(semver::Arguments),
+    Semver(semver::SemverArguments),
     /// Compile what is for every Unix for other systems than this one.
     Targets,
     /// Run a benchmark suite against its peers.
     ///
     /// Example: cargo xtask bench reactor --quick --json target/reactor.json
-    Bench(bench::Arguments),
+    Bench(bench::BenchArguments),
     /// Run the kernel's simulator: whole days of traffic with faults, in virtual time, from seeds.
     ///
     /// Example: cargo xtask simulate --seeds 1000
-    Simulate(simulate::Arguments),
+    Simulate(simulate::SimulateArguments),
     /// Kill the program at random under load, again and again, and account for every command from
     /// outside.
     ///
     /// Example: cargo xtask kills --rounds 200
-    Kills(kills::Arguments),
+    Kills(kills::KillsArguments),
     /// Run the whole daemon for hours under mixed load and random faults, with an account of every
     /// request.
     ///
@@ -94,42 +94,42 @@ enum Command {
     Soak(soak::Arguments),
     /// Build the example and test guests into target/guests, installing a WebAssembly toolchain if
     /// need be.
-    Guests(guests::Arguments),
+    Guests(guests::GuestsArguments),
     /// Run a command with a private PostgreSQL, whose address is in MAINSPRING_POSTGRES.
     ///
     /// Example: cargo xtask postgres cargo test --workspace --test postgres
-    Postgres(postgres::Arguments),
+    Postgres(postgres::PostgresArguments),
     /// Install the nats-server that the tests of several nodes use, and say where it is.
     NatsServer,
     /// Build what an application of examples/ needs, and start it.
     ///
     /// Example: cargo xtask example shop
-    Example(example::Arguments),
+    Example(example::ExampleArguments),
     /// Build and test the SDKs against the daemon that is built here.
     ///
     /// Example: cargo xtask sdk typescript
-    Sdk(sdk::Arguments),
+    Sdk(sdk::SdkArguments),
     /// Build `mainspring-mcp`, which `mainspring mcp` starts, and put it beside the program.
     ///
     /// Example: cargo xtask mcp --release
-    Mcp(mcp::Arguments),
+    Mcp(mcp::McpArguments),
     /// Test the console in a browser, and prove that its built assets come from the sources.
     ///
     /// Example: cargo xtask console --build
-    Console(console::Arguments),
+    Console(console::ConsoleArguments),
     /// Try the HTTP listener with what others made: validators, a fuzzer, Prometheus, hostile
     /// clients.
     ///
     /// Example: cargo xtask http hostile
-    Http(http::Arguments),
+    Http(http::HttpArguments),
     /// Build the C library and install it with its header and pkg-config file.
     ///
     /// Example: cargo xtask install-c --prefix /usr/local
-    InstallC(install_c::Arguments),
+    InstallC(install_c::InstallCArguments),
 }
 
 fn main() -> ExitCode {
-    let result = match Arguments::parse().command {
+    let result = match MainArguments::parse().command {
         Command::Test(arguments) => test::run(&arguments),
         Command::Documents(arguments) => documents::run(&arguments),
         Command::Book => book::make(),
@@ -189,7 +189,7 @@ mod tests {
             }) {
                 tried += 1;
                 let line = std::iter::once("cargo xtask".to_owned()).chain(words.clone());
-                match Arguments::try_parse_from(line).map_err(|error| error.kind()) {
+                match MainArguments::try_parse_from(line).map_err(|error| error.kind()) {
                     Ok(_)
                     | Err(
                         ErrorKind::DisplayHelp

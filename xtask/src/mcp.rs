@@ -10,13 +10,13 @@ use std::process::Command;
 const PROGRAM: &str = "mainspring-mcp";
 
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct McpArguments {
     /// Optimised, beside target/release/mainspring.
     #[arg(long)]
     pub(crate) release: bool,
 }
 
-pub(crate) fn run_mcp(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run_mcp(arguments: &McpArguments) -> Result<()> {
     build(arguments.release).map(drop)
 }
 

@@ -20,13 +20,13 @@ const KEYS: [&str; 4] = ["description", "license", "documentation", "readme"];
 const LISTS: [&str; 2] = ["keywords", "categories"];
 
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct PackageArguments {
     /// Build every package from what was packed, not only the small ones.
     #[arg(long)]
     pub(crate) verify: bool,
 }
 
-pub(crate) fn run_package(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run_package(arguments: &PackageArguments) -> Result<()> {
     let published = published()?;
     let faults: Vec<String> = published.iter().flat_map(faults).collect();
     if !faults.is_empty() {

@@ -48,14 +48,14 @@ cd / && rm -rf "$1"
 "#;
 
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct PostgresArguments {
     /// The command to run, and its arguments.
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     command: Vec<OsString>,
 }
 
 /// `cargo xtask postgres`: runs a command that finds a server in its environment.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &PostgresArguments) -> Result<()> {
     let server = Server::start()?;
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]);

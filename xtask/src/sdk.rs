@@ -18,12 +18,12 @@ use std::time::{Duration, Instant};
 const SCRIPT: &str = "ci.sh";
 
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct SdkArguments {
     /// Which ones, by their folder in sdk/; all of them if none is named.
     languages: Vec<String>,
 }
 
-pub(crate) fn run_sdks(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run_sdks(arguments: &SdkArguments) -> Result<()> {
     let all = languages()?;
     if let Some(unknown) = arguments.languages.iter().find(|name| !all.contains(name)) {
         bail!("there is no SDK `{unknown}`; there are {}", all.join(", "));

@@ -14,13 +14,13 @@ const SEMVER_CHECKS: Tool = Tool { name: "cargo-semver-checks", version: "0.51.0
 const TAGS: &str = "v*";
 
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct SemverArguments {
     /// What to compare with [default: the last tagged release before this commit].
     #[arg(long, value_name = "REVISION")]
     baseline: Option<String>,
 }
 
-pub(crate) fn run_semver(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run_semver(arguments: &SemverArguments) -> Result<()> {
     let Some(baseline) = arguments.baseline.clone().or_else(last_release) else {
         println!("there is no release to compare with; `--baseline REVISION` names something else");
         return Ok(());

@@ -4,13 +4,13 @@ use crate::command::{self, cargo};
 use anyhow::Result;
 
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct SimulateArguments {
     /// Options of the simulator: --seeds N, --steps M, --seed S, ... (--help lists them).
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) options: Vec<String>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &SimulateArguments) -> Result<()> {
     let mut command = cargo();
     command
         .args(["run", "--release", "--quiet", "--package", "mainspring-simulator", "--bin", "simulate", "--"])

@@ -33,7 +33,7 @@ const PROPERTY_SEED: &str = "1";
 const ZIG: &str = "0.14.1";
 
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct TestArguments {
     /// Skip the simulator.
     #[arg(long)]
     quick: bool,
@@ -53,7 +53,7 @@ struct Count {
     stages: Vec<(String, Duration)>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &TestArguments) -> Result<()> {
     let start = Instant::now();
     let mut count = Count::default();
     ensure(&[
@@ -81,8 +81,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut mcp_clippy = mcp::mcp_cargo("clippy");
     count.check("mcp: clippy", mcp_clippy.args(["--all-targets", "--quiet", "--", "--deny", "warnings"]));
     count.step("dependencies", deny::check);
-    count.step("features", || features::run_features(&features::Arguments { all: false }));
-    count.step("packages", || package::run_package(&package::Arguments { verify: false }));
+    count.step("features", || features::run_features(&features::FeaturesArguments { all: false }));
+    count.step("packages", || package::run_package(&package::PackageArguments { verify: false }));
     count.step("other systems", targets::check);
     count.check(
         "documentation",
@@ -124,7 +124,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     count.suite("console", &mut console::test())?;
     if !arguments.quick {
         let options = ["--seeds", SIMULATED_SEEDS, "--steps", SIMULATED_STEPS].map(String::from).to_vec();
-        count.step("simulation", || simulate::run(&simulate::Arguments { options }));
+        count.step("simulation", || simulate::run(&simulate::SimulateArguments { options }));
     }
     if arguments.benchmarks {
         count.check("benchmarks: formatting", bench_cargo("fmt").args(["--all", "--check"]));

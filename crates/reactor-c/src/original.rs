@@ -41,7 +41,7 @@ const VERUM: c_int = 1;
 /// `ReactorCallback`.
 pub type Callback = unsafe extern "C-unwind" fn(c_int, u32, *mut c_void);
 /// `ReactorTimerCallback`.
-pub type TimerCallback = unsafe extern "C-unwind" fn(*mut c_void);
+pub type OriginalTimerCallback = unsafe extern "C-unwind" fn(*mut c_void);
 
 /// Whom a registered descriptor's events go to. Registering it again changes this in place, so that
 /// an event that was fetched already is not lost.
@@ -190,7 +190,7 @@ pub unsafe extern "C" fn reactor_timer_adicere(
     reactor: Name,
     timeout_ms: u32,
     repetere: c_int,
-    callback: Option<TimerCallback>,
+    callback: Option<OriginalTimerCallback>,
     data: *mut c_void,
 ) -> u32 {
     enter_or(REACTOR_TIMER_ERROR, || {

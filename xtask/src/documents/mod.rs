@@ -20,7 +20,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct DocumentsArguments {
     /// Break paragraphs that are too wide, before anything is checked.
     #[arg(long)]
     wrap: bool,
@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     write: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &DocumentsArguments) -> Result<()> {
     if arguments.wrap {
         wrap_all()?;
     }

@@ -12,10 +12,10 @@ const PROGRESS_MAX: usize = 256;
 
 /// The place of one outcome. Cloning gives another way to it.
 #[derive(Debug)]
-pub(crate) struct Slot<T = Result<Reply, Error>>(Arc<Mutex<State<T>>>);
+pub(crate) struct Slot<T = Result<Reply, Error>>(Arc<Mutex<SlotState<T>>>);
 
 #[derive(Debug)]
-struct State<T> {
+struct SlotState<T> {
     outcome: Option<T>,
     progress: VecDeque<Envelope>,
     waker: Option<Waker>,
@@ -29,12 +29,12 @@ impl<T> Clone for Slot<T> {
 
 impl<T> Default for Slot<T> {
     fn default() -> Slot<T> {
-        Slot(Arc::new(Mutex::new(State { outcome: None, progress: VecDeque::new(), waker: None })))
+        Slot(Arc::new(Mutex::new(SlotState { outcome: None, progress: VecDeque::new(), waker: None })))
     }
 }
 
 impl<T> Slot<T> {
-    fn state(&self) -> MutexGuard<'_, State<T>> {
+    fn state(&self) -> MutexGuard<'_, SlotState<T>> {
         // Nothing in here panics half-way.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

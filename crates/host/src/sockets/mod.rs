@@ -68,13 +68,13 @@ pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result
 /// The interface's full name.
 const TCP: &str = "mainspring:sockets/tcp@1.0.0";
 
-type Written = (Result<SocketWriteResult, PluginError>,);
+type SocketWritten = (Result<SocketWriteResult, PluginError>,);
 
 /// `socket-write`, straight from the guest's memory.
 fn socket_write(
     store: StoreContextMut<'_, GuestState>,
     (handle, bytes): (u64, WasmList<u8>),
-) -> Box<dyn Future<Output = wasmtime::Result<Written>> + Send + '_> {
+) -> Box<dyn Future<Output = wasmtime::Result<SocketWritten>> + Send + '_> {
     Box::new(Confined::new(async move {
         let sockets = store.data().sockets();
         let bytes = bytes.as_le_slice(&store);

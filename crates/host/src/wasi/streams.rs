@@ -55,7 +55,7 @@ impl StdinStream for Standard {
     }
 
     fn p2_stream(&self) -> Box<dyn InputStream> {
-        Box::new(Input(self.stream()))
+        Box::new(WasiInput(self.stream()))
     }
 }
 
@@ -137,16 +137,16 @@ impl StandardStream {
     }
 }
 
-struct Input(StandardStream);
+struct WasiInput(StandardStream);
 
 #[async_trait::async_trait]
-impl Pollable for Input {
+impl Pollable for WasiInput {
     async fn ready(&mut self) {
         poll_fn(|context| self.0.poll_ready(context, Readiness::READABLE)).await;
     }
 }
 
-impl InputStream for Input {
+impl InputStream for WasiInput {
     fn read(&mut self, size: usize) -> StreamResult<Bytes> {
         if size == 0 {
             return Ok(Bytes::new());

@@ -25,7 +25,7 @@ pub(super) struct Latency {
     current: Counts,
     previous: Counts,
     /// Everything before the current period.
-    before: Totals,
+    before: LatencyTotals,
 }
 
 #[derive(Clone, Debug)]
@@ -36,12 +36,12 @@ struct Counts {
     max_ns: u64,
 }
 
-/// Where the buckets of [`Totals`] end, as powers of two of nanoseconds: 1 us, 4 us, ... 68 s.
+/// Where the buckets of [`LatencyTotals`] end, as powers of two of nanoseconds: 1 us, 4 us, ... 68 s.
 const TOTAL_POWERS: [u32; 14] = [10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 34, 36];
 
 /// Requests since the start, in few buckets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Totals {
+pub(super) struct LatencyTotals {
     pub(super) requests: u64,
     pub(super) sum_ns: u64,
     /// How many took less than each of [`Totals::bounds_ns`] and not less than the one before; the
@@ -49,7 +49,7 @@ pub(super) struct Totals {
     pub(super) buckets: [u64; TOTAL_POWERS.len() + 1],
 }
 
-impl Totals {
+impl LatencyTotals {
     /// Where the buckets end, in nanoseconds.
     pub(super) fn bounds_ns() -> [u64; TOTAL_POWERS.len()] {
         TOTAL_POWERS.map(|power| 1 << power)
@@ -66,7 +66,7 @@ impl Totals {
         }
     }
 
-    fn merge(&mut self, other: &Totals) {
+    fn merge(&mut self, other: &LatencyTotals) {
         self.requests += other.requests;
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
         for (bucket, more) in self.buckets.iter_mut().zip(other.buckets) {
@@ -87,7 +87,7 @@ pub(super) struct Summary {
 
 impl Default for Latency {
     fn default() -> Latency {
-        Latency { period: 0, current: Counts::NONE, previous: Counts::NONE, before: Totals::default() }
+        Latency { period: 0, current: Counts::NONE, previous: Counts::NONE, before: LatencyTotals::default() }
     }
 }
 
@@ -112,8 +112,8 @@ impl Latency {
     }
 
     /// All of these together, since the start.
-    pub(super) fn totals<'a>(all: impl Iterator<Item = &'a Latency>) -> Totals {
-        let mut totals = Totals::default();
+    pub(super) fn totals<'a>(all: impl Iterator<Item = &'a Latency>) -> LatencyTotals {
+        let mut totals = LatencyTotals::default();
         for latency in all {
             totals.merge(&latency.before);
             totals.add(&latency.current);
@@ -247,9 +247,9 @@ mod tests {
         let totals = Latency::totals([&latency, &latency].into_iter());
         assert_eq!(totals.requests, 2 * took.len() as u64);
         assert_eq!(totals.buckets.iter().sum::<u64>(), totals.requests);
-        let expected: Vec<u64> = (0..=Totals::bounds_ns().len())
+        let expected: Vec<u64> = (0..=LatencyTotals::bounds_ns().len())
             .map(|at| {
-                let bounds = Totals::bounds_ns();
+                let bounds = LatencyTotals::bounds_ns();
                 let from = at.checked_sub(1).map_or(0, |before| bounds[before]);
                 let to = bounds.get(at).copied().unwrap_or(u64::MAX);
                 2 * took.iter().filter(|ns| (from..to).contains(&(**ns as u64))).count() as u64

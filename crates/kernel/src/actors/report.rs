@@ -1,6 +1,6 @@
 //! What is told of actors: to operators, to whoever asks what there is, to audits.
 
-use super::latency::{Latency, Summary, Totals as LatencyTotals};
+use super::latency::{Latency, LatencyTotals, Summary};
 use super::supervision::ActorState;
 use super::{Actor, Actors};
 use crate::api::ids::CapabilityId;

@@ -48,7 +48,7 @@ struct Cursor {
 
 /// A connection that reads by a cursor.
 #[derive(Debug)]
-struct Reader {
+struct CursorReader {
     key: CursorKey,
     patterns: Vec<Box<str>>,
     /// The event to be looked at next, and the last one that was written to it.
@@ -66,7 +66,7 @@ pub(crate) struct Cursors {
     bytes: usize,
     last_event: u64,
     cursors: BTreeMap<CursorKey, Cursor>,
-    readers: BTreeMap<ConnectionId, Reader>,
+    readers: BTreeMap<ConnectionId, CursorReader>,
     hungry: VecDeque<ConnectionId>,
     bounds: DurableBounds,
 }

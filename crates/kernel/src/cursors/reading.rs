@@ -1,6 +1,6 @@
 //! Readers: who is given which event next.
 
-use super::{CursorKey, Cursors, Reader};
+use super::{CursorKey, CursorReader, Cursors};
 use crate::api::ids::ConnectionId;
 use crate::api::rights::covers;
 use mainspring_message::Envelope;
@@ -37,7 +37,7 @@ impl Cursors {
             self.readers.remove(&before);
         }
         let patterns = patterns.iter().map(|pattern| pattern.as_str().into()).collect();
-        let reader = Reader { key, patterns, next, sent: 0, is_hungry: true };
+        let reader = CursorReader { key, patterns, next, sent: 0, is_hungry: true };
         if self.readers.insert(connection, reader).is_none_or(|old| !old.is_hungry) {
             self.hungry.push_back(connection);
         }

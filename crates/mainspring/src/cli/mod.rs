@@ -46,21 +46,21 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run a daemon: clients come in by a socket, capabilities answer them.
-    Up(up::Arguments),
+    Up(up::UpArguments),
     /// Show what runs, since when, where, and how it is.
-    Status(status::Arguments),
+    Status(status::StatusArguments),
     /// End the daemon, and wait until it has ended.
-    Down(down::Arguments),
+    Down(down::DownArguments),
     /// Open the console in a browser.
-    Console(console::Arguments),
+    Console(console::ConsoleArguments),
     /// Read the configuration again, and take over what has changed.
     Reload(restart::Reload),
     /// End a capability when it has finished what it has, and start it anew.
     Restart(restart::Restart),
     /// Show what capabilities write to standard error.
-    Logs(logs::Arguments),
+    Logs(logs::LogsArguments),
     /// Show messages as they pass, whoever sends them.
-    Tap(tap::Arguments),
+    Tap(tap::TapArguments),
     /// Send a command and print the data of its reply.
     Send(message::Send),
     /// Send a query and print the data of its reply.
@@ -68,47 +68,47 @@ enum Command {
     /// Send an event.
     Emit(message::Emit),
     /// Send messages from standard input, and print what comes back.
-    Pipe(pipe::Arguments),
+    Pipe(pipe::PipeArguments),
     /// Show events as they happen.
-    Watch(watch::Arguments),
+    Watch(watch::WatchArguments),
     /// Show what can be said to the daemon, with schemas.
-    Describe(describe::Arguments),
+    Describe(describe::DescribeArguments),
     /// List the capabilities that run, and how they are.
-    Actors(actors::Arguments),
+    Actors(actors::ActorsArguments),
     /// List the nodes of the bus, what they share, and how they are.
-    Nodes(nodes::Arguments),
+    Nodes(nodes::NodesArguments),
     /// List or cancel scheduled messages.
-    Timers(timers::Arguments),
+    Timers(timers::TimersArguments),
     /// List, show, send again or drop messages that could not be delivered.
-    DeadLetters(dead_letters::Arguments),
+    DeadLetters(dead_letters::DeadLettersArguments),
     /// Look at a journal, save what is whole of a damaged one, send commands again.
-    Journal(journal::Arguments),
+    Journal(journal::JournalArguments),
     /// Show or replay what a daemon recorded of itself.
-    Flight(flight::Arguments),
+    Flight(flight::FlightArguments),
     /// Show what a message caused, as a tree with times.
-    Trace(trace::Arguments),
+    Trace(trace::TraceArguments),
     /// Show the daemon at a glance, over and over.
-    Top(top::Arguments),
+    Top(top::TopArguments),
     /// Check a configuration without starting anything.
-    Check(check::Arguments),
+    Check(check::CheckArguments),
     /// Measure how fast the daemon is on this machine.
-    Bench(bench::Arguments),
+    Bench(bench::BenchArguments),
     /// Write a capability that works, to begin with.
-    New(new::Arguments),
+    New(new::NewArguments),
     /// Run a capability with inputs made from its schema, and check that it keeps the rules.
-    TestCapability(test_capability::Arguments),
+    TestCapability(test_capability::TestCapabilityArguments),
     /// Run a WebAssembly guest: a module or a component.
     #[cfg(feature = "guests")]
-    Run(Box<run::Arguments>),
+    Run(Box<run::RunArguments>),
     /// Offer the capabilities to a language model, by the Model Context Protocol.
-    Mcp(Box<mcp::Arguments>),
+    Mcp(Box<mcp::McpArguments>),
     /// Write the types of all messages for programs in TypeScript or Python.
-    Codegen(codegen::Arguments),
+    Codegen(codegen::CodegenArguments),
     /// Print a script that completes this command line in a shell.
-    Completions(completions::Arguments),
+    Completions(completions::CompletionsArguments),
     /// Write the man pages of this program.
     #[command(hide = true)]
-    Manual(manual::Arguments),
+    Manual(manual::ManualArguments),
 }
 
 /// Reads the command line, does what it says, and returns the exit code: 2 for a command line that

@@ -32,7 +32,7 @@ pub use operator::log::install as install_log;
 pub use operator::reload::SettingsReader;
 pub use operator::report::Report;
 pub(crate) use operator::report::unreadable as tell_unreadable;
-pub use operator::watch::{SourceFinder, Sources};
+pub use operator::watch::{SourceFinder, WatchedSources};
 
 use crate::natives::memory;
 use crate::settings::BootPhase;

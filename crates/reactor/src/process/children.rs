@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-type Callback = Box<dyn FnOnce(&Handle, Option<ExitStatus>)>;
+type ChildCallback = Box<dyn FnOnce(&Handle, Option<ExitStatus>)>;
 
 /// Names a child watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,17 +23,17 @@ pub struct ChildWatcher {
     serial: u64,
 }
 
-struct Entry {
+struct ChildEntry {
     serial: u64,
     pid: Pid,
     /// The pidfd's watcher, where there is one.
     watcher: Option<Watcher>,
-    callback: Callback,
+    callback: ChildCallback,
 }
 
 #[derive(Default)]
 pub(crate) struct ChildTable {
-    entries: Slab<Entry>,
+    entries: Slab<ChildEntry>,
     next_serial: u64,
     /// The SIGCHLD watch, where there are no pidfds.
     signal: Option<SignalWatcher>,
@@ -44,7 +44,7 @@ impl ChildTable {
         self.entries.is_empty()
     }
 
-    fn take(&mut self, key: usize, serial: u64) -> Option<Entry> {
+    fn take(&mut self, key: usize, serial: u64) -> Option<ChildEntry> {
         let there = self.entries.get(key).is_some_and(|entry| entry.serial == serial);
         there.then(|| self.entries.remove(key))
     }
@@ -84,7 +84,7 @@ impl Handle {
             let mut table = self.core().children.borrow_mut();
             table.next_serial += 1;
             let serial = table.next_serial;
-            let entry = Entry { serial, pid, watcher: None, callback: Box::new(callback) };
+            let entry = ChildEntry { serial, pid, watcher: None, callback: Box::new(callback) };
             ChildWatcher { key: table.entries.insert(entry), serial }
         };
         let started = match self.backend() {
@@ -162,7 +162,7 @@ fn reap_all(handle: &Handle) {
         let table = handle.core().children.borrow();
         table.entries.iter().map(|(key, entry)| ChildWatcher { key, serial: entry.serial }).collect()
     };
-    let mut rest = RestGuard { handle, names };
+    let mut rest = ChildRestGuard { handle, names };
     while let Some(name) = rest.names.pop_front() {
         reap(handle, name);
     }
@@ -170,12 +170,12 @@ fn reap_all(handle: &Handle) {
 
 /// Leaves the children that a panic has kept from being asked about for the next turn: the signal
 /// will not come again.
-struct RestGuard<'a> {
+struct ChildRestGuard<'a> {
     handle: &'a Handle,
     names: VecDeque<ChildWatcher>,
 }
 
-impl Drop for RestGuard<'_> {
+impl Drop for ChildRestGuard<'_> {
     fn drop(&mut self) {
         for name in self.names.drain(..) {
             let _ = self.handle.defer(move |handle| reap(handle, name));

@@ -87,18 +87,18 @@ pub struct SignalWatcher {
     serial: u64,
 }
 
-type Callback = Box<dyn FnMut(&SignalEvent<'_>)>;
+type SignalCallback = Box<dyn FnMut(&SignalEvent<'_>)>;
 
-struct Entry {
+struct SignalEntry {
     serial: u64,
     signal: Signal,
     /// Absent while it runs.
-    callback: Option<Callback>,
+    callback: Option<SignalCallback>,
 }
 
 #[derive(Default)]
 pub(crate) struct SignalTable {
-    entries: slab::Slab<Entry>,
+    entries: slab::Slab<SignalEntry>,
     next_serial: u64,
     /// Where signals arrive, once any was asked for.
     intake: Option<Intake>,
@@ -153,7 +153,7 @@ impl Handle {
         let mut table = core.signals.borrow_mut();
         table.next_serial += 1;
         let serial = table.next_serial;
-        let key = table.entries.insert(Entry { serial, signal, callback: Some(Box::new(callback)) });
+        let key = table.entries.insert(SignalEntry { serial, signal, callback: Some(Box::new(callback)) });
         Ok(SignalWatcher { key, serial })
     }
 
@@ -217,7 +217,7 @@ fn deliver(handle: &Handle) {
 }
 
 fn make_due_calls(handle: &Handle) {
-    let _rest = RestGuard(handle);
+    let _rest = SignalRestGuard(handle);
     loop {
         let next = handle.core().signals.borrow_mut().due.pop_front();
         let Some(DueCall { key, serial, signal, count }) = next else { return };
@@ -227,9 +227,9 @@ fn make_due_calls(handle: &Handle) {
 
 /// Leaves what a panic has kept from being called for the next turn: the signals have been read and
 /// will not come again.
-struct RestGuard<'a>(&'a Handle);
+struct SignalRestGuard<'a>(&'a Handle);
 
-impl Drop for RestGuard<'_> {
+impl Drop for SignalRestGuard<'_> {
     fn drop(&mut self) {
         if !self.0.core().signals.borrow().due.is_empty() {
             let _ = self.0.defer(make_due_calls);
@@ -246,21 +246,21 @@ fn call(handle: &Handle, key: usize, serial: u64, event: &SignalEvent<'_>) {
             .filter(|entry| entry.serial == serial)
             .and_then(|entry| entry.callback.take())
     };
-    let mut guard = CallGuard { handle, key, serial, callback };
+    let mut guard = SignalCallGuard { handle, key, serial, callback };
     if let Some(callback) = &mut guard.callback {
         callback(event);
     }
 }
 
 /// Puts a callback back after its call, even if the call panicked.
-struct CallGuard<'a> {
+struct SignalCallGuard<'a> {
     handle: &'a Handle,
     key: usize,
     serial: u64,
-    callback: Option<Callback>,
+    callback: Option<SignalCallback>,
 }
 
-impl Drop for CallGuard<'_> {
+impl Drop for SignalCallGuard<'_> {
     fn drop(&mut self) {
         let callback = self.callback.take();
         let ended = {

@@ -9,9 +9,9 @@ use std::ops::Deref;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The mutex. Code that runs while it is locked must not fork.
-pub(crate) struct ForkMutex<T: Send + 'static>(Box<Inner<T>>);
+pub(crate) struct ForkMutex<T: Send + 'static>(Box<MutexInner<T>>);
 
-struct Inner<T: 'static> {
+struct MutexInner<T: 'static> {
     mutex: Mutex<T>,
     /// The lock itself, while a fork is under way.
     held: UnsafeCell<Option<MutexGuard<'static, T>>>,
@@ -46,7 +46,7 @@ unsafe impl Sync for ListGuard {}
 
 impl<T: Send + 'static> ForkMutex<T> {
     pub(crate) fn new(value: T) -> ForkMutex<T> {
-        let inner = Box::new(Inner { mutex: Mutex::new(value), held: UnsafeCell::new(None) });
+        let inner = Box::new(MutexInner { mutex: Mutex::new(value), held: UnsafeCell::new(None) });
         let address: *const dyn Hold = std::ptr::from_ref(&*inner);
         locks().push(Address(address));
         ForkMutex(inner)
@@ -55,10 +55,10 @@ impl<T: Send + 'static> ForkMutex<T> {
 
 // SAFETY: the mutex may be shared; the cell beside it is touched only by the thread that has the
 // list locked.
-unsafe impl<T: Send> Sync for Inner<T> {}
+unsafe impl<T: Send> Sync for MutexInner<T> {}
 // SAFETY: as above; outside of a fork the cell is empty, and a value that is being moved is not
 // being forked with.
-unsafe impl<T: Send> Send for Inner<T> {}
+unsafe impl<T: Send> Send for MutexInner<T> {}
 
 impl<T: Send + 'static> Deref for ForkMutex<T> {
     type Target = Mutex<T>;
@@ -75,7 +75,7 @@ impl<T: Send + 'static> Drop for ForkMutex<T> {
     }
 }
 
-impl<T: Send> Hold for Inner<T> {
+impl<T: Send> Hold for MutexInner<T> {
     unsafe fn hold(&self) {
         let guard = self.mutex.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the guard is dropped by `release`, before the list is unlocked; until then this

@@ -27,14 +27,14 @@ pub(crate) struct PollSet {
     /// What the kernel sees.
     fds: Vec<libc::pollfd>,
     /// What we know about the entry of the same index.
-    entries: Vec<Entry>,
+    entries: Vec<PollEntry>,
     /// Index into both, by descriptor number.
     index_of: Vec<Option<u32>>,
     /// Where the next round starts, so that a full batch starves none of them.
     next: usize,
 }
 
-struct Entry {
+struct PollEntry {
     fd: RawFd,
     token: u64,
     mode: Mode,
@@ -55,7 +55,7 @@ impl PollSet {
         check_mode(mode)?;
         check_open(fd)?;
         let pollfd = libc::pollfd { fd, events: poll_flags(interest), revents: 0 };
-        let entry = Entry { fd, token, mode };
+        let entry = PollEntry { fd, token, mode };
         match self.find(fd) {
             Some(index) => {
                 self.fds[index] = pollfd;

@@ -26,9 +26,10 @@ const NOBODY: usize = 0;
 
 /// By number, who watches a signal and what has come of it. In static memory, because a handler may
 /// look at any time.
-static SLOTS: [Slot; SIGNALS_MAX as usize + 1] = [const { Slot::new() }; SIGNALS_MAX as usize + 1];
+static SLOTS: [SignalSlot; SIGNALS_MAX as usize + 1] =
+    [const { SignalSlot::new() }; SIGNALS_MAX as usize + 1];
 
-struct Slot {
+struct SignalSlot {
     /// The loop that has the signal. Whoever sets it has the rest of the slot, until it is
     /// [`NOBODY`] again.
     owner: AtomicUsize,
@@ -48,11 +49,11 @@ struct Slot {
 
 // SAFETY: `previous` is written by the owner before it sets `installed`, and read by the owner or,
 // in a forked child, by the only thread there is; everything else is atomic.
-unsafe impl Sync for Slot {}
+unsafe impl Sync for SignalSlot {}
 
-impl Slot {
-    const fn new() -> Slot {
-        Slot {
+impl SignalSlot {
+    const fn new() -> SignalSlot {
+        SignalSlot {
             owner: AtomicUsize::new(NOBODY),
             thread: AtomicUsize::new(0),
             arrived: AtomicU32::new(0),
@@ -63,7 +64,7 @@ impl Slot {
         }
     }
 
-    fn of(signal: Signal) -> &'static Slot {
+    fn of(signal: Signal) -> &'static SignalSlot {
         // Numbers are checked before a signal is watched.
         &SLOTS[signal.as_raw() as usize]
     }
@@ -208,15 +209,15 @@ pub(crate) fn in_child() {
 }
 
 /// A watched signal. When it is dropped, the signal does again what it did before.
-struct Hold {
+struct IntakeHold {
     signal: Signal,
     /// Kept for the handler.
     _wake: Arc<WakeFd>,
 }
 
-impl Hold {
-    fn new(signal: Signal, owner: usize, wake: &Arc<WakeFd>) -> Result<Hold> {
-        let slot = Slot::of(signal);
+impl IntakeHold {
+    fn new(signal: Signal, owner: usize, wake: &Arc<WakeFd>) -> Result<IntakeHold> {
+        let slot = SignalSlot::of(signal);
         let claimed = slot.owner.compare_exchange(NOBODY, owner, Ordering::AcqRel, Ordering::Relaxed);
         if claimed.is_err() {
             return Err(Error::SignalTaken { signal: signal.as_raw() });
@@ -225,7 +226,7 @@ impl Hold {
         slot.arrived.store(0, Ordering::Relaxed);
         slot.wake.store(Arc::as_ptr(wake).cast_mut(), Ordering::SeqCst);
         match slot.install(signal) {
-            Ok(()) => Ok(Hold { signal, _wake: wake.clone() }),
+            Ok(()) => Ok(IntakeHold { signal, _wake: wake.clone() }),
             Err(error) => {
                 slot.vacate();
                 Err(error)
@@ -234,9 +235,9 @@ impl Hold {
     }
 }
 
-impl Drop for Hold {
+impl Drop for IntakeHold {
     fn drop(&mut self) {
-        let slot = Slot::of(self.signal);
+        let slot = SignalSlot::of(self.signal);
         slot.uninstall(self.signal.as_raw());
         slot.vacate();
     }
@@ -245,7 +246,7 @@ impl Drop for Hold {
 /// The signals of a loop, and what wakes it for them.
 pub(crate) struct Intake {
     wake: Arc<WakeFd>,
-    held: BTreeMap<Signal, Hold>,
+    held: BTreeMap<Signal, IntakeHold>,
 }
 
 impl Intake {
@@ -261,7 +262,7 @@ impl Intake {
     /// Takes in a signal on behalf of the loop that `owner` stands for, which is not zero.
     pub(crate) fn take_in(&mut self, signal: Signal, owner: usize) -> Result<()> {
         if !self.held.contains_key(&signal) {
-            self.held.insert(signal, Hold::new(signal, owner, &self.wake)?);
+            self.held.insert(signal, IntakeHold::new(signal, owner, &self.wake)?);
         }
         Ok(())
     }
@@ -276,7 +277,7 @@ impl Intake {
     pub(crate) fn read(&self) -> impl Iterator<Item = (Signal, u32)> {
         self.wake.acknowledge();
         self.held.keys().filter_map(|signal| {
-            let count = Slot::of(*signal).arrived.swap(0, Ordering::Acquire);
+            let count = SignalSlot::of(*signal).arrived.swap(0, Ordering::Acquire);
             (count > 0).then_some((*signal, count))
         })
     }
@@ -286,7 +287,7 @@ impl Intake {
     pub(crate) fn after_fork(&self, fresh: WakeFd) -> Result<()> {
         self.wake.acknowledge();
         self.wake.adopt(fresh)?;
-        if self.held.keys().any(|signal| Slot::of(*signal).arrived.load(Ordering::Relaxed) > 0) {
+        if self.held.keys().any(|signal| SignalSlot::of(*signal).arrived.load(Ordering::Relaxed) > 0) {
             self.wake.notify();
         }
         Ok(())

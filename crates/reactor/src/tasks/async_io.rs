@@ -37,11 +37,11 @@ use std::task::{Context, Poll, Waker};
 pub struct Async<T: AsFd> {
     handle: Handle,
     watcher: Watcher,
-    state: Rc<State>,
+    state: Rc<IoState>,
     source: T,
 }
 
-struct State {
+struct IoState {
     /// What is known to be possible.
     ready: Cell<Readiness>,
     /// Whether the end of the input, or of everything, has been reported: no edge will follow it.
@@ -64,13 +64,13 @@ struct Waiting {
 const POLLED: u64 = 0;
 
 /// One wait, which is forgotten when it is given up.
-struct Wait<'a> {
-    state: &'a State,
+struct IoWait<'a> {
+    state: &'a IoState,
     direction: Direction,
     number: u64,
 }
 
-impl Drop for Wait<'_> {
+impl Drop for IoWait<'_> {
     fn drop(&mut self) {
         let given_up = {
             let mut waiters = self.state.waiters(self.direction);
@@ -104,7 +104,7 @@ impl Direction {
     }
 }
 
-impl State {
+impl IoState {
     fn waiters(&self, direction: Direction) -> RefMut<'_, Vec<(u64, Waker)>> {
         RefMut::map(self.waiting.borrow_mut(), |waiting| match direction {
             Direction::Read => &mut waiting.read,
@@ -112,10 +112,10 @@ impl State {
         })
     }
 
-    fn begin_wait(&self, direction: Direction) -> Wait<'_> {
+    fn begin_wait(&self, direction: Direction) -> IoWait<'_> {
         let mut waiting = self.waiting.borrow_mut();
         waiting.next_wait += 1;
-        Wait { state: self, direction, number: waiting.next_wait }
+        IoWait { state: self, direction, number: waiting.next_wait }
     }
 
     /// Has `waker` woken for this wait, instead of whatever was to be woken for it before.
@@ -183,7 +183,7 @@ impl State {
 }
 
 /// What the watch holds of the state. When the watch ends, whoever waits is woken to find that out.
-struct Watched(Rc<State>);
+struct Watched(Rc<IoState>);
 
 impl Drop for Watched {
     fn drop(&mut self) {
@@ -201,7 +201,7 @@ impl<T: AsFd> Async<T> {
     /// As [`Watch::start`](crate::Watch::start).
     pub fn new(handle: &Handle, source: T) -> Result<Async<T>> {
         let edge = handle.backend() == Backend::Epoll;
-        let state = Rc::new(State {
+        let state = Rc::new(IoState {
             ready: Cell::new(Readiness::READ | Readiness::WRITE),
             ended: Cell::new(false),
             interest: Cell::new(Interest::empty()),

@@ -62,7 +62,7 @@ impl<T> fmt::Debug for JoinHandle<T> {
 /// A task's future, known to its loop for as long as it may be polled.
 struct Tracked<F> {
     /// Dropped first: a future that is being dropped is no task any more.
-    entry: Entry,
+    entry: TaskEntry,
     future: F,
 }
 
@@ -82,12 +82,12 @@ impl<F: Future> Future for Tracked<F> {
 }
 
 /// Takes a task off the list of live tasks when its future ends.
-struct Entry {
+struct TaskEntry {
     core: Weak<Core>,
     key: usize,
 }
 
-impl Drop for Entry {
+impl Drop for TaskEntry {
     fn drop(&mut self) {
         if let Some(core) = self.core.upgrade() {
             core.task_ended(self.key);
@@ -128,7 +128,7 @@ impl Handle {
         let core = self.core();
         core.check_open()?;
         let key = core.task_begun();
-        let entry = Entry { core: self.downgrade(), key };
+        let entry = TaskEntry { core: self.downgrade(), key };
         let tracked = Tracked { entry, future };
         let mailbox = core.mailbox().clone();
         let (runnable, task) = async_task::spawn_local(tracked, move |runnable| mailbox.schedule(runnable));

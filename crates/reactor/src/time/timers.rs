@@ -46,13 +46,13 @@ pub(crate) enum Action {
 /// Whose a slot is and where it stands. Small and apart from the rest, so that many are in the
 /// cache.
 #[derive(Clone, Copy)]
-struct Slot {
+struct TimerSlot {
     /// The number of its entry in the heap, perhaps with [`INERT`]; or [`IN_BATCH`] or [`VACANT`].
     entry: u32,
     generation: u32,
 }
 
-impl Slot {
+impl TimerSlot {
     #[inline]
     fn is_queued(self) -> bool {
         self.entry < IN_BATCH
@@ -72,7 +72,7 @@ pub(crate) struct Due {
 }
 
 pub(crate) struct TimerTable {
-    slots: Vec<Slot>,
+    slots: Vec<TimerSlot>,
     /// By slot.
     actions: Vec<Action>,
     /// By slot, as far as any was given.
@@ -280,7 +280,7 @@ impl TimerTable {
     // Slots
 
     #[inline]
-    fn live(&self, timer: Timer) -> Option<Slot> {
+    fn live(&self, timer: Timer) -> Option<TimerSlot> {
         let slot = *self.slots.get(timer.slot as usize)?;
         (slot.generation == timer.generation && slot.entry != VACANT).then_some(slot)
     }
@@ -291,7 +291,7 @@ impl TimerTable {
             return slot;
         }
         if self.unused == self.slots.len() {
-            self.slots.push(Slot { entry: VACANT, generation: 0 });
+            self.slots.push(TimerSlot { entry: VACANT, generation: 0 });
             self.actions.push(Action::Vacant);
         }
         self.unused += 1;
@@ -302,7 +302,7 @@ impl TimerTable {
     #[inline(always)]
     fn vacate(&mut self, timer: Timer) {
         let generation = timer.generation.wrapping_add(1);
-        self.slots[timer.slot as usize] = Slot { entry: VACANT, generation };
+        self.slots[timer.slot as usize] = TimerSlot { entry: VACANT, generation };
         if let Some(label) = self.labels.get_mut(timer.slot as usize) {
             *label = Label::NONE;
         }
@@ -335,7 +335,7 @@ impl TimerTable {
 
     /// Looks after the heap when the entry that `slot` had has come to stand for nothing.
     #[inline(always)]
-    fn tidy(&mut self, slot: Slot) {
+    fn tidy(&mut self, slot: TimerSlot) {
         if self.heap.first().is_some_and(|first| slot.has_entry(first)) {
             self.drop_abandoned_first();
         }
@@ -398,6 +398,6 @@ impl TimerTable {
 
 /// Whether the entry stands for nothing any more.
 #[inline]
-fn is_abandoned(slots: &[Slot], entry: Entry) -> bool {
+fn is_abandoned(slots: &[TimerSlot], entry: Entry) -> bool {
     !slots[entry.slot() as usize].has_entry(entry)
 }

@@ -46,7 +46,7 @@ pub(crate) struct Request {
 }
 
 /// What dispatch looks at: 32 bytes, because every event touches one.
-struct Slot {
+struct FdSlot {
     handler: Option<HandlerBox>,
     /// Part of the kernel's token.
     registration: u32,
@@ -162,7 +162,7 @@ impl CurrentCall {
 
 #[derive(Default)]
 pub(crate) struct FdTable {
-    slots: Vec<Slot>,
+    slots: Vec<FdSlot>,
     /// The rest of each slot.
     details: Vec<Details>,
     /// Slots that are marked fresh.
@@ -297,7 +297,7 @@ impl FdTable {
     ) -> (Watcher, Option<HandlerBox>) {
         let index = fd as usize;
         if index >= self.slots.len() {
-            self.slots.resize_with(index + 1, Slot::vacant);
+            self.slots.resize_with(index + 1, FdSlot::vacant);
             self.details.resize_with(index + 1, Details::vacant);
         }
         self.forget(index);
@@ -455,15 +455,15 @@ impl FdTable {
     }
 }
 
-impl Slot {
+impl FdSlot {
     /// What to make of an event whose registration is not the current one.
     #[cold]
     fn miss(&self) -> Lookup {
         if self.flags & FRESH != 0 { Lookup::Overtaken } else { Lookup::Stale }
     }
 
-    fn vacant() -> Slot {
-        Slot { handler: None, registration: 0, generation: 0, mask: Readiness::empty(), flags: 0 }
+    fn vacant() -> FdSlot {
+        FdSlot { handler: None, registration: 0, generation: 0, mask: Readiness::empty(), flags: 0 }
     }
 }
 
@@ -491,4 +491,4 @@ fn registration_of(token: u64) -> u32 {
     token as u32
 }
 
-const _: () = assert!(size_of::<Slot>() <= 32);
+const _: () = assert!(size_of::<FdSlot>() <= 32);

@@ -27,9 +27,9 @@ use std::rc::{Rc, Weak};
 /// assert_eq!(reactor.watcher_count(), 0);
 /// # Ok::<(), mainspring_reactor::Error>(())
 /// ```
-pub struct Shared<S>(Rc<Inner<S>>);
+pub struct Shared<S>(Rc<SourceInner<S>>);
 
-struct Inner<S> {
+struct SourceInner<S> {
     /// Which loop watches it, under which name.
     watch: Cell<Option<(Handle, Watcher)>>,
     source: S,
@@ -38,7 +38,7 @@ struct Inner<S> {
 impl<S> Shared<S> {
     /// Takes a source into shared ownership.
     pub fn new(source: S) -> Shared<S> {
-        Shared(Rc::new(Inner { watch: Cell::new(None), source }))
+        Shared(Rc::new(SourceInner { watch: Cell::new(None), source }))
     }
 
     /// How many owners there are. A callback that is running counts as one.
@@ -101,7 +101,7 @@ impl<S: fmt::Debug> fmt::Debug for Shared<S> {
     }
 }
 
-impl<S> Drop for Inner<S> {
+impl<S> Drop for SourceInner<S> {
     fn drop(&mut self) {
         if let Some((handle, watcher)) = self.watch.take() {
             handle.unwatch(watcher);
@@ -110,7 +110,7 @@ impl<S> Drop for Inner<S> {
 }
 
 /// What a watcher keeps of a [`Shared`].
-pub(crate) struct WeakShared<S>(Weak<Inner<S>>);
+pub(crate) struct WeakShared<S>(Weak<SourceInner<S>>);
 
 /// How a watcher holds what its callbacks are handed.
 pub trait Keep: 'static {

@@ -24,12 +24,12 @@ enum Told {
 
 /// Every request of a story, by its id.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
+pub(super) struct NodesLedger {
     entries: BTreeMap<String, Entry>,
     pub(super) report: NodesReport,
 }
 
-impl Ledger {
+impl NodesLedger {
     pub(super) fn sent(&mut self, id: &str, origin: usize, is_command: bool) {
         self.report.sent += 1;
         let entry = Entry { origin, is_command, done: 0, outcome: None, is_orphan: false };

@@ -11,7 +11,7 @@ mod story;
 
 use crate::random::Random;
 use crate::world::Violation;
-use story::Story;
+use story::NodesStory;
 
 /// What a simulation of several nodes consisted of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub struct NodesReport {
 ///
 /// When a promise is broken.
 pub fn simulate_nodes(seed: u64, steps: u64) -> Result<NodesReport, Violation> {
-    let mut story = Story::new(Random::new(seed ^ 0x4e4f_4445_5321_2121))?;
+    let mut story = NodesStory::new(Random::new(seed ^ 0x4e4f_4445_5321_2121))?;
     for step in 0..steps {
         story.step().map_err(|violation| Violation(format!("step {step}: {}", violation.0)))?;
     }

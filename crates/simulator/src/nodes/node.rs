@@ -1,6 +1,6 @@
 //! One node: a kernel, its uplink, and a capability that takes its time.
 
-use super::ledger::Ledger;
+use super::ledger::NodesLedger;
 use super::network::{LinkState, Network, Published, Subscription};
 use crate::random::Random;
 use crate::world::{Checked, Violation};
@@ -181,7 +181,7 @@ impl Place {
 /// What a node acts upon.
 pub(super) struct Surroundings<'a> {
     pub(super) network: &'a mut Network,
-    pub(super) ledger: &'a mut Ledger,
+    pub(super) ledger: &'a mut NodesLedger,
     pub(super) random: &'a mut Random,
 }
 

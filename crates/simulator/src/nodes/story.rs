@@ -1,7 +1,7 @@
 //! A random story of several nodes.
 
 use super::NodesReport;
-use super::ledger::Ledger;
+use super::ledger::NodesLedger;
 use super::network::{LinkState, Network};
 use super::node::{Place, Surroundings};
 use crate::random::Random;
@@ -14,10 +14,10 @@ const MS: i64 = 1_000_000;
 /// The longest that a request may take here.
 const TIMEOUT_MS: u64 = 20_000;
 
-pub(super) struct Story {
+pub(super) struct NodesStory {
     places: Vec<Place>,
     network: Network,
-    ledger: Ledger,
+    ledger: NodesLedger,
     random: Random,
     now: Now,
     serial: u64,
@@ -35,8 +35,8 @@ macro_rules! surroundings {
     };
 }
 
-impl Story {
-    pub(super) fn new(mut random: Random) -> Result<Story, Violation> {
+impl NodesStory {
+    pub(super) fn new(mut random: Random) -> Result<NodesStory, Violation> {
         let serving = 1 + random.below(3) as usize;
         let asking = 1 + random.below(2) as usize;
         let has_journal = random.percent(50);
@@ -53,7 +53,7 @@ impl Story {
         };
         let now = Now { mono_ns: 1_000_000_000, unix_ms: 1_700_000_000_000 };
         let mut story =
-            Story { places, network, ledger: Ledger::default(), random, now, serial: 0, faults: 0 };
+            NodesStory { places, network, ledger: NodesLedger::default(), random, now, serial: 0, faults: 0 };
         for index in 0..story.places.len() {
             story.start(index)?;
         }

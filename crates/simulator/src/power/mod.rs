@@ -11,7 +11,7 @@ mod story;
 
 use crate::random::Random;
 use crate::world::Violation;
-use story::Story;
+use story::PowerStory;
 
 /// What a simulation with power cuts consisted of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct PowerReport {
 ///
 /// When a promise is broken.
 pub fn simulate_power(seed: u64, steps: u64) -> Result<PowerReport, Violation> {
-    let mut story = Story::new(Random::new(seed ^ 0x5057_5f43_5554_5321))?;
+    let mut story = PowerStory::new(Random::new(seed ^ 0x5057_5f43_5554_5321))?;
     for step in 0..steps {
         story.step().map_err(|violation| Violation(format!("step {step}: {}", violation.0)))?;
     }

@@ -59,7 +59,7 @@ struct Subscriber {
     got: BTreeMap<u64, String>,
 }
 
-pub(super) struct Story {
+pub(super) struct PowerStory {
     random: Random,
     disk: Disk,
     daemon: Daemon,
@@ -72,13 +72,13 @@ pub(super) struct Story {
     digest: DefaultHasher,
 }
 
-impl Story {
-    pub(super) fn new(mut random: Random) -> Result<Story, Violation> {
+impl PowerStory {
+    pub(super) fn new(mut random: Random) -> Result<PowerStory, Violation> {
         let mut disk = Disk::new();
         let now = Now { mono_ns: 5_000_000_000, unix_ms: 1_767_910_000_000 };
         let durable = disk.open()?;
         let daemon = Daemon::start(durable, capabilities(), random.word(), now, &mut disk)?;
-        Ok(Story {
+        Ok(PowerStory {
             random,
             disk,
             daemon,

@@ -21,8 +21,8 @@ use std::rc::Rc;
 
 type Answering = Pin<Box<dyn Future<Output = Result<Json, Failure>>>>;
 /// What runs for a request or event. An event's answer is thrown away.
-type Handle = Rc<dyn Fn(Context) -> Answering>;
-type Handlers = HashMap<(Kind, String), Handle>;
+type HandleRequest = Rc<dyn Fn(Context) -> Answering>;
+type Handlers = HashMap<(Kind, String), HandleRequest>;
 
 /// A capability: who it is, what it handles, what it says. The same as `Capability` of the crate
 /// `mainspring-capability`, but a handler is a future: while it waits, others run.
@@ -133,7 +133,7 @@ impl Capability {
         F: Future<Output = Result<O, Failure>> + 'static,
     {
         self.outline.handles::<I, O>(kind, &type_name, description);
-        let handle: Handle = Rc::new(move |context| {
+        let handle: HandleRequest = Rc::new(move |context| {
             let working = read(context.message()).map(|data| handler(data, context));
             Box::pin(async move {
                 let output = working?.await?;
@@ -161,7 +161,7 @@ impl Capability {
     {
         let type_name = type_name.into();
         self.outline.handles::<I, ()>(Kind::Event, &type_name, String::new());
-        let handle: Handle = Rc::new(move |context| {
+        let handle: HandleRequest = Rc::new(move |context| {
             let working = read(context.message()).map(|data| handler(data, context));
             Box::pin(async move { working?.await.map(|()| Json::null()) })
         });

@@ -42,7 +42,7 @@ struct TapData {
 
 /// What a span is told of where its message comes from.
 #[derive(Default)]
-struct Origin {
+struct TapOrigin {
     /// The id of the first request in the chain that led to it, if that is unfinished.
     root: Option<String>,
     /// Whether its author named a span other than the one that asked.
@@ -99,7 +99,7 @@ impl Kernel {
     ) {
         let origin = match message {
             Some(message) if self.taps.want_traces() => self.origin_of(record, message),
-            _ => Origin::default(),
+            _ => TapOrigin::default(),
         };
         let (actors, connections, requests) = (&self.actors, &self.connections, &self.requests);
         let named = || {
@@ -123,15 +123,15 @@ impl Kernel {
     }
 
     /// Where a message of a capability comes from, as far as that is known.
-    fn origin_of(&mut self, record: &Record<'_>, message: &Envelope) -> Origin {
+    fn origin_of(&mut self, record: &Record<'_>, message: &Envelope) -> TapOrigin {
         let (Author::Capability(capability), Some(causation)) = (record.from, record.causation) else {
-            return Origin::default();
+            return TapOrigin::default();
         };
         let Some(KnownCause { key, workflow }) = self.find_cause(capability, causation) else {
-            return Origin::default();
+            return TapOrigin::default();
         };
         let root = key.and_then(|key| self.requests.root_id(key)).map(str::to_owned);
-        Origin { root, is_own_span: message.traceparent() != workflow.traceparent.as_deref() }
+        TapOrigin { root, is_own_span: message.traceparent() != workflow.traceparent.as_deref() }
     }
 
     /// Writes the records that wait to those who tap: at once if nobody else wants anything, else

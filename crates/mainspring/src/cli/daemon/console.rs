@@ -24,7 +24,7 @@ Exit code: 0 the address is printed, 1 the daemon refuses or does not answer, 2 
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::cli) struct ConsoleArguments {
     /// Print the address, and open nothing.
     #[arg(long)]
     print: bool,
@@ -32,11 +32,11 @@ pub(in crate::cli) struct Arguments {
     target: Target,
 }
 
-pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
+pub(in crate::cli) fn run(arguments: &ConsoleArguments) -> ExitCode {
     told(open(arguments))
 }
 
-fn open(arguments: &Arguments) -> Result<ExitCode, Failure> {
+fn open(arguments: &ConsoleArguments) -> Result<ExitCode, Failure> {
     let reply = arguments.target.request(Kind::Command, "Sys.Console", json!({}))?;
     let data: Value = serde_json::from_str(reply.data()).unwrap_or_default();
     let url = data["url"].as_str().filter(|url| is_plain(url)).ok_or_else(|| {

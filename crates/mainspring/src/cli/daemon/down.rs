@@ -26,7 +26,7 @@ Exit code: 0 it has ended (or is ending, with --no-wait), 1 it refuses, or has n
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::cli) struct DownArguments {
     /// Do not wait for its end.
     #[arg(long)]
     no_wait: bool,
@@ -34,11 +34,11 @@ pub(in crate::cli) struct Arguments {
     target: Target,
 }
 
-pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
+pub(in crate::cli) fn run(arguments: &DownArguments) -> ExitCode {
     down(arguments).unwrap_or_else(|failure| failure.report())
 }
 
-fn down(arguments: &Arguments) -> Result<ExitCode, Failure> {
+fn down(arguments: &DownArguments) -> Result<ExitCode, Failure> {
     let mut client = arguments.target.connect()?;
     let began = Instant::now();
     let answer = client.request(&Draft::new(Kind::Command, "Syscall.Shutdown", Json::from(json!({}))))?;

@@ -22,12 +22,12 @@ Exit code: 0 it runs and every capability is well, 1 one is not, or the daemon r
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::cli) struct StatusArguments {
     #[command(flatten)]
     look: ReadCommand,
 }
 
-pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
+pub(in crate::cli) fn run(arguments: &StatusArguments) -> ExitCode {
     status(&arguments.look).unwrap_or_else(|failure| failure.report())
 }
 

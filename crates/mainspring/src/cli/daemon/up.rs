@@ -30,7 +30,7 @@ const TRIAL_DATA_BYTES: usize = 4 << 20;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::cli) struct UpArguments {
     /// The configuration; mainspring.toml in this folder, if it is there, unless told otherwise.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -74,7 +74,7 @@ enum Level {
     Trace,
 }
 
-pub(in crate::cli) fn up(arguments: &Arguments) -> Result<ExitCode, daemon::Error> {
+pub(in crate::cli) fn up(arguments: &UpArguments) -> Result<ExitCode, daemon::Error> {
     let report = match (arguments.json, arguments.batch) {
         (true, _) => Report::Json,
         (false, true) => Report::Quiet,
@@ -117,8 +117,8 @@ pub(in crate::cli) fn up(arguments: &Arguments) -> Result<ExitCode, daemon::Erro
 }
 
 /// Where the settings come from. A file that cannot be read names nothing but itself.
-fn sources(file: Option<&Path>) -> daemon::Sources {
-    let Some(file) = file else { return daemon::Sources::default() };
+fn sources(file: Option<&Path>) -> daemon::WatchedSources {
+    let Some(file) = file else { return daemon::WatchedSources::default() };
     let folder = file.parent().unwrap_or(Path::new(""));
     let table = std::fs::read_to_string(file).ok().and_then(|text| text.parse::<toml::Table>().ok());
     let manifests = table.as_ref().and_then(|table| table.get("manifests")?.as_array());
@@ -127,10 +127,10 @@ fn sources(file: Option<&Path>) -> daemon::Sources {
         let path = folder.join(pattern);
         std::path::absolute(&path).unwrap_or(path)
     };
-    daemon::Sources { file: Some(file.to_owned()), patterns: patterns.map(whole).collect() }
+    daemon::WatchedSources { file: Some(file.to_owned()), patterns: patterns.map(whole).collect() }
 }
 
-fn overrides(arguments: &Arguments) -> Overrides {
+fn overrides(arguments: &UpArguments) -> Overrides {
     Overrides {
         no_config: arguments.no_config,
         socket: arguments.socket.clone(),

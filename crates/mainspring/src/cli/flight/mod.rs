@@ -24,23 +24,23 @@ Exit code: 0 it is done, 1 the replay differs, the recording is of another build
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::cli) struct FlightArguments {
     #[command(subcommand)]
-    action: Action,
+    action: FlightAction,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+enum FlightAction {
     /// Show what happened, input by input.
-    Show(show::Arguments),
+    Show(show::FlightShowArguments),
     /// Run it again with the same build, and compare.
-    Replay(replay::Arguments),
+    Replay(replay::FlightReplayArguments),
 }
 
-pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
+pub(in crate::cli) fn run(arguments: &FlightArguments) -> ExitCode {
     told(match &arguments.action {
-        Action::Show(arguments) => show::run(arguments),
-        Action::Replay(arguments) => replay::run(arguments),
+        FlightAction::Show(arguments) => show::run(arguments),
+        FlightAction::Replay(arguments) => replay::run(arguments),
     })
 }
 

@@ -10,7 +10,7 @@ use serde_json::json;
 use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Arguments {
+pub(super) struct FlightReplayArguments {
     #[command(flatten)]
     place: FlightPlace,
     /// Print what was found as JSON.
@@ -18,7 +18,7 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &FlightReplayArguments) -> Result<ExitCode, Failure> {
     let (path, folder, recording) = arguments.place.open()?;
     let header = &recording.header;
     let own =

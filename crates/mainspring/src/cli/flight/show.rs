@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Arguments {
+pub(super) struct FlightShowArguments {
     #[command(flatten)]
     place: FlightPlace,
     /// Only the last of it, such as 10s.
@@ -23,7 +23,7 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &FlightShowArguments) -> Result<ExitCode, Failure> {
     let (path, folder, recording) = arguments.place.open()?;
     let each = |visit: &mut dyn FnMut(Now, &Recorded) -> Result<(), String>| {
         let mut now = Now::default();

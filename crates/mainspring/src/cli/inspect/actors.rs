@@ -18,12 +18,12 @@ Exit code: 0 it is shown, 1 the daemon refuses or does not answer, 2 the command
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::cli) struct ActorsArguments {
     #[command(flatten)]
     look: ReadCommand,
 }
 
-pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
+pub(in crate::cli) fn run(arguments: &ActorsArguments) -> ExitCode {
     told(arguments.look.ask("Sys.Actors", json!({}), |data| Ok(listing(data))))
 }
 

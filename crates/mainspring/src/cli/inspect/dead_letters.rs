@@ -33,7 +33,7 @@ Exit code: 0 it is shown or done, 1 there is no such letter, or the daemon refus
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::cli) struct DeadLettersArguments {
     #[command(subcommand)]
     action: Option<LettersAction>,
     #[command(flatten)]
@@ -116,7 +116,7 @@ impl Filter {
     }
 }
 
-pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
+pub(in crate::cli) fn run(arguments: &DeadLettersArguments) -> ExitCode {
     let list = LettersAction::List { filter: Filter::default() };
     told(act(&arguments.look, arguments.action.as_ref().unwrap_or(&list)))
 }

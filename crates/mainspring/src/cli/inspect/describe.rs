@@ -20,7 +20,7 @@ Exit code: 0 it is shown, 1 there is no such type or capability, or the daemon r
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::cli) struct DescribeArguments {
     /// A type, such as Memory.Set, or a capability, such as Memory.
     #[arg(value_name = "NAME", add = completion::everything())]
     name: Option<String>,
@@ -31,7 +31,7 @@ pub(in crate::cli) struct Arguments {
     look: ReadCommand,
 }
 
-pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
+pub(in crate::cli) fn run(arguments: &DescribeArguments) -> ExitCode {
     let look = &arguments.look;
     told(match (&arguments.name, &arguments.capability) {
         (Some(name), _) => by_name(look, name),

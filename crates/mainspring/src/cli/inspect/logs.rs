@@ -21,7 +21,7 @@ Exit code: 0 it is shown, or an interrupt ended --follow; 1 there is no such cap
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::cli) struct LogsArguments {
     /// Of this capability [default: of all].
     #[arg(value_name = "CAPABILITY", add = completion::capabilities())]
     capability: Option<String>,
@@ -38,7 +38,7 @@ pub(in crate::cli) struct Arguments {
     target: Target,
 }
 
-pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
+pub(in crate::cli) fn run(arguments: &LogsArguments) -> ExitCode {
     let mut view = LogView {
         target: arguments.target.clone(),
         capability: arguments.capability.clone(),

@@ -20,7 +20,7 @@ Exit code: 0 they are shown or it is cancelled, 1 there is no such timer, or the
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::cli) struct TimersArguments {
     /// Cancel one instead.
     #[arg(long, value_name = "ID", add = completion::timers())]
     cancel: Option<String>,
@@ -31,7 +31,7 @@ pub(in crate::cli) struct Arguments {
     look: ReadCommand,
 }
 
-pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
+pub(in crate::cli) fn run(arguments: &TimersArguments) -> ExitCode {
     let look = &arguments.look;
     told(match &arguments.cancel {
         Some(id) => cancel(&look.target, id, arguments.peer.as_deref()),

@@ -24,7 +24,7 @@ Exit code: 0 it is shown, 1 nothing of it is remembered, or the daemon refuses o
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::cli) struct TraceArguments {
     /// The workflow [default: the latest of them are listed].
     #[arg(conflicts_with = "id")]
     correlation: Option<String>,
@@ -47,7 +47,7 @@ pub(in crate::cli) struct Arguments {
     look: ReadCommand,
 }
 
-pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
+pub(in crate::cli) fn run(arguments: &TraceArguments) -> ExitCode {
     let question = match (&arguments.correlation, &arguments.id) {
         (Some(correlation), _) => json!({ "correlation": correlation }),
         (None, Some(id)) => json!({ "id": id }),
@@ -56,7 +56,7 @@ pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
     told(arguments.show(question))
 }
 
-impl Arguments {
+impl TraceArguments {
     /// Asks for a trace, on other nodes as well, and prints it.
     fn show(&self, question: Value) -> Result<ExitCode, Failure> {
         let target = &self.look.target;
@@ -70,7 +70,7 @@ impl Arguments {
 }
 
 /// Lists the latest, and shows the one that is chosen where somebody can choose.
-fn latest(arguments: &Arguments) -> Result<ExitCode, Failure> {
+fn latest(arguments: &TraceArguments) -> Result<ExitCode, Failure> {
     let mut question = json!({ "latest": arguments.latest });
     let members = [("type", &arguments.type_name), ("capability", &arguments.capability)];
     for (key, value) in members.into_iter().filter_map(|(key, value)| Some((key, value.as_ref()?))) {
@@ -133,7 +133,7 @@ fn listing(data: &Value, nodes: &[&Value]) -> String {
 }
 
 /// What was looked for in vain, and where.
-fn nothing(arguments: &Arguments) -> Result<String, Failure> {
+fn nothing(arguments: &TraceArguments) -> Result<String, Failure> {
     let sought = match (&arguments.correlation, &arguments.id) {
         (Some(id), _) => format!("correlation {id:?}"),
         (None, id) => format!("id {:?}", id.as_deref().unwrap_or_default()),

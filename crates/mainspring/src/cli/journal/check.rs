@@ -1,6 +1,6 @@
 //! `mainspring journal check`: reads every byte of a journal, and every fact.
 
-use super::{JournalPlace, Progress, failure};
+use super::{JournalPlace, ReadingProgress, failure};
 use crate::cli::support::output;
 use crate::cli::support::target::Failure;
 use crate::cli::support::text;
@@ -10,7 +10,7 @@ use serde_json::json;
 use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Arguments {
+pub(super) struct JournalCheckArguments {
     #[command(flatten)]
     place: JournalPlace,
     /// Print what was found as JSON.
@@ -18,9 +18,9 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &JournalCheckArguments) -> Result<ExitCode, Failure> {
     let (path, folder) = arguments.place.open()?;
-    let mut progress = Progress::new("checking");
+    let mut progress = ReadingProgress::new("checking");
     let checked =
         check(&folder, &mut |done, all| progress.tell(done, all)).map_err(|error| failure(&path, &error))?;
     drop(progress);

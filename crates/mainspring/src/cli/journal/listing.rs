@@ -1,7 +1,7 @@
 //! `mainspring journal tail` and `export`: the facts, one after the other.
 
 use super::facts::{json_line, readable_line, type_of};
-use super::{Choice, JournalPlace, Progress, failure};
+use super::{Choice, JournalPlace, ReadingProgress, failure};
 use crate::cli::support::output;
 use crate::cli::support::target::Failure;
 use mainspring_journal::{DiskFolder, Reader, Record};
@@ -106,7 +106,7 @@ pub(super) fn export(arguments: &Export) -> Result<ExitCode, Failure> {
     let (choice, since_ms) = (&arguments.choice, arguments.choice.since_ms());
     let segments = mainspring_journal::list_segments(&folder).map_err(|error| failure(&path, &error))?;
     let all: u64 = segments.iter().map(|segment| segment.bytes).sum();
-    let mut progress = Progress::new("exporting");
+    let mut progress = ReadingProgress::new("exporting");
     let mut reader = reader(&path, &folder)?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let (mut done, mut failed) = (0, None);

@@ -35,32 +35,32 @@ Exit code: 0 it is done, 1 the journal is damaged or cannot be read, or a comman
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::cli) struct JournalArguments {
     #[command(subcommand)]
-    action: Action,
+    action: JournalAction,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+enum JournalAction {
     /// Read every byte, and say whether all is well.
-    Check(check::Arguments),
+    Check(check::JournalCheckArguments),
     /// Show the last facts, and those that follow.
     Tail(listing::Tail),
     /// Print every fact as a line of JSON.
     Export(listing::Export),
     /// Write what is whole of a damaged journal into a new one.
-    Salvage(salvage::Arguments),
+    Salvage(salvage::JournalSalvageArguments),
     /// Send commands of a journal to the daemon again.
-    Replay(Box<replay::Arguments>),
+    Replay(Box<replay::JournalReplayArguments>),
 }
 
-pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
+pub(in crate::cli) fn run(arguments: &JournalArguments) -> ExitCode {
     told(match &arguments.action {
-        Action::Check(arguments) => check::run(arguments),
-        Action::Tail(arguments) => listing::tail(arguments),
-        Action::Export(arguments) => listing::export(arguments),
-        Action::Salvage(arguments) => salvage::run(arguments),
-        Action::Replay(arguments) => replay::run(arguments),
+        JournalAction::Check(arguments) => check::run(arguments),
+        JournalAction::Tail(arguments) => listing::tail(arguments),
+        JournalAction::Export(arguments) => listing::export(arguments),
+        JournalAction::Salvage(arguments) => salvage::run(arguments),
+        JournalAction::Replay(arguments) => replay::run(arguments),
     })
 }
 
@@ -146,16 +146,16 @@ impl Choice {
 }
 
 /// How far long work is, on standard error, for people alone.
-struct Progress {
+struct ReadingProgress {
     what: &'static str,
     told: Option<Instant>,
     is_for_people: bool,
     shown: bool,
 }
 
-impl Progress {
-    fn new(what: &'static str) -> Progress {
-        Progress { what, told: None, is_for_people: std::io::stderr().is_terminal(), shown: false }
+impl ReadingProgress {
+    fn new(what: &'static str) -> ReadingProgress {
+        ReadingProgress { what, told: None, is_for_people: std::io::stderr().is_terminal(), shown: false }
     }
 
     /// Tells it, a few times a second.
@@ -172,7 +172,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ReadingProgress {
     fn drop(&mut self) {
         if self.shown {
             eprint!("\r\x1b[K");

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 const COMMANDS_MAX: usize = 100_000;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Arguments {
+pub(super) struct JournalReplayArguments {
     #[command(flatten)]
     place: JournalPlace,
     #[command(flatten)]
@@ -28,8 +28,8 @@ pub(super) struct Arguments {
     target: Target,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let Arguments { choice, id, .. } = arguments;
+pub(super) fn run(arguments: &JournalReplayArguments) -> Result<ExitCode, Failure> {
+    let JournalReplayArguments { choice, id, .. } = arguments;
     if choice.types.is_empty() && id.is_empty() {
         return Err(Failure::Usage(
             "say which commands: --types PATTERN or --id ID (--types '*' for all)".into(),

@@ -1,6 +1,6 @@
 //! `mainspring journal salvage`: what is whole of a damaged journal becomes a new one.
 
-use super::{Progress, failure};
+use super::{ReadingProgress, failure};
 use crate::cli::support::output;
 use crate::cli::support::target::Failure;
 use crate::cli::support::text;
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 const BATCH_BYTES: usize = 4 << 20;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Arguments {
+pub(super) struct JournalSalvageArguments {
     /// The damaged journal; nothing in it is changed.
     #[arg(value_name = "DIR")]
     from: PathBuf,
@@ -21,7 +21,7 @@ pub(super) struct Arguments {
     to: PathBuf,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &JournalSalvageArguments) -> Result<ExitCode, Failure> {
     let (from, to) = (&arguments.from, &arguments.to);
     let old = DiskFolder::open_to_read(from).map_err(|error| failure(from, &error))?;
     let new = DiskFolder::open(to).map_err(|error| failure(to, &error))?;
@@ -48,7 +48,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         };
         failed = write().err();
     };
-    let mut progress = Progress::new("reading");
+    let mut progress = ReadingProgress::new("reading");
     let salvaged = salvage(&old, &mut copy, &mut |done, all| progress.tell(done, all))
         .map_err(|error| failure(from, &error))?;
     drop(progress);

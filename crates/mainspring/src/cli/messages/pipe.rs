@@ -32,12 +32,12 @@ input is not JSON (what came before it was sent); 3 no daemon.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::cli) struct PipeArguments {
     #[command(flatten)]
     target: Target,
 }
 
-pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
+pub(in crate::cli) fn run(arguments: &PipeArguments) -> ExitCode {
     pipe(&arguments.target).map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
 }
 

@@ -24,7 +24,7 @@ Exit code: 0 after an interrupt, after --count messages, or when nobody reads th
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::cli) struct TapArguments {
     /// Which types [default: all but those that the daemon serves itself].
     #[arg(value_name = "PATTERN", add = completion::everything())]
     patterns: Vec<String>,
@@ -53,7 +53,7 @@ pub(in crate::cli) struct Arguments {
     target: Target,
 }
 
-pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
+pub(in crate::cli) fn run(arguments: &TapArguments) -> ExitCode {
     let view = TapView {
         json: arguments.json,
         colour: text::may_colour(),
@@ -64,7 +64,7 @@ pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
         .map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
 }
 
-fn request(arguments: &Arguments) -> Draft {
+fn request(arguments: &TapArguments) -> Draft {
     let mut data = json!({ "data": !arguments.no_data });
     for (key, list) in
         [("types", &arguments.patterns), ("capabilities", &arguments.capability), ("kinds", &arguments.kind)]

@@ -27,7 +27,7 @@ Exit code: 0 after an interrupt, after --count events, or when nobody reads the 
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::cli) struct WatchArguments {
     /// Which events [default: all].
     #[arg(value_name = "PATTERN", add = completion::events())]
     patterns: Vec<String>,
@@ -50,13 +50,13 @@ pub(in crate::cli) struct Arguments {
     target: Target,
 }
 
-pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
+pub(in crate::cli) fn run(arguments: &WatchArguments) -> ExitCode {
     let show = WatchView::new(arguments);
     follow(&arguments.target, &subscription(arguments), show)
         .map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
 }
 
-fn subscription(arguments: &Arguments) -> Draft {
+fn subscription(arguments: &WatchArguments) -> Draft {
     let all = [String::from("*")];
     let types = if arguments.patterns.is_empty() { &all[..] } else { &arguments.patterns };
     if let Some(cursor) = &arguments.cursor {
@@ -86,7 +86,7 @@ const YELLOW: &str = "\x1b[33m";
 const PLAIN: &str = "\x1b[0m";
 
 impl WatchView {
-    fn new(arguments: &Arguments) -> WatchView {
+    fn new(arguments: &WatchArguments) -> WatchView {
         WatchView {
             json: arguments.json,
             colour: text::may_colour(),

@@ -23,10 +23,10 @@ Exit code: 0 it is written, 1 it cannot be written, or the daemon refuses or doe
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::cli) struct CodegenArguments {
     /// The language.
     #[arg(long, value_name = "LANGUAGE")]
-    lang: Language,
+    lang: CodegenLanguage,
     /// The file to write, which is replaced [default: standard output].
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -35,7 +35,7 @@ pub(in crate::cli) struct Arguments {
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Language {
+enum CodegenLanguage {
     #[value(alias = "typescript")]
     Ts,
     #[value(alias = "py")]
@@ -74,18 +74,18 @@ struct Catalogue {
     events: Vec<Event>,
 }
 
-pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
+pub(in crate::cli) fn run(arguments: &CodegenArguments) -> ExitCode {
     match write(arguments) {
         Ok(told) => output::print(&told),
         Err(failure) => failure.report(),
     }
 }
 
-fn write(arguments: &Arguments) -> Result<String, Failure> {
+fn write(arguments: &CodegenArguments) -> Result<String, Failure> {
     let catalogue = ask(&arguments.target)?;
     let text = match arguments.lang {
-        Language::Ts => typescript::module(&catalogue),
-        Language::Python => python::module(&catalogue),
+        CodegenLanguage::Ts => typescript::module(&catalogue),
+        CodegenLanguage::Python => python::module(&catalogue),
     };
     let Some(path) = &arguments.out else { return Ok(text) };
     std::fs::write(path, text)

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// A client whose configuration is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Client {
+pub(super) enum ModelClient {
     /// Claude Code: `.mcp.json` in the project.
     Claude,
     /// Cursor: `.cursor/mcp.json` in the project.
@@ -45,27 +45,27 @@ impl Entry {
 
 /// Writes an entry, and returns the file. What else the file holds stays as it is.
 pub(super) fn install(
-    client: Client,
+    client: ModelClient,
     entry: &Entry,
     folder: &Path,
     home: Option<&Path>,
 ) -> Result<PathBuf, Failure> {
     let path = match client {
-        Client::Claude => folder.join(".mcp.json"),
-        Client::Cursor => folder.join(".cursor/mcp.json"),
-        Client::Vscode => folder.join(".vscode/mcp.json"),
-        Client::Codex => codex_file(home)?,
+        ModelClient::Claude => folder.join(".mcp.json"),
+        ModelClient::Cursor => folder.join(".cursor/mcp.json"),
+        ModelClient::Vscode => folder.join(".vscode/mcp.json"),
+        ModelClient::Codex => codex_file(home)?,
     };
     let fault = |reason: String| Failure::Refused(format!("{}: {reason}", path.display()));
     let before = read(&path).map_err(fault)?;
     let after = match client {
-        Client::Claude | Client::Cursor => change_json(&before, "mcpServers", entry.server()),
-        Client::Vscode => {
+        ModelClient::Claude | ModelClient::Cursor => change_json(&before, "mcpServers", entry.server()),
+        ModelClient::Vscode => {
             let mut server = entry.server();
             server["type"] = json!("stdio");
             change_json(&before, "servers", server)
         }
-        Client::Codex => change_toml(&before, entry),
+        ModelClient::Codex => change_toml(&before, entry),
     };
     write(&path, &after.map_err(fault)?).map_err(fault)?;
     Ok(path)

@@ -2,9 +2,9 @@
 //! Protocol.
 
 use crate::cli::models::helper;
-use crate::cli::models::install::{self, Client, Entry};
+use crate::cli::models::install::{self, Entry, ModelClient};
 use crate::cli::support::output;
-use crate::cli::support::target::{Failure, Place};
+use crate::cli::support::target::{DaemonPlace, Failure};
 use crate::client::Address;
 use crate::system::files::read_secret;
 use serde_json::{Map, Value, json};
@@ -29,22 +29,22 @@ Examples:
 
 A model's client starts `mainspring mcp` itself and talks to it on its standard streams; `install` tells it how. Every command and query of \
 the daemon's capabilities is a tool, with the schemas, descriptions and hints of their manifests: Memory.Set is the tool Memory_Set. Above 40 of them a model \
-searches, describes and calls instead. wait_for_event waits for events. What is not asked for here is given up before anything else is said, so a model \
+searches, describes and calls instead. wait_for_event waits for events. McpWhat is not asked for here is given up before anything else is said, so a model \
 cannot do more than this line allows.
 
 Exit code: 0 the client went or a signal came, 1 it failed, 2 the command line is wrong, 3 there is no daemon.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::cli) struct McpArguments {
     #[command(subcommand)]
-    what: Option<What>,
+    what: Option<McpWhat>,
     #[command(flatten)]
     serve: Serve,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum McpWhat {
     /// Write the bridge into the configuration of a model's client.
     #[command(after_help = EXAMPLES)]
     Install(Box<Install>),
@@ -85,7 +85,7 @@ struct Serve {
     #[arg(long = "host", value_name = "NAME", requires = "http")]
     hosts: Vec<String>,
     #[command(flatten)]
-    place: Place,
+    place: DaemonPlace,
 }
 
 #[derive(Debug, clap::Args)]
@@ -122,11 +122,11 @@ fn named(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), type_name.to_owned()))
 }
 
-pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
+pub(in crate::cli) fn run(arguments: &McpArguments) -> ExitCode {
     let done = match &arguments.what {
         None => serve(&arguments.serve).map(|()| String::new()),
-        Some(What::Install(install)) => install_bridge(install),
-        Some(What::Adapter { command }) => Err(helper::become_words("adapter", command)),
+        Some(McpWhat::Install(install)) => install_bridge(install),
+        Some(McpWhat::Adapter { command }) => Err(helper::become_words("adapter", command)),
     };
     match done {
         Ok(told) if told.is_empty() => ExitCode::SUCCESS,
@@ -233,10 +233,10 @@ fn install_bridge(arguments: &Install) -> Result<String, Failure> {
         return Ok(format!("{:#}\n", entry.json()));
     };
     let client = match client {
-        ClientName::Claude => Client::Claude,
-        ClientName::Cursor => Client::Cursor,
-        ClientName::Vscode => Client::Vscode,
-        ClientName::Codex => Client::Codex,
+        ClientName::Claude => ModelClient::Claude,
+        ClientName::Cursor => ModelClient::Cursor,
+        ClientName::Vscode => ModelClient::Vscode,
+        ClientName::Codex => ModelClient::Codex,
     };
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
     let path = install::install(client, &entry, Path::new("."), home.as_deref())?;

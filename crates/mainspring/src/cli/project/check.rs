@@ -29,7 +29,7 @@ Exit code: 0 it can be used, 1 something is wrong (every problem is shown with i
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::cli) struct CheckArguments {
     /// The file to check [default: mainspring.toml in this folder; without one, the built-in
     /// defaults].
     file: Option<PathBuf>,
@@ -42,20 +42,20 @@ pub(in crate::cli) struct Arguments {
         long, value_name = "PAGE", num_args = 0..=1, require_equals = true, default_missing_value = "configuration",
         conflicts_with_all = ["file", "quiet"]
     )]
-    reference: Option<ReferencePage>,
+    reference: Option<CheckedPage>,
 }
 
 /// A page of the documentation.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum ReferencePage {
+enum CheckedPage {
     Configuration,
     Protocol,
 }
 
-pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
+pub(in crate::cli) fn run(arguments: &CheckArguments) -> ExitCode {
     match arguments.reference {
-        Some(ReferencePage::Configuration) => return crate::cli::support::output::print(&config::reference()),
-        Some(ReferencePage::Protocol) => return crate::cli::support::output::print(&protocol::reference()),
+        Some(CheckedPage::Configuration) => return crate::cli::support::output::print(&config::reference()),
+        Some(CheckedPage::Protocol) => return crate::cli::support::output::print(&protocol::reference()),
         None => {}
     }
     let file = config::file_to_load(arguments.file.as_deref());

@@ -22,13 +22,13 @@ Exit code: 0 it is printed, 1 it cannot be written, 2 the command line is wrong.
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::cli) struct CompletionsArguments {
     /// The shell.
     #[arg(value_parser = ["bash", "elvish", "fish", "powershell", "zsh"])]
     shell: String,
 }
 
-pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
+pub(in crate::cli) fn run(arguments: &CompletionsArguments) -> ExitCode {
     let mut script = Vec::new();
     let shells = Shells::builtins();
     let written = shells.completer(&arguments.shell).map(|shell| {

@@ -14,12 +14,12 @@ Exit code: 0 the pages are written, 1 they cannot be, 2 the command line is wron
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::cli) struct ManualArguments {
     /// The folder that the pages are written to. It is made if it is not there.
     folder: PathBuf,
 }
 
-pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
+pub(in crate::cli) fn run(arguments: &ManualArguments) -> ExitCode {
     let folder = &arguments.folder;
     let written = std::fs::create_dir_all(folder)
         .and_then(|()| clap_mangen::generate_to(crate::cli::Arguments::command(), folder));

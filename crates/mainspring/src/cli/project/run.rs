@@ -40,10 +40,10 @@ command line that is wrong.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::cli) struct RunArguments {
     /// The guest: a WebAssembly module or component.
     guest: PathBuf,
-    /// Arguments for the guest.
+    /// RunArguments for the guest.
     #[arg(last = true)]
     arguments: Vec<String>,
     /// Let it connect to this host and port (may be repeated).
@@ -143,7 +143,7 @@ impl RunError {
     }
 }
 
-pub(in crate::cli) fn run(arguments: &Arguments) -> Result<ExitCode, RunError> {
+pub(in crate::cli) fn run(arguments: &RunArguments) -> Result<ExitCode, RunError> {
     warnings::show();
     let config = configuration(arguments)?;
     let bytes = read(arguments)?;
@@ -173,7 +173,7 @@ pub(in crate::cli) fn run(arguments: &Arguments) -> Result<ExitCode, RunError> {
     Ok(exit_code(&exit, signals.first.get()))
 }
 
-fn compile_limits(arguments: &Arguments) -> CompileLimits {
+fn compile_limits(arguments: &RunArguments) -> CompileLimits {
     let shipped = CompileLimits::default();
     CompileLimits {
         bytes: arguments.module_max.unwrap_or(shipped.bytes),
@@ -184,7 +184,7 @@ fn compile_limits(arguments: &Arguments) -> CompileLimits {
 }
 
 /// Names the flag that a refusal is about, if it is about one.
-fn too_large(arguments: &Arguments, reason: mainspring_host::Error) -> RunError {
+fn too_large(arguments: &RunArguments, reason: mainspring_host::Error) -> RunError {
     let flag = match reason {
         mainspring_host::Error::GuestTooLarge { .. } => "--module-max",
         mainspring_host::Error::FunctionTooLarge { .. } => "--function-max",
@@ -195,7 +195,7 @@ fn too_large(arguments: &Arguments, reason: mainspring_host::Error) -> RunError 
     RunError::TooLarge { path: arguments.guest.display().to_string(), reason, flag }
 }
 
-fn read(arguments: &Arguments) -> Result<Vec<u8>, RunError> {
+fn read(arguments: &RunArguments) -> Result<Vec<u8>, RunError> {
     let path = arguments.guest.display().to_string();
     // One byte more than there may be tells what is too large, and nothing is read without end.
     let most = compile_limits(arguments).bytes.saturating_add(1);
@@ -206,7 +206,7 @@ fn read(arguments: &Arguments) -> Result<Vec<u8>, RunError> {
     if bytes.starts_with(b"\0asm") { Ok(bytes) } else { Err(RunError::NotWebAssembly { path }) }
 }
 
-fn configuration(arguments: &Arguments) -> Result<GuestConfig, RunError> {
+fn configuration(arguments: &RunArguments) -> Result<GuestConfig, RunError> {
     let name = arguments.guest.file_name().unwrap_or_default().to_string_lossy();
     let environment = arguments.env.iter().map(|text| variable(text)).collect::<Result<_, _>>()?;
     let mut config = GuestConfigBuilder::new(&name)
@@ -255,7 +255,7 @@ fn variable(text: &str) -> Result<(String, String), RunError> {
     Ok((text.into(), value))
 }
 
-fn limits(arguments: &Arguments) -> Limits {
+fn limits(arguments: &RunArguments) -> Limits {
     let mut limits = Limits::default();
     let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     limits.memory_bytes = arguments.memory_max.map_or(limits.memory_bytes, size);

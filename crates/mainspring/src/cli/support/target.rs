@@ -22,7 +22,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Where the daemon is.
 #[derive(Clone, Debug, clap::Args)]
-pub(in crate::cli) struct Place {
+pub(in crate::cli) struct DaemonPlace {
     /// The socket of the daemon [default: $MAINSPRING_SOCKET, that of ./mainspring.toml, or the
     /// user's own].
     #[arg(long, value_name = "PATH", help_heading = "Daemon", global = true)]
@@ -47,7 +47,7 @@ pub(in crate::cli) struct Place {
     tls_key: Option<PathBuf>,
 }
 
-impl Place {
+impl DaemonPlace {
     /// Whether a flag says where.
     pub(in crate::cli) fn is_given(&self) -> bool {
         self.socket.is_some() || self.tcp.is_some() || self.token_file.is_some() || self.tls_ca.is_some()
@@ -73,7 +73,7 @@ impl Place {
 #[derive(Clone, Debug, clap::Args)]
 pub(in crate::cli) struct Target {
     #[command(flatten)]
-    place: Place,
+    place: DaemonPlace,
     /// How long to wait for the answer, and 2s more for the daemon's own word about that [default:
     /// as the daemon is set, usually 30s; one that is silent for 30s and then does not answer a
     /// ping is given up].

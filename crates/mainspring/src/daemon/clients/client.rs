@@ -10,7 +10,7 @@ use mainspring_reactor::{Handle, Interest, Readiness};
 use rustix::io::Errno;
 use std::rc::Rc;
 
-pub(super) struct Client {
+pub(super) struct ConnectedClient {
     pub(super) id: ConnectionId,
     pub(super) wire: Wire,
     /// Where it connected: one of the kernel's adapters.
@@ -79,7 +79,7 @@ pub(super) enum Dirty {
     Yes,
 }
 
-impl Client {
+impl ConnectedClient {
     /// A client that has sent nothing yet.
     pub(super) fn new(
         id: ConnectionId,
@@ -87,8 +87,8 @@ impl Client {
         adapter: u32,
         gate: Option<Rc<Gate>>,
         reactor: &Handle,
-    ) -> Client {
-        Client {
+    ) -> ConnectedClient {
+        ConnectedClient {
             id,
             tells_edges: wire.tells_edges(reactor),
             has_input: false,

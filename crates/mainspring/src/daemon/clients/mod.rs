@@ -24,7 +24,7 @@ use crate::daemon::clients::gate::Gate;
 use crate::daemon::kernel_cell::KernelCell;
 use crate::daemon::operator::throttle::Throttle;
 use crate::daemon::transport::wire::Wire;
-use client::Client;
+use client::ConnectedClient;
 use mainspring_kernel::{ConnectionId, Rights};
 use mainspring_reactor::{Handle, Readiness};
 use std::cell::{Cell, RefCell};
@@ -104,7 +104,7 @@ impl Clients {
             Identity::Known(_) => None,
             Identity::ByToken(gate) => Some(Rc::clone(gate)),
         };
-        let mut client = Client::new(id, wire, adapter, gate, &self.reactor);
+        let mut client = ConnectedClient::new(id, wire, adapter, gate, &self.reactor);
         if let Err(error) = self.watch(&mut client) {
             self.warn(format_args!("a client cannot be watched: {error}"));
             table.counters.refused += 1;
@@ -129,7 +129,7 @@ impl Clients {
         Some(id)
     }
 
-    fn watch(self: &Rc<Clients>, client: &mut Client) -> Result<(), mainspring_reactor::Error> {
+    fn watch(self: &Rc<Clients>, client: &mut ConnectedClient) -> Result<(), mainspring_reactor::Error> {
         let (id, interest) = (client.id, client.interest());
         client.wire.watch(&self.reactor, interest, || {
             let clients = Rc::clone(self);

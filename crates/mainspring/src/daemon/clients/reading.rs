@@ -1,7 +1,7 @@
 //! From a client's bytes to the kernel's lines.
 
 use crate::daemon::clients::Clients;
-use crate::daemon::clients::client::{Client, ClientInput, ClientStage};
+use crate::daemon::clients::client::{ClientInput, ClientStage, ConnectedClient};
 use crate::daemon::clients::table::{ClientTable, slot_of};
 use crate::text::short_message::completed;
 use mainspring_kernel::{ConnectionId, Kernel, Limits, Now};
@@ -152,7 +152,7 @@ impl Clients {
         self.update_interest(table, slot);
     }
 
-    fn ingest(&self, client: &mut Client, bytes: &[u8]) {
+    fn ingest(&self, client: &mut ConnectedClient, bytes: &[u8]) {
         let (id, is_batch) = (client.id, client.is_batch());
         self.kernel_cell.feed(|kernel, now| {
             client.lines.split(bytes, self.line_bytes_max, |line| match line {
@@ -165,7 +165,7 @@ impl Clients {
 
     /// The first line of a client that has to say who it is; what follows it is ingested as usual.
     /// Blank lines before it are none.
-    fn read_token(&self, client: &mut Client, mut bytes: &[u8]) -> TokenOutcome {
+    fn read_token(&self, client: &mut ConnectedClient, mut bytes: &[u8]) -> TokenOutcome {
         let ClientStage::AtGate(gate) = &client.stage else { return TokenOutcome::Passed };
         let token = loop {
             match client.lines.next(&mut bytes, gate.line_bytes_max()) {

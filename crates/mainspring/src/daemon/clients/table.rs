@@ -1,6 +1,6 @@
 //! All clients, by number, and who is to be read and written next.
 
-use crate::daemon::clients::client::Client;
+use crate::daemon::clients::client::ConnectedClient;
 use crate::daemon::clients::gates::Gates;
 use mainspring_kernel::ConnectionId;
 use slab::Slab;
@@ -18,7 +18,7 @@ const SPARE_BUFFERS_MAX: usize = 16;
 const SPARE_BUFFER_BYTES_MAX: usize = 256 << 10;
 
 pub(super) struct ClientTable {
-    pub(super) slots: Slab<Client>,
+    pub(super) slots: Slab<ConnectedClient>,
     serial: u64,
     /// Where everybody's bytes are read to.
     pub(super) buffer: Box<[u8]>,
@@ -84,7 +84,7 @@ impl ClientTable {
     }
 
     #[inline]
-    pub(super) fn find(&mut self, id: ConnectionId) -> Option<&mut Client> {
+    pub(super) fn find(&mut self, id: ConnectionId) -> Option<&mut ConnectedClient> {
         self.slots.get_mut(slot_of(id)).filter(|client| client.id == id)
     }
 
@@ -95,7 +95,7 @@ impl ClientTable {
 
     /// There is something to write to a client, or it is to be closed.
     pub(super) fn mark_dirty(&mut self, slot: usize) {
-        if self.slots.get_mut(slot).is_some_and(Client::mark_dirty) {
+        if self.slots.get_mut(slot).is_some_and(ConnectedClient::mark_dirty) {
             self.dirty.push_back(slot);
         }
     }

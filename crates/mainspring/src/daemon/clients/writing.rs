@@ -1,7 +1,7 @@
 //! From the kernel's messages to a client's bytes: buffered as they come, written once per turn.
 
 use crate::daemon::clients::Clients;
-use crate::daemon::clients::client::{Client, ClientOutput, ClientStage, Dirty};
+use crate::daemon::clients::client::{ClientOutput, ClientStage, ConnectedClient, Dirty};
 use crate::daemon::clients::table::{ClientTable, slot_of};
 use mainspring_kernel::ConnectionId;
 use mainspring_message::{Envelope, Kind};
@@ -120,7 +120,7 @@ impl Clients {
     /// Standard output cannot be written to: nobody hears the answers of a batch, so there is no
     /// point in taking more of it.
     #[cold]
-    fn batch_output_failed(&self, client: &mut Client, error: Errno) {
+    fn batch_output_failed(&self, client: &mut ConnectedClient, error: Errno) {
         // That nobody wants to hear more is no failure: `| head` is a use.
         if error != Errno::PIPE && !self.batch_failed.replace(true) {
             tracing::error!("cannot write to standard output: {error}");

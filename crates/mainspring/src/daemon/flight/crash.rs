@@ -1,7 +1,7 @@
 //! Crash reports: what the daemon's last seconds were, when it panics.
 
 use super::ring::{Ring, unix_ms};
-use super::{Shared, WRITE_TIMEOUT};
+use super::{FlightShared, WRITE_TIMEOUT};
 use crate::flight::describe::describe;
 use crate::flight::reading::Recording;
 use mainspring_journal::{File, Folder};
@@ -32,7 +32,7 @@ pub(super) struct Crash {
 }
 
 /// The recorder of this process and the thread of its loop.
-static WATCHED: Mutex<Option<(Weak<Shared>, ThreadId)>> = Mutex::new(None);
+static WATCHED: Mutex<Option<(Weak<FlightShared>, ThreadId)>> = Mutex::new(None);
 
 thread_local! {
     /// Whether a panic is caught, and no crash.
@@ -52,7 +52,7 @@ pub(in crate::daemon) fn forgiving<R>(call: impl FnOnce() -> R) -> R {
 }
 
 /// Has panics of this thread reported from now on.
-pub(super) fn watch(shared: &Arc<Shared>) {
+pub(super) fn watch(shared: &Arc<FlightShared>) {
     static INSTALLED: Once = Once::new();
     let watched = Some((Arc::downgrade(shared), std::thread::current().id()));
     *WATCHED.lock().unwrap_or_else(PoisonError::into_inner) = watched;

@@ -35,15 +35,15 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// What the loop and the thread share.
 #[derive(Debug, Default)]
-struct Shared {
-    state: Mutex<State>,
+struct FlightShared {
+    state: Mutex<FlightState>,
     work: Condvar,
     /// A report was written, or cannot be.
     reported: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct FlightState {
     /// Whole records.
     bytes: Vec<u8>,
     records: u64,
@@ -66,8 +66,8 @@ struct State {
     has_beginning: bool,
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl FlightShared {
+    fn lock(&self) -> MutexGuard<'_, FlightState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -78,20 +78,20 @@ pub(in crate::daemon) type RecorderAndSink = (Recorder, Box<dyn TapeSink>);
 /// The loop's side of a recorder.
 #[derive(Debug)]
 pub(in crate::daemon) struct Recorder {
-    shared: Arc<Shared>,
+    shared: Arc<FlightShared>,
     thread: RefCell<Option<JoinHandle<()>>>,
     path: String,
 }
 
 /// The kernel's end of the buffer.
 #[derive(Debug)]
-struct Sink {
-    shared: Arc<Shared>,
+struct FlightSink {
+    shared: Arc<FlightShared>,
     #[cfg(debug_assertions)]
     panic_after: Option<u64>,
 }
 
-impl TapeSink for Sink {
+impl TapeSink for FlightSink {
     fn take(&mut self, record: &[u8]) {
         #[cfg(debug_assertions)]
         self.panic_if_told();
@@ -118,7 +118,7 @@ impl TapeSink for Sink {
 }
 
 #[cfg(debug_assertions)]
-impl Sink {
+impl FlightSink {
     /// Tests have a daemon panic where the kernel would.
     fn panic_if_told(&mut self) {
         if let Some(left) = &mut self.panic_after {
@@ -136,13 +136,13 @@ impl Recorder {
         let told = |error: &dyn std::fmt::Display| format!("the flight recordings in {shown}: {error}");
         let folder = DiskFolder::open(path).map_err(|error| told(&error))?;
         let ring = Ring::prepare(folder, bytes).map_err(|error| told(&error))?;
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(FlightShared::default());
         shared.lock().has_beginning = true;
         let writing = Arc::clone(&shared);
         let thread = crate::system::signal_mask::spawn_without_signals("flight", move || run(&writing, ring))
             .map_err(|error| told(&error))?;
         crash::watch(&shared);
-        let sink = Sink {
+        let sink = FlightSink {
             shared: Arc::clone(&shared),
             #[cfg(debug_assertions)]
             panic_after: std::env::var("MAINSPRING_TEST_PANIC_AFTER").ok().and_then(|text| text.parse().ok()),
@@ -187,9 +187,9 @@ impl Drop for Recorder {
 }
 
 /// The thread: takes what is there, writes it, and waits.
-fn run(shared: &Shared, mut ring: Ring) {
+fn run(shared: &FlightShared, mut ring: Ring) {
     loop {
-        let Taken { bytes, cuts, lost, crash, closing } = take(shared);
+        let FlightTaken { bytes, cuts, lost, crash, closing } = take(shared);
         let written = ring.write(&bytes, &cuts, lost);
         drop(bytes);
         let had_crash = crash.is_some();
@@ -215,7 +215,7 @@ fn run(shared: &Shared, mut ring: Ring) {
 }
 
 /// What is to be written.
-struct Taken {
+struct FlightTaken {
     bytes: Vec<u8>,
     cuts: Vec<(usize, u64)>,
     /// Records that are missing behind these.
@@ -225,8 +225,8 @@ struct Taken {
 }
 
 /// Waits for records and lets some gather; takes what is to be written.
-fn take(shared: &Shared) -> Taken {
-    let is_urgent = |state: &State| state.closing || state.crash.is_some();
+fn take(shared: &FlightShared) -> FlightTaken {
+    let is_urgent = |state: &FlightState| state.closing || state.crash.is_some();
     let state = shared.lock();
     let state = shared
         .work
@@ -241,7 +241,7 @@ fn take(shared: &Shared) -> Taken {
     if cuts.last().is_none_or(|(end, _)| *end < rest.0) && rest.1 > 0 {
         cuts.push(rest);
     }
-    Taken {
+    FlightTaken {
         bytes: std::mem::take(&mut state.bytes),
         cuts,
         lost: std::mem::take(&mut state.lost),

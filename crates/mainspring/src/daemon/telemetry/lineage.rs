@@ -61,7 +61,7 @@ pub(super) fn named<const N: usize>(purpose: &str, name: &str) -> [u8; N] {
 
 /// Where a message stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct LineagePlace {
     pub(super) trace: TraceId,
     pub(super) span: SpanId,
     pub(super) parent: Option<SpanId>,
@@ -85,13 +85,13 @@ pub(super) struct Clues<'a> {
 /// What is remembered of messages.
 #[derive(Debug, Default)]
 pub(super) struct Places {
-    by_name: HashMap<[u8; 16], Place>,
+    by_name: HashMap<[u8; 16], LineagePlace>,
     order: VecDeque<[u8; 16]>,
 }
 
 impl Places {
     /// Finds the place of a message, and remembers it.
-    pub(super) fn find(&mut self, clues: &Clues<'_>) -> Place {
+    pub(super) fn find(&mut self, clues: &Clues<'_>) -> LineagePlace {
         let cause = clues.causation.and_then(|id| self.by_name.get(&key(id)).copied());
         let root = clues.root.and_then(|id| self.by_name.get(&key(id)).copied());
         let trace = match (clues.traceparent, clues.correlation) {
@@ -110,7 +110,7 @@ impl Places {
             None => by_cause(),
         };
         let is_sampled = clues.traceparent.is_none_or(|parent| parent.is_sampled);
-        let place = Place { trace, span: span_of(clues.id), parent, is_sampled };
+        let place = LineagePlace { trace, span: span_of(clues.id), parent, is_sampled };
         self.remember(clues.id, place);
         if let Some(outcome_id) = clues.outcome_id {
             self.remember(outcome_id, place);
@@ -118,7 +118,7 @@ impl Places {
         place
     }
 
-    fn remember(&mut self, id: &str, place: Place) {
+    fn remember(&mut self, id: &str, place: LineagePlace) {
         let name = key(id);
         if self.by_name.insert(name, place).is_none() {
             self.order.push_back(name);

@@ -1,6 +1,6 @@
 //! From records of the tap to spans, as OTLP writes them in JSON.
 
-use super::lineage::{Clues, Place, Places, TraceParent, named};
+use super::lineage::{Clues, LineagePlace, Places, TraceParent, named};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -102,7 +102,7 @@ pub(super) fn of_record(record: &Record, epoch_ns: i128, places: &mut Places) ->
 }
 
 /// The time that a capability had the request, last.
-fn working(record: &Record, place: &Place, capability: &str, began: String, ended: String) -> Value {
+fn working(record: &Record, place: &LineagePlace, capability: &str, began: String, ended: String) -> Value {
     json!({
         "traceId": hex(&place.trace),
         "spanId": hex(&named::<8>("work", &record.id)),

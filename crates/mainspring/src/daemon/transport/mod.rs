@@ -110,7 +110,7 @@ impl Listeners {
                 (OpenListener::Unix { socket, _place: place }, path.display().to_string())
             }
             Listener::Tcp { address, tokens, tls } => {
-                let place = tcp::Place { address: *address, tokens, tls: tls.as_ref() };
+                let place = tcp::TcpPlace { address: *address, tokens, tls: tls.as_ref() };
                 let (socket, bound) = tcp::open(&self.reactor, room(true), adapter, place, passed)?;
                 (OpenListener::Tcp { socket }, bound.to_string())
             }

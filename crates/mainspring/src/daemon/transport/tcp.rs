@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// Where it listens, and who may connect how.
 #[derive(Clone, Copy)]
-pub(in crate::daemon::transport) struct Place<'a> {
+pub(in crate::daemon::transport) struct TcpPlace<'a> {
     pub(in crate::daemon::transport) address: SocketAddr,
     pub(in crate::daemon::transport) tokens: &'a [Token],
     pub(in crate::daemon::transport) tls: Option<&'a TlsFiles>,
@@ -27,10 +27,10 @@ pub(in crate::daemon::transport) fn open(
     reactor: &Handle,
     room: Room,
     adapter: u32,
-    place: Place<'_>,
+    place: TcpPlace<'_>,
     passed: Option<OwnedFd>,
 ) -> Result<(ListeningSocket, SocketAddr), String> {
-    let Place { address, tokens, tls } = place;
+    let TcpPlace { address, tokens, tls } = place;
     if !address.ip().is_loopback() && tls.is_none() {
         return Err(format!("{address} is not loopback, so it needs `tls`: messages would not be encrypted"));
     }

@@ -19,11 +19,11 @@ const RECORD_BYTES: usize = 16 << 10;
 #[derive(Debug)]
 pub(crate) struct TlsSocket {
     pub(super) socket: OwnedFd,
-    state: RefCell<State>,
+    state: RefCell<TlsState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct TlsState {
     session: Box<ServerConnection>,
     /// Bytes of the last write whose encrypted form has not left yet.
     unsent: usize,
@@ -33,7 +33,7 @@ struct State {
 impl TlsSocket {
     pub(crate) fn new(socket: OwnedFd, config: &Arc<ServerConfig>) -> Result<TlsSocket, rustls::Error> {
         let session = Box::new(ServerConnection::new(Arc::clone(config))?);
-        Ok(TlsSocket { socket, state: RefCell::new(State { session, unsent: 0, has_ended: false }) })
+        Ok(TlsSocket { socket, state: RefCell::new(TlsState { session, unsent: 0, has_ended: false }) })
     }
 
     /// Reads what was sent; the handshake happens in here.
@@ -92,7 +92,7 @@ impl TlsSocket {
     }
 
     /// Sends whatever the session has to send.
-    fn send(&self, state: &mut State) -> Result<(), Errno> {
+    fn send(&self, state: &mut TlsState) -> Result<(), Errno> {
         while state.session.wants_write() {
             match state.session.write_tls(&mut Socket(&self.socket)) {
                 Ok(_) => {}

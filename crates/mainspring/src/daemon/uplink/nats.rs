@@ -27,7 +27,7 @@ const HEADER: &str = "Ms";
 const GROUP: &str = "nodes";
 
 /// What the thread and its callbacks share.
-struct Shared {
+struct NatsShared {
     queues: Arc<Queues>,
     wakeup: Wakeup,
     is_connected: AtomicBool,
@@ -36,7 +36,7 @@ struct Shared {
     last_error: Mutex<String>,
 }
 
-impl Shared {
+impl NatsShared {
     fn tell(&self, arrival: Arrival) {
         if self.queues.arrive(arrival) {
             self.wakeup.signal();
@@ -99,7 +99,7 @@ impl NatsThread {
         wakeup: Wakeup,
     ) -> Result<NatsThread, String> {
         let work = Arc::new(Notify::new());
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(NatsShared {
             queues: Arc::clone(queues),
             wakeup,
             is_connected: AtomicBool::new(false),
@@ -138,7 +138,7 @@ impl NatsThread {
 }
 
 /// How to connect, with the credentials of the settings.
-fn options(table: &UplinkTable, shared: &Arc<Shared>) -> Result<ConnectOptions, String> {
+fn options(table: &UplinkTable, shared: &Arc<NatsShared>) -> Result<ConnectOptions, String> {
     let told = Arc::clone(shared);
     let mut options = ConnectOptions::new()
         .name(format!("mainspring {}", table.node))
@@ -176,7 +176,7 @@ fn options(table: &UplinkTable, shared: &Arc<Shared>) -> Result<ConnectOptions, 
 }
 
 /// The whole life of the thread.
-async fn speak(servers: Vec<String>, options: ConnectOptions, shared: Arc<Shared>, work: Arc<Notify>) {
+async fn speak(servers: Vec<String>, options: ConnectOptions, shared: Arc<NatsShared>, work: Arc<Notify>) {
     let client = match options.connect(servers).await {
         Ok(client) => client,
         Err(error) => return shared.tell(Arrival::Problem(format!("no connection to NATS: {error}"))),
@@ -197,7 +197,7 @@ async fn speak(servers: Vec<String>, options: ConnectOptions, shared: Arc<Shared
 
 async fn carry_out(
     client: &Client,
-    shared: &Arc<Shared>,
+    shared: &Arc<NatsShared>,
     listening: &mut HashMap<String, AbortHandle>,
     command: Command,
 ) {
@@ -242,7 +242,7 @@ async fn carry_out(
 }
 
 /// Passes on what comes on one subject.
-async fn listen(mut subscriber: async_nats::Subscriber, shared: Arc<Shared>) {
+async fn listen(mut subscriber: async_nats::Subscriber, shared: Arc<NatsShared>) {
     while let Some(message) = next(&mut subscriber).await {
         let Message { subject, headers, payload, status, .. } = message;
         let is_status = status.is_some_and(|status| status == StatusCode::NO_RESPONDERS);

@@ -78,10 +78,10 @@ impl Drop for Pool {
 
 /// The future of a blocking call. If it is dropped, the call's result is.
 pub struct Blocking<T> {
-    slot: Arc<Mutex<Slot<T>>>,
+    slot: Arc<Mutex<PoolSlot<T>>>,
 }
 
-struct Slot<T> {
+struct PoolSlot<T> {
     result: Option<std::result::Result<T, Box<dyn Any + Send>>>,
     waker: Option<Waker>,
 }
@@ -158,7 +158,7 @@ impl Handle {
     ) -> Result<Blocking<T>> {
         self.core().check_open()?;
         self.core().renew_after_fork()?;
-        let slot = Arc::new(Mutex::new(Slot { result: None, waker: None }));
+        let slot = Arc::new(Mutex::new(PoolSlot { result: None, waker: None }));
         let target = slot.clone();
         let (workers, in_flight) = {
             let pool = self.core().pool().borrow();

@@ -52,7 +52,7 @@ const INTERVAL_MIN: Duration = Duration::from_millis(50);
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::cli) struct TopArguments {
     /// The time between two looks.
     #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "1s")]
     interval: Duration,
@@ -63,17 +63,17 @@ pub(in crate::cli) struct Arguments {
     target: Target,
 }
 
-pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
+pub(in crate::cli) fn run(arguments: &TopArguments) -> ExitCode {
     let can_be_live = text::is_screen() && std::io::stdin().is_terminal();
     let outcome = if arguments.once || !can_be_live { once(arguments) } else { live(arguments) };
     outcome.unwrap_or_else(|failure| failure.report())
 }
 
-fn interval(arguments: &Arguments) -> Duration {
+fn interval(arguments: &TopArguments) -> Duration {
     arguments.interval.max(INTERVAL_MIN)
 }
 
-fn once(arguments: &Arguments) -> Result<ExitCode, Failure> {
+fn once(arguments: &TopArguments) -> Result<ExitCode, Failure> {
     let mut client = arguments.target.connect()?;
     let earlier = look(&mut client, &arguments.target)?;
     std::thread::sleep(interval(arguments));
@@ -85,14 +85,14 @@ fn loop_failed(error: mainspring_reactor::Error) -> Failure {
     Failure::Client(ClientError::Io(std::io::Error::other(error)))
 }
 
-fn live(arguments: &Arguments) -> Result<ExitCode, Failure> {
+fn live(arguments: &TopArguments) -> Result<ExitCode, Failure> {
     let mut reactor = Reactor::new().map_err(loop_failed)?;
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         reactor.on_signal(signal, |event| event.reactor().stop()).map_err(loop_failed)?;
     }
     let client = arguments.target.connect()?;
     // Whatever happens from here on, dropping the screen puts the terminal back.
-    let state: State = Rc::new(RefCell::new(Live {
+    let state: TopState = Rc::new(RefCell::new(Live {
         model: Model::new(),
         screen: Screen::open()?,
         asker: None,
@@ -125,11 +125,11 @@ struct Live {
     outcome: Result<(), Failure>,
 }
 
-type State = Rc<RefCell<Live>>;
+type TopState = Rc<RefCell<Live>>;
 
 impl Live {
     /// Takes what the daemon said.
-    fn answered(state: &State, handle: &Handle) {
+    fn answered(state: &TopState, handle: &Handle) {
         let mut live = state.borrow_mut();
         let live = &mut *live;
         let Some(asker) = &live.asker else { return };
@@ -140,7 +140,7 @@ impl Live {
     }
 
     /// Does what was typed.
-    fn typed(state: &State, handle: &Handle) {
+    fn typed(state: &TopState, handle: &Handle) {
         let mut live = state.borrow_mut();
         let Some(bytes) = live.screen.read() else { return handle.stop() };
         for key in keys(&bytes) {
@@ -172,7 +172,7 @@ impl Live {
 
 /// The size of the terminal, the stop key and `fg`. The terminal is the shell's while this process
 /// is stopped, whoever stopped it.
-fn watch_terminal(reactor: &Reactor, state: &State) -> Result<(), mainspring_reactor::Error> {
+fn watch_terminal(reactor: &Reactor, state: &TopState) -> Result<(), mainspring_reactor::Error> {
     let resized = state.clone();
     reactor.on_signal(Signal::WINCH, move |event| {
         let mut live = resized.borrow_mut();

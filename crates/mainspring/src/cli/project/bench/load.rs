@@ -40,7 +40,7 @@ pub(in crate::cli::project::bench) struct Case {
 
 /// What came out.
 #[derive(Debug)]
-pub(in crate::cli::project::bench) struct Outcome {
+pub(in crate::cli::project::bench) struct LoadOutcome {
     pub(in crate::cli::project::bench) case: Case,
     pub(in crate::cli::project::bench) replies: u64,
     pub(in crate::cli::project::bench) errors: u64,
@@ -53,7 +53,7 @@ pub(in crate::cli::project::bench) struct Outcome {
     pub(in crate::cli::project::bench) server_cpu: Option<Duration>,
 }
 
-impl Outcome {
+impl LoadOutcome {
     pub(in crate::cli::project::bench) fn requests_per_s(&self) -> f64 {
         (self.replies + self.errors) as f64 / self.elapsed.as_secs_f64().max(1e-9)
     }
@@ -115,7 +115,7 @@ pub(in crate::cli::project::bench) fn run(
     address: &Address,
     case: Case,
     progress: &Progress,
-) -> Result<Outcome, Failure> {
+) -> Result<LoadOutcome, Failure> {
     let tally = Rc::new(RefCell::new(Tally::new()));
     let (mut server, mut watchers) = (None, Vec::new());
     for _ in 0..case.connections {
@@ -163,11 +163,11 @@ fn outcome(
     elapsed: Duration,
     cpu: Option<(Duration, Duration)>,
     tally: &mut Tally,
-) -> Result<Outcome, Failure> {
+) -> Result<LoadOutcome, Failure> {
     if let Some(failure) = tally.failure.take() {
         return Err(failure);
     }
-    Ok(Outcome {
+    Ok(LoadOutcome {
         case,
         replies: tally.replies,
         errors: tally.errors,

@@ -9,8 +9,8 @@ mod report;
 mod subject;
 
 use crate::cli::support::output;
-use crate::cli::support::target::{Failure, Place, time_above_zero};
-use load::{Case, Outcome, Stage};
+use crate::cli::support::target::{DaemonPlace, Failure, time_above_zero};
+use load::{Case, LoadOutcome, Stage};
 use progress::Progress;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -38,7 +38,7 @@ const DEPTHS: [usize; 4] = [1, 16, 64, 256];
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::cli) struct BenchArguments {
     /// Connections [default: 1 and 64].
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=1000))]
     connections: Option<u16>,
@@ -49,17 +49,17 @@ pub(in crate::cli) struct Arguments {
     #[arg(long, value_name = "TIME", value_parser = time_above_zero, default_value = "3s")]
     duration: Duration,
     #[command(flatten)]
-    place: Place,
+    place: DaemonPlace,
     /// Print the figures as JSON.
     #[arg(long)]
     json: bool,
 }
 
-pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
+pub(in crate::cli) fn run(arguments: &BenchArguments) -> ExitCode {
     bench(arguments).unwrap_or_else(|failure| failure.report())
 }
 
-fn bench(arguments: &Arguments) -> Result<ExitCode, Failure> {
+fn bench(arguments: &BenchArguments) -> Result<ExitCode, Failure> {
     let subject = match arguments.place.is_given() {
         true => Subject::running(arguments.place.address()?),
         false => Subject::start()?,
@@ -71,7 +71,7 @@ fn bench(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if !arguments.json && output::print(&report::introduction(&subject)) != ExitCode::SUCCESS {
         return Ok(ExitCode::FAILURE);
     }
-    let mut outcomes: Vec<Outcome> = Vec::new();
+    let mut outcomes: Vec<LoadOutcome> = Vec::new();
     for (at, case) in cases.iter().enumerate() {
         let progress = Progress::new(at, cases.len(), *case);
         outcomes.push(load::run(&mut stage, subject.address(), *case, &progress)?);
@@ -83,7 +83,7 @@ fn bench(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(if all_replied { printed } else { ExitCode::FAILURE })
 }
 
-fn cases(arguments: &Arguments) -> Vec<Case> {
+fn cases(arguments: &BenchArguments) -> Vec<Case> {
     let one =
         |number: Option<u16>, all: &[usize]| number.map_or(all.to_vec(), |number| vec![usize::from(number)]);
     let mut cases = Vec::new();

@@ -1,6 +1,6 @@
 //! What is printed of a measurement.
 
-use crate::cli::project::bench::load::Outcome;
+use crate::cli::project::bench::load::LoadOutcome;
 use crate::cli::project::bench::subject::Subject;
 use crate::cli::support::text;
 use crate::client::Address;
@@ -47,7 +47,7 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-pub(in crate::cli::project::bench) fn table(outcomes: &[Outcome]) -> String {
+pub(in crate::cli::project::bench) fn table(outcomes: &[LoadOutcome]) -> String {
     let heading = ["CONNECTIONS", "DEEP", "REQUESTS/S", "P50", "P90", "P99", "P99.9", "MAX", "CPU/REQUEST"];
     let mut rows = vec![heading.map(String::from).to_vec()];
     for outcome in outcomes {
@@ -75,13 +75,13 @@ pub(in crate::cli::project::bench) fn table(outcomes: &[Outcome]) -> String {
 }
 
 /// CPU time of the daemon for one request.
-fn cpu_ns(outcome: &Outcome) -> Option<u64> {
+fn cpu_ns(outcome: &LoadOutcome) -> Option<u64> {
     let requests = outcome.replies + outcome.errors;
     let cpu_ns = u64::try_from(outcome.server_cpu?.as_nanos()).ok()?;
     cpu_ns.checked_div(requests)
 }
 
-pub(in crate::cli::project::bench) fn json(outcomes: &[Outcome]) -> String {
+pub(in crate::cli::project::bench) fn json(outcomes: &[LoadOutcome]) -> String {
     let rows: Vec<serde_json::Value> = outcomes
         .iter()
         .map(|outcome| {

@@ -2,7 +2,7 @@
 //! server of the Model Context Protocol.
 
 use crate::cli::models::helper;
-use crate::cli::project::new::{Place, failed, list_manifest, type_prefix, write_new};
+use crate::cli::project::new::{NewPlace, failed, list_manifest, type_prefix, write_new};
 use crate::cli::support::target::Failure;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ const TYPES_SHOWN_MAX: usize = 12;
 /// What the server offers, as a capability.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Made {
+struct MadeFromServer {
     manifest: Value,
     types: Vec<Named>,
     left_out: Vec<String>,
@@ -29,14 +29,14 @@ struct Named {
     tool: String,
 }
 
-pub(super) fn write(place: &Place, command: &[String]) -> Result<String, Failure> {
+pub(super) fn write(place: &NewPlace, command: &[String]) -> Result<String, Failure> {
     let prefix = type_prefix(&place.name).map_err(Failure::Usage)?;
     let folder = place.dir.join(&place.name);
     if folder.exists() {
         return Err(Failure::Refused(format!("{} is there already, and stays as it is", folder.display())));
     }
     let settings = json!({ "id": place.name, "prefix": prefix, "command": rooted(command) });
-    let made: Made = serde_json::from_value(helper::ask("manifest", &settings)?)
+    let made: MadeFromServer = serde_json::from_value(helper::ask("manifest", &settings)?)
         .map_err(|error| Failure::Refused(format!("the manifest cannot be read: {error}")))?;
     fs::create_dir_all(&folder).map_err(|error| failed(&folder, &error))?;
     let path = folder.join(MANIFEST_FILE);

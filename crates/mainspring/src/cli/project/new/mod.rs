@@ -49,28 +49,28 @@ Exit code: 0 it is written, 1 it cannot be written, 2 the command line is wrong.
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::cli) struct NewArguments {
     #[command(subcommand)]
-    what: What,
+    what: NewWhat,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum NewWhat {
     /// A capability: a manifest and a program that works.
     #[command(after_help = EXAMPLES)]
-    Capability(Capability),
+    Capability(NewCapability),
     /// A capability in a WebAssembly sandbox.
     #[command(after_help = EXAMPLES)]
     Guest(Guest),
 }
 
 #[derive(Debug, clap::Args)]
-struct Capability {
+struct NewCapability {
     /// The language of its program.
     #[arg(long, value_name = "LANGUAGE", required_unless_present = "mcp")]
     lang: Option<Language>,
     #[command(flatten)]
-    place: Place,
+    place: NewPlace,
     /// Write the bare contract, lines in and lines out, where there is an SDK.
     #[arg(long, conflicts_with = "mcp")]
     plain: bool,
@@ -86,7 +86,7 @@ struct Guest {
     #[arg(long, value_name = "LANGUAGE")]
     lang: GuestLanguage,
     #[command(flatten)]
-    place: Place,
+    place: NewPlace,
     /// Write the bare contract, lines in and lines out, where there is an SDK.
     #[arg(long)]
     plain: bool,
@@ -94,7 +94,7 @@ struct Guest {
 
 /// What it is called, and where it goes.
 #[derive(Debug, clap::Args)]
-struct Place {
+struct NewPlace {
     /// Its name: small letters, digits and dashes.
     name: String,
     /// The folder to make its folder in.
@@ -128,16 +128,16 @@ pub(in crate::cli) enum GuestLanguage {
     C,
 }
 
-pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
+pub(in crate::cli) fn run(arguments: &NewArguments) -> ExitCode {
     let written = match &arguments.what {
-        What::Capability(it) => match it.lang {
+        NewWhat::Capability(it) => match it.lang {
             Some(lang) => {
                 let with_sdk = Template::with_sdk(lang).filter(|_| !it.plain);
                 write_capability(&it.place, with_sdk.unwrap_or_else(|| Template::of(lang)))
             }
             None => mcp::write(&it.place, &it.mcp),
         },
-        What::Guest(it) => {
+        NewWhat::Guest(it) => {
             let with_sdk = Template::guest_with_sdk(it.lang).filter(|_| !it.plain);
             write_capability(&it.place, with_sdk.unwrap_or_else(|| Template::of_guest(it.lang)))
         }
@@ -148,7 +148,7 @@ pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-fn write_capability(arguments: &Place, template: &Template) -> Result<String, Failure> {
+fn write_capability(arguments: &NewPlace, template: &Template) -> Result<String, Failure> {
     let type_prefix = type_prefix(&arguments.name).map_err(Failure::Usage)?;
     let folder = arguments.dir.join(&arguments.name);
     if folder.exists() {

@@ -43,7 +43,7 @@ Exit code: 0 it keeps the rules, 1 it does not, or does not start, 2 the command
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::cli) struct TestCapabilityArguments {
     /// The folder of the capability, or its manifest.
     #[arg(value_name = "FOLDER")]
     place: PathBuf,
@@ -58,11 +58,11 @@ pub(in crate::cli) struct Arguments {
     timeout: Duration,
 }
 
-pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
+pub(in crate::cli) fn run(arguments: &TestCapabilityArguments) -> ExitCode {
     test(arguments).unwrap_or_else(|failure| failure.report())
 }
 
-fn test(arguments: &Arguments) -> Result<ExitCode, Failure> {
+fn test(arguments: &TestCapabilityArguments) -> Result<ExitCode, Failure> {
     let seed = arguments.seed.unwrap_or_else(|| crate::client::now_ms() % 1_000_000);
     let mut subject = TestSubject::start(&arguments.place)?;
     let id = subject.capability.manifest.id.clone();
@@ -120,7 +120,11 @@ struct TestRun {
 }
 
 impl TestRun {
-    fn new(subject: &TestSubject, arguments: &Arguments, seed: u64) -> Result<TestRun, Failure> {
+    fn new(
+        subject: &TestSubject,
+        arguments: &TestCapabilityArguments,
+        seed: u64,
+    ) -> Result<TestRun, Failure> {
         let manifest = &subject.capability.manifest;
         let pairs = discover(&manifest.inbound).map_err(|error| Failure::Refused(error.to_string()))?;
         let taken = pairs.into_iter().map(|pair| {

@@ -35,7 +35,7 @@ const NAMES_MAX: usize = 3;
 
 /// The files and patterns that the settings come from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sources {
+pub struct WatchedSources {
     /// The configuration.
     pub file: Option<PathBuf>,
     /// Patterns of manifests, as absolute paths.
@@ -43,7 +43,7 @@ pub struct Sources {
 }
 
 /// Says where the settings come from; asked again whenever they are read again.
-pub type SourceFinder = Arc<dyn Fn() -> Sources + Send + Sync>;
+pub type SourceFinder = Arc<dyn Fn() -> WatchedSources + Send + Sync>;
 
 /// What is watched on behalf of a daemon.
 pub(crate) struct FileWatch {
@@ -123,7 +123,7 @@ struct Concerned {
     capabilities: BTreeSet<String>,
 }
 
-fn concerned(changed: &BTreeSet<PathBuf>, capabilities: &[&Stamped], sources: &Sources) -> Concerned {
+fn concerned(changed: &BTreeSet<PathBuf>, capabilities: &[&Stamped], sources: &WatchedSources) -> Concerned {
     let mut found = Concerned::default();
     for path in changed {
         let is_it = |file: &Path| whole(file) == *path;
@@ -186,7 +186,7 @@ fn base(pattern: &Path) -> PathBuf {
 }
 
 /// The folders to watch.
-fn roots(capabilities: &[&Stamped], sources: &Sources) -> BTreeSet<Root> {
+fn roots(capabilities: &[&Stamped], sources: &WatchedSources) -> BTreeSet<Root> {
     let mut roots = BTreeSet::new();
     let mut add = |folder: PathBuf, is_deep: bool| {
         roots.insert(Root { folder, is_deep });
