@@ -52,6 +52,21 @@ def test_lone_surrogates_are_written_as_escapes_and_other_text_as_it_is() -> Non
     assert b"\xc3\xa9\\ud800" in line and b"\\udc00" in line
 
 
+def test_a_plain_request_is_the_line_that_it_is_with_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "now_ms", lambda: 1763370000000)
+    for value in ({"name": "Ada"}, wire.NOTHING, "é\ud800", None):
+        id, line = wire.compose_plain("command", "App.Do", value)
+        assert line == wire.compose("command", "App.Do", wire.dump(value), {"id": id, "timestamp": 1763370000000})
+
+
+def test_a_plain_request_is_checked_like_any_other() -> None:
+    for type_name in ("App", "app.Do", 'App.Do","data":1}', "App.Do\n", "A" + ".A" * 200):
+        with pytest.raises(InvalidMessage, match="is not a type"):
+            wire.compose_plain("command", type_name, None)
+    with pytest.raises(InvalidMessage, match="no NaN"):
+        wire.compose_plain("command", "App.Do", math.nan)
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, [1, {"a": math.nan}]])
 def test_nan_and_infinities_are_refused(value: object) -> None:
     with pytest.raises(InvalidMessage, match="no NaN and no infinity"):

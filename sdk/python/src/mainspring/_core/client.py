@@ -88,7 +88,6 @@ class ClientCore:
         kind: Literal["command", "query"],
         type_name: str,
         data: Any,
-        *,
         timeout: float | None = None,
         id: str | None = None,
         correlation: str | None = None,
@@ -103,6 +102,10 @@ class ClientCore:
             ClientClosed: Nothing can be asked any more.
         """
         self._check_closed()
+        if timeout is None and id is None and correlation is None and metadata is None and on_progress is None:
+            pending = self._pending(kind, type_name, data, None, repeat)
+            self._write(pending)
+            return pending
         members = self._metadata(id, correlation, metadata)
         if timeout is not None:
             members["timeout"] = wire.timeout_ms(timeout)
@@ -212,17 +215,20 @@ class ClientCore:
             members["correlation"] = wire.check_name(correlation, "a correlation")
         return members
 
-    def _pending(self, kind: str, type_name: str, data: Any, metadata: dict[str, Any], repeat: bool) -> Pending:
-        wire.check_type(type_name)
-        line = wire.compose(kind, type_name, wire.dump(data), metadata)
-        pending = Pending(metadata["id"], kind, type_name, line, repeat)
-        self.pending[pending.id] = pending
+    def _pending(self, kind: str, type_name: str, data: Any, metadata: dict[str, Any] | None, repeat: bool) -> Pending:
+        """Makes a request and keeps it. Without metadata it has an id of its own, and the time."""
+        if metadata is None:
+            id, line = wire.compose_plain(kind, type_name, data)
+        else:
+            wire.check_type(type_name)
+            id, line = metadata["id"], wire.compose(kind, type_name, wire.dump(data), metadata)
+        pending = self.pending[id] = Pending(id, kind, type_name, line, repeat)
         self.pending_bytes += len(line)
         return pending
 
     def _internal(self, kind: str, type_name: str, data: Any) -> Pending:
         """A request of this object itself, which goes with its connection."""
-        pending = self._pending(kind, type_name, data, self._metadata(None, None, None), False)
+        pending = self._pending(kind, type_name, data, None, False)
         self._write(pending, is_internal=True)
         return pending
 

@@ -46,10 +46,11 @@ class Pending:
 
     def result(self) -> Any:
         """The data of the reply; raises the error."""
-        if isinstance(self.outcome, Exception):
-            raise self.outcome
-        assert self.outcome is not None
-        return self.outcome[0]
+        outcome = self.outcome
+        if isinstance(outcome, tuple):
+            return outcome[0]
+        assert outcome is not None
+        raise outcome
 
 
 def same_again(error: ConnectionFailed) -> ConnectionFailed:

@@ -278,3 +278,20 @@ def compose(
 ) -> bytes:
     """A line. The metadata comes first, so that the daemon knows the id of a line that is too long."""
     return to_bytes(f'{{"kind":"{kind}","type":"{type_name}","metadata":{dump(metadata)},"data":{data_json}}}\n')
+
+
+@functools.lru_cache(maxsize=4096)
+def _head(kind: str, type_name: str) -> str:
+    return f'{{"kind":"{kind}","type":"{check_type(type_name)}","metadata":{{"id":"'
+
+
+def compose_plain(kind: str, type_name: str, data: Any) -> tuple[str, bytes]:
+    """A fresh id and its line, with nothing but that and the time in the metadata, as nearly every request has it.
+
+    It is the line that `compose` makes, without a dictionary that is made only to be written.
+
+    Raises:
+        InvalidMessage: That is no type, or the data has no JSON.
+    """
+    head, data_json, id = _head(kind, type_name), dump(data), fresh_id()
+    return id, to_bytes(f'{head}{id}","timestamp":{now_ms()}}},"data":{data_json}}}\n')

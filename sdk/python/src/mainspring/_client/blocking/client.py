@@ -72,7 +72,7 @@ class Client:
 
         Answers are read when somebody waits for one (`Request.result`), so keep less under way than 4 MiB of answers.
         """
-        with self._link.turn:
+        with self._link.lock:
             self._link.notice_end()
             pending = self._link.core.request(kind, type, data, **options)
             self._link.flush()
@@ -93,7 +93,7 @@ class Client:
             RequestError: The daemon refused it.
             ConnectionFailed: Whether it was taken is not known. It is never told twice.
         """
-        with self._link.turn:
+        with self._link.lock:
             self._link.notice_end()
             self._link.wait_for_room()
             pending = self._link.core.event(type, data, id=id, correlation=correlation, metadata=metadata)
@@ -130,7 +130,7 @@ class Client:
         Returns:
             The rights that are left.
         """
-        with self._link.turn:
+        with self._link.lock:
             pending = self._link.core.restrict(allow, operator)
             self._link.finish(pending)
         rights: dict[str, Any] = pending.result()
@@ -160,15 +160,14 @@ class Client:
         repeat: bool,
         on_progress: Callable[[Any], object] | None,
     ) -> Any:
-        with self._link.turn:
-            self._link.notice_end()
-            if not self._link.core.has_room:
-                self._link.wait_for_room()
-            pending = self._link.core.request(
-                kind, type_name, data, timeout=timeout, id=id, correlation=correlation, metadata=metadata, repeat=repeat,
-                on_progress=on_progress,
-            )  # fmt: skip
-            self._link.finish(pending)
+        link = self._link
+        core = link.core
+        with link.lock:
+            link.notice_end()
+            if core.pending and not core.has_room:
+                link.wait_for_room()
+            pending = core.request(kind, type_name, data, timeout, id, correlation, metadata, repeat, on_progress)
+            link.finish(pending)
         return pending.result()
 
 
@@ -200,7 +199,7 @@ def connect(
         ConnectionFailed: There is no daemon, or it does not let us in.
     """
     link = Link(find.find(socket, tcp, token, token_file), reconnect, on_other)
-    with link.turn:
+    with link.lock:
         try:
             link.open(time.monotonic() + wait)
         except BaseException:

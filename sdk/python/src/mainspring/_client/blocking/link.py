@@ -35,20 +35,23 @@ _TURN_OPTION = struct.pack("ll", int(_TURN), 0)
 
 
 class Link:
-    """The connection of a client, across reconnections. `turn` is held by whoever calls anything of it but `close`."""
+    """The connection of a client, across reconnections. `lock` is held by whoever calls anything of it but `close`."""
 
     def __init__(self, address: Address, reconnect: float, on_other: Callable[[Message], object] | None) -> None:
         self._address = address
         self._reconnect = reconnect
         self.core = ClientCore(address.token, on_other)
         self._socket: sockets.socket | None = None
-        #: What the daemon has not taken yet, and how much of the first piece it has.
-        self._unsent: deque[bytes] = deque()
-        self._sent = 0
+        #: What the daemon has not taken yet.
+        self._unsent: deque[bytes | memoryview] = deque()
+        #: As a number: joining members of an enumeration takes as long as the writing itself.
+        self._send_flags = int(sockets.MSG_DONTWAIT | sockets.MSG_NOSIGNAL)
         #: Until when to try to connect again, and the pause before the next attempt.
         self._retry: tuple[float, float] | None = None
-        #: Guards everything; told when somebody has read.
-        self.turn = threading.Condition(threading.Lock())
+        #: Guards everything. It is taken by itself, not by way of the condition, which is written in Python.
+        self.lock = threading.Lock()
+        #: Told when somebody has read.
+        self.turn = threading.Condition(self.lock)
         self._is_read = False
         self._is_written = False
         #: Threads that wait for the reader.
@@ -56,7 +59,7 @@ class Link:
 
     def close(self) -> None:
         """Ends everything, for good."""
-        with self.turn:
+        with self.lock:
             self.core.close()
             if self._socket is not None:
                 # Wakes whoever reads; he closes it if there is one.
@@ -92,7 +95,8 @@ class Link:
         """Waits for the outcome. The lock is held."""
         try:
             self.flush()
-            self.wait(lambda: pending.outcome is not None)
+            while pending.outcome is None:
+                self._step(None)
         except BaseException:
             if pending.outcome is None:
                 self.core.cancel(pending)
@@ -104,21 +108,25 @@ class Link:
         while not is_done():
             if until is not None and time.monotonic() >= until:
                 return False
-            if self._is_read:
-                self._waiting += 1
-                try:
-                    self.turn.wait(None if until is None else until - time.monotonic())
-                finally:
-                    self._waiting -= 1
-                continue
-            self._is_read = True
-            try:
-                self._read(until)
-            finally:
-                self._is_read = False
-                if self._waiting:
-                    self.turn.notify_all()
+            self._step(until)
         return True
+
+    def _step(self, until: float | None) -> None:
+        """Reads once, or waits for whoever reads."""
+        if self._is_read:
+            self._waiting += 1
+            try:
+                self.turn.wait(None if until is None else until - time.monotonic())
+            finally:
+                self._waiting -= 1
+            return
+        self._is_read = True
+        try:
+            self._read(until)
+        finally:
+            self._is_read = False
+            if self._waiting:
+                self.turn.notify_all()
 
     # The connection. The lock is held in all that follows, and released only while a read waits.
 
@@ -150,8 +158,9 @@ class Link:
     def _receive(self, connection: sockets.socket, until: float | None) -> bytes | None:
         """Bytes; none at the end of the connection, and `None` if nothing came for a turn."""
         unsent = bool(self._unsent)
-        self.turn.release()
         try:
+            # Inside of the `try`, as everywhere: who is interrupted right after it holds the lock again.
+            self.lock.release()
             if unsent or until is not None:
                 # A reader that has something to write, or little time, waits for what comes first.
                 left = _TURN if until is None else max(0.0, min(_TURN, until - time.monotonic()))
@@ -164,7 +173,7 @@ class Link:
         except OSError:
             return b""
         finally:
-            self.turn.acquire()
+            self.lock.acquire()
 
     def flush(self) -> None:
         """Writes what is to be written. Not for the reader, who must not wait for anything but bytes."""
@@ -176,13 +185,13 @@ class Link:
         # one does it.
         while self._unsent and self._is_read and not self._is_written and self._socket is connection:
             self._is_written = True
-            self.turn.release()
             try:
+                self.lock.release()
                 select.select([], [connection], [], _TURN)
             except (OSError, ValueError):
                 pass  # closed meanwhile
             finally:
-                self.turn.acquire()
+                self.lock.acquire()
                 self._is_written = False
             if self._socket is connection:
                 self._send_some(connection)
@@ -194,14 +203,13 @@ class Link:
         output = self.core.take_output()
         if output:
             self._unsent.append(output)
-        self._send_some(self._socket)
+        if self._unsent:
+            self._send_some(self._socket)
 
     def _send_some(self, connection: sockets.socket) -> None:
         while self._unsent:
-            first = self._unsent[0]
-            piece = memoryview(first)[self._sent :] if self._sent else first
             try:
-                self._sent += connection.send(piece, sockets.MSG_DONTWAIT | sockets.MSG_NOSIGNAL)
+                sent = connection.send(self._unsent[0], self._send_flags)
             except BlockingIOError:
                 return
             except OSError as error:
@@ -209,11 +217,10 @@ class Link:
                     raise
                 # Whoever reads next finds the end, and what the daemon said before it.
                 self._unsent.clear()
-                self._sent = 0
                 return
-            if self._sent == len(first):
-                self._unsent.popleft()
-                self._sent = 0
+            first = self._unsent.popleft()
+            if sent < len(first):
+                self._unsent.appendleft(memoryview(first)[sent:])
 
     def flush_quietly(self) -> None:
         """Writes what the daemon takes at once; that a connection has ended is for the next reader to find."""
@@ -227,7 +234,6 @@ class Link:
             self._socket.close()
         self._socket = None
         self._unsent.clear()
-        self._sent = 0
 
     def _lost(self, error: Exception | None) -> None:
         self._drop()
@@ -256,11 +262,11 @@ class Link:
             self.core.tick()
 
     def _pause(self, seconds: float) -> None:
-        self.turn.release()
         try:
+            self.lock.release()
             time.sleep(seconds * random.uniform(0.75, 1.25))
         finally:
-            self.turn.acquire()
+            self.lock.acquire()
 
     def open(self, until: float) -> None:
         """Connects, trying again until a time; raises `ConnectionFailed`."""

@@ -37,7 +37,7 @@ class Request:
             TimeoutError: It is not there within so many seconds; it is still under way.
         """
         until = None if timeout is None else time.monotonic() + timeout
-        with self._link.turn:
+        with self._link.lock:
             self._link.flush()
             is_there = self._link.wait(lambda: self._pending.outcome is not None, until)
         if not is_there:
@@ -46,7 +46,7 @@ class Request:
 
     def cancel(self) -> None:
         """Cancels it: `result` raises `Cancelled`, and the daemon is told."""
-        with self._link.turn:
+        with self._link.lock:
             self._link.core.cancel(self._pending)
             self._link.flush_quietly()
             self._link.turn.notify_all()
@@ -70,7 +70,7 @@ class Watch:
         """Subscribes; does nothing the second time."""
         if not self._has_begun:
             self._has_begun = True
-            with self._link.turn:
+            with self._link.lock:
                 pending = self._link.core.subscribe(self._state)
                 self._link.finish(pending)
             pending.result()
@@ -85,7 +85,7 @@ class Watch:
         self.start()
         until = None if timeout is None else time.monotonic() + timeout
         while True:
-            with self._link.turn:
+            with self._link.lock:
                 item = self._state.take()
             if isinstance(item, Message):
                 return item
@@ -97,7 +97,7 @@ class Watch:
                 if self._state.error is not None:
                     raise self._state.error
                 raise StopIteration
-            with self._link.turn:
+            with self._link.lock:
                 if not self._link.wait(self._has_something, until):
                     raise TimeoutError("no event has come")
 
@@ -106,7 +106,7 @@ class Watch:
 
     def close(self) -> None:
         """Ends the subscription. Events that wait can still be read."""
-        with self._link.turn:
+        with self._link.lock:
             self._link.core.unsubscribe(self._state)
             self._link.flush_quietly()
             self._link.turn.notify_all()
