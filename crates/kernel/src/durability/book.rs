@@ -81,6 +81,7 @@ impl FactBook {
 
 impl Out {
     /// Records a fact, if there is a journal; gives its number, 0 if there is none.
+    #[inline]
     pub(crate) fn record(&mut self, fact: Fact) -> u64 {
         if !self.facts.is_on() {
             return 0;

@@ -152,10 +152,11 @@ impl Kernel {
     /// Records that a command is accepted, if it is to survive step by step.
     #[cold]
     pub(crate) fn record_accepted(&mut self, key: RequestKey) {
-        let Some(new) = self.requests.accepted(key) else { return };
-        if new.durable != Durably::Steps(0) || !self.out.facts.is_on() {
+        let is_new = self.requests.durably(key).is_some_and(|(durably, _)| durably == Durably::Steps(0));
+        if !is_new || !self.out.facts.is_on() {
             return;
         }
+        let Some(new) = self.requests.accepted(key) else { return };
         self.durability.last_request += 1;
         let request = self.durability.last_request;
         let (now, connection) = (self.out.now, new.connection);

@@ -19,9 +19,9 @@ impl Writer<'_> {
         // All at once: a byte by itself costs a look at the room that is left. Ten bytes whatever
         // the number: that has no branch, and what is too much is cut off.
         let mut bytes = [0; 10];
-        for (at, byte) in bytes.iter_mut().enumerate() {
-            *byte = (number >> (7 * at)) as u8 | 0x80;
-        }
+        bytes[..8].copy_from_slice(&(spread(number) | 0x8080_8080_8080_8080).to_le_bytes());
+        bytes[8] = (number >> 56) as u8 | 0x80;
+        bytes[9] = (number >> 63) as u8;
         let last = number.ilog2() as usize / 7;
         bytes[last] &= 0x7f;
         let end = self.0.len() + last + 1;
@@ -86,6 +86,13 @@ impl Writer<'_> {
         self.0.push(tag);
         self.text(name)
     }
+}
+
+/// The lowest 56 bits, seven in each byte: halves are moved apart, then halves of these, and so on.
+fn spread(number: u64) -> u64 {
+    let halves = (number & 0x0fff_ffff) | (number & 0x00ff_ffff_f000_0000) << 4;
+    let quarters = (halves & 0x0000_3fff_0000_3fff) | (halves & 0x0fff_c000_0fff_c000) << 2;
+    (quarters & 0x007f_007f_007f_007f) | (quarters & 0x3f80_3f80_3f80_3f80) << 1
 }
 
 /// Reads fields, one behind the other.
@@ -173,6 +180,28 @@ impl<'a> Reader<'a> {
             0 => Ok(PeerName::Client(name)),
             1 => Ok(PeerName::Capability(name)),
             _ => Err(self.wrong("peer")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_written_in_seven_bits_a_byte_and_read_again() {
+        let edges = (0..64).flat_map(|bit| [(1 << bit) - 1, 1 << bit, 0x0123_4567_89ab_cdef >> bit]);
+        for number in edges.chain([u64::MAX, 1_790_000_000_000]) {
+            let mut bytes = Vec::new();
+            Writer(&mut bytes).number(number);
+            let (mut plain, mut rest) = (Vec::new(), number);
+            while rest >= 0x80 {
+                plain.push(rest as u8 | 0x80);
+                rest >>= 7;
+            }
+            plain.push(rest as u8);
+            assert_eq!(bytes, plain, "{number:#x}");
+            assert_eq!(Reader { rest: &bytes, name: "test" }.number("number"), Ok(number));
         }
     }
 }

@@ -16,7 +16,6 @@ use mainspring_message::{Envelope, Text};
 /// A command that was accepted just now, as the fact about it tells it.
 #[derive(Debug)]
 pub(crate) struct Accepted {
-    pub(crate) durable: Durably,
     pub(crate) peer: PeerId,
     pub(crate) message: Envelope,
     pub(crate) deadline_ns: i64,
@@ -80,7 +79,6 @@ impl Requests {
             Origin::Actor(_) => (None, None),
         };
         Some(Accepted {
-            durable: live.durable,
             peer: self.slots[key.slot() as usize].peer,
             message: live.message.clone(),
             deadline_ns: live.deadline_ns,
