@@ -36,7 +36,8 @@ struct Counts {
     max_ns: u64,
 }
 
-/// Where the buckets of [`LatencyTotals`] end, as powers of two of nanoseconds: 1 us, 4 us, ... 68 s.
+/// Where the buckets of [`LatencyTotals`] end, as powers of two of nanoseconds: 1 us, 4 us, ...
+/// 68 s.
 const TOTAL_POWERS: [u32; 14] = [10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 34, 36];
 
 /// Requests since the start, in few buckets.

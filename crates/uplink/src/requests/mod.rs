@@ -1,6 +1,6 @@
-//! Requests between nodes: those of this node that others work on, what comes back for them, those of
-//! others that are worked on here, and what another node remembers of one. Each request has exactly
-//! one outcome, whatever the network does. Only `machine` calls this.
+//! Requests between nodes: those of this node that others work on, what comes back for them, those
+//! of others that are worked on here, and what another node remembers of one. Each request has
+//! exactly one outcome, whatever the network does. Only `machine` calls this.
 
 pub(crate) mod answers;
 pub(crate) mod sending;
