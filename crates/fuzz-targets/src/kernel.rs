@@ -27,7 +27,7 @@ pub(crate) fn run(bytes: &[u8]) {
 }
 
 /// A capability whose messages have schemas of several kinds.
-fn echo() -> &'static Manifest {
+pub(crate) fn echo() -> &'static Manifest {
     static ECHO: OnceLock<Manifest> = OnceLock::new();
     ECHO.get_or_init(|| {
         let message = |kind: &str, name: &str, data: serde_json::Value| {
@@ -108,7 +108,7 @@ impl World {
     }
 }
 
-fn look_at(message: &Envelope) {
+pub(crate) fn look_at(message: &Envelope) {
     Envelope::parse(message.line().as_bytes()).expect("what is written is a message");
     assert!(!message.line().contains('\n'), "a message is a line: {}", message.line());
 }

@@ -12,6 +12,7 @@ mod kernel;
 mod lines;
 mod manifest;
 mod mutation;
+mod uplink;
 mod zcl;
 
 pub use mutation::Mutator;
@@ -40,6 +41,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "kernel", run: kernel::run, seeds: Vec::new, mutations: 5_000 },
     Target { name: "lines", run: lines::run, seeds: Vec::new, mutations: 50_000 },
     Target { name: "manifest", run: manifest::run, seeds: Vec::new, mutations: 5_000 },
+    Target { name: "uplink", run: uplink::run, seeds: uplink::seeds, mutations: 2_000 },
     Target { name: "zcl", run: zcl::run, seeds: zcl::seeds, mutations: 100_000 },
 ];
 

@@ -58,4 +58,4 @@ macro_rules! targets {
     };
 }
 
-targets!(envelope, facts, http, journal, kernel, lines, manifest, zcl);
+targets!(envelope, facts, http, journal, kernel, lines, manifest, uplink, zcl);

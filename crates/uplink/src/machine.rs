@@ -365,7 +365,7 @@ impl Uplink {
             self.counters.invalid += 1;
             return;
         };
-        if crate::wire::names::check_name(from).is_err() || hello.digest.len() > 64 {
+        if hello.digest.len() > 64 {
             self.counters.invalid += 1;
             return;
         }

@@ -1,6 +1,7 @@
 //! Subjects: who sends, what it is, and for whom. The sender's name is a part of each, so that the
 //! permissions of a NATS account prove it: a node may publish below its own name alone.
 
+use crate::wire::names::check_name;
 use mainspring_message::Kind;
 
 /// What a message between nodes is, by its subject.
@@ -176,10 +177,12 @@ impl Subjects {
         }
     }
 
-    /// Who sent a message, and what it is; nothing if it is none of this bus.
+    /// Who sent a message, and what it is; nothing if it is none of this bus, or if no node can be
+    /// called so: an answer is sent to that name.
     #[must_use]
     pub fn parse<'a>(&self, subject: &'a str) -> Option<(&'a str, Subject<'a>)> {
         let (from, rest) = subject.strip_prefix(self.bus.as_str())?.split_once('.')?;
+        check_name(from).ok()?;
         let (word, rest) = rest.split_once('.').unwrap_or((rest, ""));
         let what = match word {
             "node" if rest.is_empty() => Subject::Hello,
@@ -256,6 +259,9 @@ mod tests {
             "ms.shop.a.to.b",
             "ms.shop.a.to.b.unknown",
             "ms.shop.a.node.b",
+            // No node is called so, and an answer to it would be a subject of another form.
+            "ms.shop.a\u{1}b.node",
+            "ms.shop.*.node",
         ] {
             assert_eq!(subjects.parse(other), None, "{other}");
         }
