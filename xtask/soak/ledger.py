@@ -1,4 +1,4 @@
-"""A capability of the soak: writes down the id of each command that it was given, then answers."""
+"""A capability of the soak: writes down the id of each request that it is given, then answers."""
 
 import json
 import os
@@ -12,13 +12,14 @@ for line in sys.stdin:
     message = json.loads(line)
     if message["kind"] == "event":
         continue
-    metadata = message["metadata"]
-    os.write(log, (metadata["id"] + "\n").encode())
+    identity = message["metadata"]["id"]
+    os.write(log, (identity + "\n").encode())
     time.sleep(message["data"].get("ms", 0) / 1000)
+    metadata = {"id": uuid.uuid4().hex, "timestamp": int(time.time() * 1000), "causation": identity}
     answer = {
         "kind": "reply",
         "type": message["type"],
-        "data": {"pid": os.getpid()},
-        "metadata": {"id": uuid.uuid4().hex, "timestamp": int(time.time() * 1000), "causation": metadata["id"]},
+        "data": {"of": identity},
+        "metadata": metadata,
     }
     print(json.dumps(answer), flush=True)

@@ -1,4 +1,4 @@
-"""A client as a language model's program is: `mainspring mcp` on standard streams, tools, and their results."""
+"""A client as a language model's program is: `mainspring mcp`, its tools, and their results."""
 
 import asyncio
 import json
@@ -20,6 +20,14 @@ class Model:
         self.process, self.number = None, 0
 
     async def run(self):
+        try:
+            await self.work()
+        finally:
+            # However this ends.
+            if self.process and self.process.returncode is None:
+                self.process.kill()
+
+    async def work(self):
         while not self.soak.over:
             try:
                 await self.start()
@@ -29,7 +37,6 @@ class Model:
                     await self.step()
                     await asyncio.sleep(0.02)
             except (OSError, ValueError, EOFError):
-                self.account.unknown += 1
                 await asyncio.sleep(0.2)
             await self.end()
 
@@ -41,10 +48,11 @@ class Model:
             stdout=asyncio.subprocess.PIPE,
             stderr=self.soak.model_log,
             limit=4 << 20,
-            env={**os.environ, "MAINSPRING_SOCKET": self.soak.socket},
+            start_new_session=True,
+            env={**os.environ, "MAINSPRING_SOCKET": self.soak.daemon.socket},
         )
-        self.account.outcomes["model: bridges started"] += 1
-        hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "soak", "version": "1"}}
+        hello = {"protocolVersion": "2025-06-18", "capabilities": {}}
+        hello["clientInfo"] = {"name": "soak", "version": "1"}
         await self.request("initialize", hello)
         await self.write({"method": "notifications/initialized"})
 
@@ -67,8 +75,20 @@ class Model:
     async def request(self, method, params):
         """The result: one for each request, as long as the bridge runs."""
         self.number += 1
-        await self.write({"id": self.number, "method": method, "params": params})
-        self.account.sent["model: " + method] += 1
+        name = "model: " + method
+        self.account.sent[name] += 1
+        try:
+            await self.write({"id": self.number, "method": method, "params": params})
+            answer = await self.answer(method)
+        except (OSError, ValueError, EOFError):
+            self.account.no_outcome(name)
+            raise
+        result = answer.get("result") or {"isError": True}
+        self.account.outcome(name, "model: error" if result.get("isError") else "model: result")
+        return result
+
+    async def answer(self, method):
+        """What comes with the number of the last request."""
         while True:
             try:
                 line = await asyncio.wait_for(self.process.stdout.readline(), LOST_SECONDS)
@@ -84,10 +104,7 @@ class Model:
                 self.account.violation(f"an answer that nobody waits for: {line[:300]}")
 
     async def call(self, tool, arguments):
-        answer = await self.request("tools/call", {"name": tool, "arguments": arguments})
-        result = answer.get("result") or {"isError": True}
-        self.account.outcomes["model: error" if result.get("isError") else "model: result"] += 1
-        return result
+        return await self.request("tools/call", {"name": tool, "arguments": arguments})
 
     async def step(self):
         key = f"model-{self.random.randrange(20)}"

@@ -1,4 +1,4 @@
-"""A client as the console in a browser is: a stream of messages that stays open, and questions by HTTP."""
+"""A client as the console in a browser is: a stream of messages that stays open, and questions."""
 
 import asyncio
 import json
@@ -18,6 +18,7 @@ class Page:
         """The messages that pass, for as long as the connection lasts."""
         tap = urllib.parse.quote(json.dumps({"perSecond": 250}))
         while not self.soak.over:
+            writer = None
             try:
                 reader, writer = await self.connect()
                 writer.write(f"GET /v1/events?tap={tap} HTTP/1.1\r\n{self.head}\r\n".encode())
@@ -26,12 +27,13 @@ class Page:
                 while not self.soak.over:
                     if not await asyncio.wait_for(reader.read(1 << 16), LOST_SECONDS):
                         break
-                writer.close()
             except TimeoutError:
                 # The daemon is stopped or busy; a page would try again as well.
                 self.account.outcomes["page: stream is silent"] += 1
             except OSError:
                 pass
+            if writer:
+                writer.close()
             await asyncio.sleep(0.2)
 
     async def ask(self):
@@ -49,16 +51,19 @@ class Page:
         head = f"POST {path} HTTP/1.1\r\n{self.head}Content-Type: application/json\r\n"
         head += f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
         self.account.sent["page"] += 1
+        writer = None
         try:
             reader, writer = await self.connect()
             writer.write((head + body).encode())
             answer = await asyncio.wait_for(reader.read(), LOST_SECONDS)
-            writer.close()
-            self.account.outcomes[f"page: {code(answer)}"] += 1
+            self.account.outcome("page", f"page: {code(answer)}")
         except TimeoutError:
             self.account.violation(f"no answer to {path} in {LOST_SECONDS} s")
+            self.account.no_outcome("page")
         except OSError:
-            self.account.unknown += 1
+            self.account.no_outcome("page")
+        if writer:
+            writer.close()
 
     async def connect(self):
         return await asyncio.open_connection("127.0.0.1", self.soak.port)

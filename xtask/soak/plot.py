@@ -1,7 +1,13 @@
 """The samples as a picture."""
 
+import statistics
 
-def plot(samples, path):
+COLOURS = {"daemon": "tab:blue", "neighbour": "tab:orange"}
+# Points of a curve: more cannot be told apart.
+POINTS_MAX = 1200
+
+
+def plot(samples, daemons, title, path):
     try:
         import matplotlib
     except ImportError:
@@ -10,18 +16,47 @@ def plot(samples, path):
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    rows = [("rss_mb", "memory, MB"), ("descriptors", "descriptors"), ("p99_ms", "99th percentile, ms")]
-    rows += [("replies", "replies per second"), ("journal_mb", "journal, MB")]
-    figure, axes = pyplot.subplots(len(rows), 1, sharex=True, figsize=(11, 13))
-    minutes = [row["seconds"] / 60 for row in samples]
-    restarts = [b["seconds"] / 60 for a, b in zip(samples, samples[1:]) if b["start"] != a["start"]]
-    for axis, (name, title) in zip(axes, rows):
-        axis.plot(minutes, [row.get(name) for row in samples], linewidth=0.9)
-        axis.set_ylabel(title)
+    figure, axes = pyplot.subplots(5, 1, sharex=True, figsize=(12, 15), layout="constrained")
+    memory, descriptors, journal, replies, latency = axes
+    for daemon in daemons:
+        colour, prefix = COLOURS[daemon], "" if daemon == "daemon" else "far."
+        curve(memory, samples, f"{daemon}.rss_mb", daemon, colour)
+        curve(descriptors, samples, f"{daemon}.descriptors", daemon, colour)
+        curve(journal, samples, f"{daemon}.journal_mb", daemon, colour)
+        curve(replies, samples, prefix + "replies", f"by the {daemon}", colour, of=statistics.mean)
+        curve(latency, samples, prefix + "p99_ms", f"99 %, {daemon}", colour)
+        curve(latency, samples, prefix + "p50_ms", f"50 %, {daemon}", colour, ":")
+        # Small marks at the bottom: a long soak has hundreds of starts.
+        starts = starts_of(samples, daemon)
+        memory.plot(starts, [0] * len(starts), "|", color=colour, label=f"starts of the {daemon}")
+    latency.set_yscale("log")
+    titles = ["memory, MB", "descriptors", "journal, MB", "replies in a sample", "latency, ms"]
+    for axis, text in zip(axes, titles):
+        axis.set_ylabel(text)
         axis.grid(alpha=0.3)
+        axis.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=4, frameon=False)
+    for axis in (memory, descriptors, journal, replies):
         axis.set_ylim(bottom=0)
-        for at in restarts:
-            axis.axvline(at, color="tab:red", alpha=0.15)
-    axes[-1].set_xlabel("minutes (a red line is a start of the daemon)")
-    figure.tight_layout()
-    figure.savefig(path, dpi=110)
+    latency.set_xlabel("minutes")
+    figure.suptitle(title)
+    figure.savefig(path, dpi=100)
+
+
+def curve(axis, samples, name, label, colour, style="-", of=max):
+    """One point for each stretch: the highest, so that a long soak shows what a short one would."""
+    stretch = max(1, len(samples) // POINTS_MAX)
+    minutes, values = [], []
+    for begin in range(0, len(samples), stretch):
+        rows = samples[begin : begin + stretch]
+        known = [row[name] for row in rows if row.get(name) is not None]
+        minutes.append(rows[0]["seconds"] / 60)
+        values.append(of(known) if known else None)
+    axis.plot(minutes, values, style, label=label, color=colour, linewidth=0.9)
+
+
+def starts_of(samples, daemon):
+    """When it was started again, in minutes."""
+    key = f"{daemon}.start"
+    rows = [row for row in samples if key in row]
+    pairs = zip(rows, rows[1:])
+    return [after["seconds"] / 60 for before, after in pairs if after[key] != before[key]]

@@ -1,34 +1,24 @@
 //! `cargo xtask`: the project's own commands, one file each.
+//!
+//! - `test`: every check and test.
+//! - `documents`: what documents promise, checked.
+//! - `suites`, `parts`, `release`: further commands.
+//! - `machine`: what they need; `command`: how they start programs.
 
-mod bench;
-mod book;
 mod command;
-mod console;
-mod deny;
-mod dist;
 mod documents;
-mod example;
-mod features;
-mod fuzz;
-mod guests;
-mod http;
-mod install_c;
-mod kills;
-mod mcp;
-mod nats;
-mod package;
-mod packages;
-mod postgres;
-mod sdk;
-mod semver;
-mod simulate;
-mod soak;
-mod targets;
+mod machine;
+mod parts;
+mod release;
+mod suites;
 mod test;
-mod tools;
 
 use clap::{Parser, Subcommand};
+use machine::{nats, postgres};
+use parts::{example, guests, install_c, mcp};
+use release::{book, deny, dist, package, semver};
 use std::process::ExitCode;
+use suites::{bench, console, features, fuzz, http, kills, sdk, simulate, soak, targets};
 
 /// The project's own commands.
 #[derive(Parser)]
@@ -91,7 +81,7 @@ enum Command {
     /// request.
     ///
     /// Example: cargo xtask soak --hours 2
-    Soak(soak::Arguments),
+    Soak(soak::SoakArguments),
     /// Build the example and test guests into target/guests, installing a WebAssembly toolchain if
     /// need be.
     Guests(guests::GuestsArguments),

@@ -1,20 +1,20 @@
 //! `cargo xtask test`: everything that must hold, in one command.
 
-use crate::book;
 use crate::command::{self, cargo, root, show, target_dir};
-use crate::console;
-use crate::deny;
-use crate::features;
-use crate::guests;
-use crate::http;
-use crate::mcp;
-use crate::nats;
-use crate::package;
-use crate::packages::{Need, ensure};
-use crate::postgres;
-use crate::sdk;
-use crate::simulate;
-use crate::targets;
+use crate::machine::nats;
+use crate::machine::packages::{Need, ensure};
+use crate::machine::postgres;
+use crate::parts::guests;
+use crate::parts::mcp;
+use crate::release::book;
+use crate::release::deny;
+use crate::release::package;
+use crate::suites::console;
+use crate::suites::features;
+use crate::suites::http;
+use crate::suites::sdk;
+use crate::suites::simulate;
+use crate::suites::targets;
 use anyhow::{Context, Result, bail};
 use std::env;
 use std::io::{BufRead, BufReader};

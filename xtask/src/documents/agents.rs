@@ -66,7 +66,7 @@ fn list(root: &Path) -> Result<String> {
         if let Some(part) = line.strip_prefix("# ") {
             text += &format!("\n## {part}\n\n");
         }
-        for page in crate::book::pages(line) {
+        for page in crate::release::book::pages(line) {
             let name = line.split('[').nth(1).and_then(|rest| rest.split(']').next()).unwrap_or_default();
             let about = first_paragraph(&super::read(root, &page)?);
             text += &format!("- [{name}]({}): {about}\n", page.display());

@@ -6,7 +6,7 @@
 //! process ends; so nothing is left behind even if the tests fail or someone presses Ctrl-C.
 
 use crate::command::{self, exists};
-use crate::packages::{install, is_root};
+use crate::machine::packages::{install, is_root};
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
 use std::fs;

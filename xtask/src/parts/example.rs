@@ -1,9 +1,9 @@
 //! `cargo xtask example`: starts an application of `examples/` from nothing.
 
 use crate::command::{cargo, root, run, show};
-use crate::guests;
-use crate::mcp;
-use crate::sdk;
+use crate::parts::guests;
+use crate::parts::mcp;
+use crate::suites::sdk;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::os::unix::fs::symlink;

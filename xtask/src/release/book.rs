@@ -9,7 +9,7 @@ mod stage;
 pub(crate) use stage::pages;
 
 use crate::command::{root, run, target_dir};
-use crate::tools::Tool;
+use crate::machine::tools::Tool;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::PathBuf;

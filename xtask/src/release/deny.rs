@@ -1,7 +1,7 @@
 //! `cargo xtask deny`: licences, versions and sources of the dependencies, against `deny.toml`.
 
 use crate::command::{root, run};
-use crate::tools::Tool;
+use crate::machine::tools::Tool;
 use anyhow::Result;
 use std::process::{Command, Stdio};
 

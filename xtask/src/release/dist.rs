@@ -9,7 +9,7 @@ mod sbom;
 mod trial;
 
 use crate::command::{self, cargo, exists, root, run, target_dir};
-use crate::packages::{Need, ensure};
+use crate::machine::packages::{Need, ensure};
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -4,8 +4,8 @@
 //! reads the documentation of both as JSON; it does not read what code does.
 
 use crate::command::{root, run};
-use crate::package;
-use crate::tools::Tool;
+use crate::machine::tools::Tool;
+use crate::release::package;
 use anyhow::{Result, bail};
 use std::process::Command;
 

@@ -1,12 +1,12 @@
 //! `cargo xtask bench`: builds and runs one suite of the `bench` workspace.
 
 use crate::command::{self, cargo, root, target_dir};
-use crate::console;
-use crate::guests;
-use crate::mcp;
-use crate::packages::{Need, ensure};
-use crate::postgres::Server;
-use crate::sdk;
+use crate::machine::packages::{Need, ensure};
+use crate::machine::postgres::Server;
+use crate::parts::guests;
+use crate::parts::mcp;
+use crate::suites::console;
+use crate::suites::sdk;
 use anyhow::Result;
 use clap::ValueEnum;
 use std::process::Command;

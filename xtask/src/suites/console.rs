@@ -2,9 +2,9 @@
 //! that is built here.
 
 use crate::command::{cargo, root, run, target_dir};
-use crate::guests;
-use crate::packages::{Need, ensure, install};
-use crate::sdk;
+use crate::machine::packages::{Need, ensure, install};
+use crate::parts::guests;
+use crate::suites::sdk;
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::Path;

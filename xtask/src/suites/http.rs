@@ -2,8 +2,8 @@
 //! made for that.
 
 use crate::command::{root, run, target_dir};
-use crate::packages::{Need, ensure};
-use crate::sdk;
+use crate::machine::packages::{Need, ensure};
+use crate::suites::sdk;
 use anyhow::Result;
 use std::process::Command;
 

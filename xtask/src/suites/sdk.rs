@@ -2,9 +2,9 @@
 //! daemon that is built here.
 
 use crate::command::{cargo, root, run, target_dir};
-use crate::guests;
-use crate::mcp;
-use crate::packages::{Need, ensure};
+use crate::machine::packages::{Need, ensure};
+use crate::parts::guests;
+use crate::parts::mcp;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::PathBuf;

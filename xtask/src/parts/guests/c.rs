@@ -3,7 +3,7 @@
 
 use super::toolchain::wasm_linker;
 use crate::command::{exists, root, run};
-use crate::packages::install;
+use crate::machine::packages::install;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};

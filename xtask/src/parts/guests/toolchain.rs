@@ -5,7 +5,7 @@
 //! (`-Zbuild-std`, some 45 s once per target).
 
 use crate::command::{cargo, exists, root};
-use crate::packages::install;
+use crate::machine::packages::install;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -137,7 +137,7 @@ impl Toolchain {
 fn no_threads(folder: &Path) -> Result<PathBuf> {
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let object = folder.join("no_threads.o");
-    super::c::object(&root().join("xtask/src/guests/no_threads.c"), &object)?;
+    super::c::object(&root().join("xtask/src/parts/guests/no_threads.c"), &object)?;
     Ok(object)
 }
 

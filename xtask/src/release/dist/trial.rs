@@ -2,7 +2,7 @@
 //! started in there.
 
 use crate::command::{exists, root, run, target_dir};
-use crate::packages::is_root;
+use crate::machine::packages::is_root;
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};

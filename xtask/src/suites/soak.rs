@@ -1,14 +1,15 @@
-//! `cargo xtask soak`: the whole daemon for hours, under mixed load and random faults, with an
-//! account of every request (`xtask/soak/soak.py`).
+//! `cargo xtask soak`: the whole daemon for hours, with a neighbour on the same bus, under mixed
+//! load and random faults, with an account of every request (`xtask/soak/soak.py`).
 
 use crate::command::{cargo, root, run, target_dir};
-use crate::guests;
-use crate::mcp;
-use crate::packages::{Need, ensure};
-use anyhow::{Context, Result};
-use std::fs;
+use crate::machine::nats;
+use crate::machine::packages::{Need, ensure};
+use crate::parts::guests;
+use crate::parts::mcp;
+use anyhow::{Context, Result, bail};
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// Draws the plot. Nothing else is needed besides Python.
 const PLOTTER: &str = "matplotlib";
@@ -16,7 +17,7 @@ const PLOTTER: &str = "matplotlib";
 const GUEST: &str = "capability.wasm";
 
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct SoakArguments {
     /// How long, in hours.
     #[arg(long, default_value_t = 0.0)]
     hours: f64,
@@ -37,15 +38,17 @@ pub(crate) struct Arguments {
     no_faults: bool,
 }
 
-pub(crate) fn run_soak(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run_soak(arguments: &SoakArguments) -> Result<()> {
     let asked = arguments.hours * 3600.0 + arguments.minutes * 60.0;
     let seconds = if asked > 0.0 { asked } else { 600.0 };
     let folder = root().join(target_dir()).join("soak");
     let results = folder.join("results");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let _lock = lock(&folder)?;
     if results.exists() {
+        unmount(&results);
         fs::remove_dir_all(&results).with_context(|| format!("cannot remove {}", results.display()))?;
     }
-    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let program = match &arguments.program {
         Some(program) => {
             program.canonicalize().with_context(|| format!("there is no {}", program.display()))?
@@ -58,7 +61,7 @@ pub(crate) fn run_soak(arguments: &Arguments) -> Result<()> {
     let bridge = mcp::build(true).context("the bridge to models cannot be built")?;
     guests::ensure()?;
     ensure(&[Need { program: "strace", package: "strace", purpose: "a disk that is slow" }]);
-    let mut python = Command::new(python(&folder)?);
+    let mut python = Command::new(python(&folder));
     python.arg(root().join("xtask/soak/soak.py")).arg("--program").arg(program);
     python.arg("--folder").arg(&results).arg("--guest").arg(root().join(guests::folder()).join(GUEST));
     python.args(["--seconds", &seconds.to_string(), "--seed", &arguments.seed.to_string()]);
@@ -67,6 +70,11 @@ pub(crate) fn run_soak(arguments: &Arguments) -> Result<()> {
         python.arg("--no-faults");
     }
     python.arg("--bridge").env("MAINSPRING_MCP", bridge);
+    // Without it the soak says so, and goes on.
+    if let Ok(server) = nats::path() {
+        python.arg("--nats").arg(server);
+    }
+    python.args(["--parent", &std::process::id().to_string()]);
     println!(
         "soaking for {:.1} min; samples, plot and report will be in {}",
         seconds / 60.0,
@@ -75,13 +83,29 @@ pub(crate) fn run_soak(arguments: &Arguments) -> Result<()> {
     run(&mut python)
 }
 
+/// One soak at a time: it would take the results of another away.
+fn lock(folder: &Path) -> Result<File> {
+    let path = folder.join("lock");
+    let file = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(_) => bail!("another soak runs: {} is locked", path.display()),
+    }
+}
+
+/// A soak that was killed leaves the disk behind that it had made to be filled.
+fn unmount(results: &Path) {
+    let mut command = Command::new("umount");
+    let _ = command.arg(results.join("work/disk")).stderr(Stdio::null()).status();
+}
+
 /// A Python of its own with what draws the plot; the system's, if that cannot be had.
-fn python(folder: &Path) -> Result<PathBuf> {
+fn python(folder: &Path) -> PathBuf {
     let place = folder.join("venv");
     let python = place.join("bin/python");
-    if !python.is_file() {
-        run(Command::new("python3").args(["-m", "venv"]).arg(&place))
-            .context("Python 3 with venv is needed")?;
+    if !python.is_file() && run(Command::new("python3").args(["-m", "venv"]).arg(&place)).is_err() {
+        println!("missing: venv of Python 3; there is a plot if Python has {PLOTTER} already");
+        return "python3".into();
     }
     let has_plotter = Command::new(&python).args(["-c", &format!("import {PLOTTER}")]).output();
     if !has_plotter.is_ok_and(|output| output.status.success()) {
@@ -90,5 +114,5 @@ fn python(folder: &Path) -> Result<PathBuf> {
             println!("missing: {PLOTTER}; there will be no plot");
         }
     }
-    Ok(python)
+    python
 }
