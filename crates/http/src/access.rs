@@ -12,6 +12,7 @@ use crate::problem::Problem;
 use hyper::header::{AUTHORIZATION, HOST, HeaderValue, ORIGIN};
 use hyper::{HeaderMap, StatusCode, Uri};
 use sha2::{Digest, Sha256};
+use std::cell::RefCell;
 use std::fmt;
 use std::net::IpAddr;
 use subtle::ConstantTimeEq;
@@ -51,11 +52,17 @@ pub enum Access {
     Everybody(Peer),
 }
 
+/// The last token of a connection, as its header had it, and whose it is: the tokens of a listener
+/// stay what they are, and nearly all requests of a connection show the same one.
+#[derive(Default)]
+pub(crate) struct LastToken(RefCell<Option<(Box<[u8]>, Peer)>>);
+
 impl Access {
-    /// Whose request this is. A session of the console counts as a token.
+    /// Whose request this is. A session of the console counts as a token, for as long as it lasts.
     pub(crate) fn admit(
         &self,
         headers: &HeaderMap,
+        last: &LastToken,
         sessions: Option<&dyn Sessions>,
     ) -> Result<Peer, Problem> {
         let tokens = match self {
@@ -65,6 +72,13 @@ impl Access {
         let shown = headers.get(AUTHORIZATION).ok_or_else(|| {
             Problem::new(StatusCode::UNAUTHORIZED, "a token is needed: Authorization: Bearer TOKEN")
         })?;
+        // Whoever shows what was taken here before learns nothing from the time that this takes.
+        if let Some((before, peer)) = &*last.0.borrow()
+            && **before == *shown.as_bytes()
+        {
+            return Ok(peer.clone());
+        }
+        let header = shown.as_bytes();
         let wrong = || Problem::new(StatusCode::UNAUTHORIZED, "the token is not known here");
         let shown = bearer(shown).ok_or_else(wrong)?;
         let digest: [u8; 32] = Sha256::digest(shown).into();
@@ -75,8 +89,11 @@ impl Access {
                 found = Some(&token.peer);
             }
         }
-        let found = found.cloned().or_else(|| sessions?.peer(shown));
-        found.ok_or_else(wrong)
+        if let Some(peer) = found {
+            *last.0.borrow_mut() = Some((header.into(), peer.clone()));
+            return Ok(peer.clone());
+        }
+        sessions.and_then(|sessions| sessions.peer(shown)).ok_or_else(wrong)
     }
 
     /// Refuses what a page of another origin, or of a name that only pretends to be this server,
@@ -157,15 +174,18 @@ mod tests {
 
     #[test]
     fn a_token_gives_its_name_and_everything_else_is_401() {
-        let access = access();
-        let peer =
-            |value: &str| access.admit(&headers(&[("authorization", value)]), None).map(|peer| peer.name);
+        let (access, last) = (access(), LastToken::default());
+        let peer = |value: &str| {
+            access.admit(&headers(&[("authorization", value)]), &last, None).map(|peer| peer.name)
+        };
         assert_eq!(peer("Bearer secret-b").unwrap(), "bob");
+        assert_eq!(peer("Bearer secret-b").unwrap(), "bob", "again on the same connection");
         assert_eq!(peer("bearer  secret-a ").unwrap(), "ann", "the scheme has no case");
         for wrong in ["Bearer secret-", "Bearer ", "Bearer", "Basic secret-a", "secret-a"] {
             assert_eq!(peer(wrong).unwrap_err().status(), StatusCode::UNAUTHORIZED, "{wrong}");
         }
-        assert!(access.admit(&HeaderMap::new(), None).is_err());
+        assert_eq!(peer("bearer  secret-a ").unwrap(), "ann", "what was wrong between changes nothing");
+        assert!(access.admit(&HeaderMap::new(), &last, None).is_err());
     }
 
     #[test]

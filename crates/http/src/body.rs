@@ -9,7 +9,8 @@ use hyper::StatusCode;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use mainspring_reactor::Handle;
 use std::convert::Infallible;
-use std::pin::Pin;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
 /// The body of a response. While it is there, its request is being answered.
@@ -92,7 +93,13 @@ pub(crate) async fn read(reactor: &Handle, limits: &Limits, body: Incoming) -> R
     if body.is_end_stream() {
         return Ok(Bytes::new());
     }
-    let collected = reactor.timeout(limits.body_time_max, collect(body, limits.body_bytes_max)).await;
+    let mut collecting = pin!(collect(body, limits.body_bytes_max));
+    // Most bodies have come with their heads, and need no clock.
+    let at_once = poll_fn(|context| Poll::Ready(collecting.as_mut().poll(context))).await;
+    let collected = match at_once {
+        Poll::Ready(collected) => Ok(collected),
+        Poll::Pending => reactor.timeout(limits.body_time_max, collecting).await,
+    };
     match collected {
         Ok(Ok(Some(bytes))) => Ok(bytes),
         Ok(Ok(None)) => Err(too_large()),

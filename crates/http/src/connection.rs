@@ -1,10 +1,13 @@
 //! One connection: hyper does HTTP, one timer holds every limit of time.
 
+use crate::access::LastToken;
 use crate::answers;
 use crate::bus::Peer;
 use crate::exchange::Exchange;
+use crate::problem::Problem;
 use crate::server::{Place, Shared};
 use crate::stream::{Abort, Stall, Stream};
+use hyper::HeaderMap;
 use hyper::rt::{Read, ReadBuf, Write};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -30,6 +33,7 @@ pub(crate) struct Connection {
     stall: Rc<Stall>,
     phase: Cell<Phase>,
     exchange: RefCell<Option<Rc<Exchange>>>,
+    last_token: LastToken,
 }
 
 /// What the connection waits for.
@@ -44,6 +48,12 @@ enum Phase {
 impl Connection {
     pub(crate) fn shared(&self) -> &Shared {
         &self.place.shared
+    }
+
+    /// Whose request this is.
+    pub(crate) fn admit(&self, headers: &HeaderMap) -> Result<Peer, Problem> {
+        let options = &self.place.shared.options;
+        options.access.admit(headers, &self.last_token, options.sessions.as_deref())
     }
 
     /// The connection has shown who it is.
@@ -97,7 +107,13 @@ pub(crate) fn serve(place: Place, socket: OwnedFd) -> io::Result<impl Future<Out
     let shared = Rc::clone(&place.shared);
     let stream = Stream::new(&shared.reactor, socket, Rc::clone(&stall))?;
     let phase = Cell::new(Phase::Head { since: shared.reactor.now(), used: false });
-    let connection = Rc::new(Connection { place, stall, phase, exchange: RefCell::new(None) });
+    let connection = Rc::new(Connection {
+        place,
+        stall,
+        phase,
+        exchange: RefCell::new(None),
+        last_token: LastToken::default(),
+    });
     Ok(async move {
         match &shared.options.tls {
             None => run(connection, stream).await,

@@ -83,7 +83,7 @@ async fn find(connection: &Rc<Connection>, request: Request<Incoming>) -> Result
         Route::Session => return console::session(shared, body).await,
         _ => {}
     }
-    let peer = shared.options.access.admit(&head.headers, shared.options.sessions.as_deref())?;
+    let peer = connection.admit(&head.headers)?;
     connection.is_known();
     let asked =
         Asked { connection, peer, parameters: head.uri.query().unwrap_or_default(), headers: &head.headers };
