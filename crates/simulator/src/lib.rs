@@ -12,28 +12,17 @@
 //! assert_eq!(mainspring_simulator::simulate(7, 200, false).unwrap().digest, report.digest);
 //! ```
 
-mod acting;
-mod action;
-mod actor;
-mod check;
-mod client;
-mod effects;
-mod ledger;
 mod nodes;
 mod power;
 mod random;
-mod reloading;
 mod run;
-mod scenario;
-mod sending;
 mod tape;
-mod tokens;
 mod world;
 
-pub use action::{Act, Action, Builtin, How, Pass, Reload, Weather, What};
 pub use nodes::{NodesReport, simulate_nodes};
 pub use power::{PowerReport, simulate_power};
 pub use random::Random;
 pub use run::{Failure, Report, run, simulate};
-pub use scenario::Scenario;
+pub use world::action::{Act, Action, Builtin, How, Pass, Reload, Weather, What};
+pub use world::scenario::Scenario;
 pub use world::{Counts, Violation, World};

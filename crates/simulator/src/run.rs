@@ -1,9 +1,9 @@
 //! Whole simulations.
 
-use crate::action::Action;
 use crate::random::Random;
-use crate::scenario::Scenario;
 use crate::tape::MemoryTape;
+use crate::world::action::Action;
+use crate::world::scenario::Scenario;
 use crate::world::{Counts, Violation, World};
 
 /// A simulation that kept every promise.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use mainspring_message::{Kind, Parts};
 use serde_json::json;
 
-use crate::action::{Builtin, How, What};
-use crate::tokens::{Sender, Token};
+use crate::world::action::{Builtin, How, What};
+use crate::world::tokens::{Sender, Token};
 use crate::world::{Checked, World};
 
 /// Timeouts that requests ask for, in milliseconds.
@@ -277,7 +277,8 @@ impl World {
         if message.type_name() == "Sys.Subscribe" {
             self.clients[at].patterns.extend(PATTERNS.map(str::to_owned));
         }
-        if let Some(token) = crate::tokens::token_of(&message).and_then(|number| self.tokens.get_mut(number))
+        if let Some(token) =
+            crate::world::tokens::token_of(&message).and_then(|number| self.tokens.get_mut(number))
         {
             token.sends += 1;
         }

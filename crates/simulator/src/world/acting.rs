@@ -6,9 +6,9 @@ use mainspring_kernel::{ActorExit, ActorRef};
 use mainspring_message::{Draft, Envelope, Json, Kind};
 use serde_json::json;
 
-use crate::action::Act;
-use crate::actor::Presence;
-use crate::tokens::{Sender, Token, token_of};
+use crate::world::action::Act;
+use crate::world::actor::Presence;
+use crate::world::tokens::{Sender, Token, token_of};
 use crate::world::{Checked, World};
 
 impl World {

@@ -3,11 +3,11 @@
 use mainspring_kernel::{Change, Manifest};
 use serde_json::json;
 
-use crate::action::Reload;
-use crate::actor::{Actor, Presence};
-use crate::ledger::Ledger;
 use crate::random::Random;
-use crate::scenario::{CAPABILITIES_MAX, manifest};
+use crate::world::action::Reload;
+use crate::world::actor::{Actor, Presence};
+use crate::world::ledger::Ledger;
+use crate::world::scenario::{CAPABILITIES_MAX, manifest};
 use crate::world::{Checked, World, must};
 
 impl World {

@@ -5,8 +5,8 @@ use mainspring_kernel::{
 };
 use serde_json::json;
 
-use crate::action::Weather;
 use crate::random::Random;
+use crate::world::action::Weather;
 
 /// The most capabilities of a world.
 pub(crate) const CAPABILITIES_MAX: u64 = 5;

@@ -5,8 +5,8 @@ use mainspring_kernel::{
 };
 use mainspring_message::{Envelope, Failure, Kind};
 
-use crate::actor::Presence;
-use crate::tokens::{Sender, Token, token_of};
+use crate::world::actor::Presence;
+use crate::world::tokens::{Sender, Token, token_of};
 use crate::world::{Checked, Question, Violation, World, must};
 
 impl World {
@@ -155,7 +155,7 @@ impl World {
             return Err(Violation(format!("{connection} is closed, but it is gone")));
         };
         if reason == CloseReason::Shutdown {
-            let owed = crate::check::owed_to(&self.clients[at]);
+            let owed = crate::world::check::owed_to(&self.clients[at]);
             must!(owed == 0, "{connection} is closed by the shutdown while {owed} outcomes are owed to it");
         }
         self.clients.remove(at);
@@ -378,7 +378,7 @@ impl World {
             client.debts.remove(causation);
         }
         let peer = client.peer;
-        let expected = crate::sending::correlation_of(causation);
+        let expected = crate::world::sending::correlation_of(causation);
         let readable = message.kind() == Kind::Reply || message.type_name() != Failure::Schema.type_name();
         must!(
             !readable || expected.is_none() || message.correlation() == expected.as_deref(),
@@ -386,7 +386,7 @@ impl World {
             message.correlation()
         );
         must!(
-            !readable || expected.is_none() || message.traceparent() == Some(crate::sending::SPAN),
+            !readable || expected.is_none() || message.traceparent() == Some(crate::world::sending::SPAN),
             "the span that asked is lost: {message:?}"
         );
         if message.type_name() == Failure::Timeout.type_name() {

@@ -3,7 +3,7 @@
 use mainspring_kernel::{Census, Counters};
 use mainspring_message::{Envelope, Kind};
 
-use crate::client::Client;
+use crate::world::client::Client;
 use crate::world::{Checked, World, must};
 
 /// How often (in steps) the kernel's own tables are compared with each other: that takes time.

@@ -1,4 +1,18 @@
-//! Everything around one kernel: clients, actors, the floors below, and time.
+//! Everything around one kernel: clients, actors, the floors below, and time. `action` and `scenario`
+//! say what may happen, `acting` and `sending` do it, `check`, `ledger` and `client` hold the kernel to
+//! what it promises. `run` drives it; `nodes` and `power` are worlds of their own.
+
+pub(crate) mod acting;
+pub(crate) mod action;
+pub(crate) mod actor;
+pub(crate) mod check;
+pub(crate) mod client;
+pub(crate) mod effects;
+pub(crate) mod ledger;
+pub(crate) mod reloading;
+pub(crate) mod scenario;
+pub(crate) mod sending;
+pub(crate) mod tokens;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,14 +20,14 @@ use std::hash::{DefaultHasher, Hasher};
 
 use mainspring_kernel::{ActorExit, ConnectionId, Effect, Kernel, Mode, Now, Rights, Turn};
 
-use crate::action::{Action, Pass};
-use crate::actor::{Actor, Presence};
-use crate::check::{Lane, Lanes};
-use crate::client::Client;
-use crate::ledger::Ledger;
-use crate::scenario::Scenario;
 use crate::tape::MemoryTape;
-use crate::tokens::Tokens;
+use crate::world::action::{Action, Pass};
+use crate::world::actor::{Actor, Presence};
+use crate::world::check::{Lane, Lanes};
+use crate::world::client::Client;
+use crate::world::ledger::Ledger;
+use crate::world::scenario::Scenario;
+use crate::world::tokens::Tokens;
 
 /// A broken promise of the kernel, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -460,7 +474,7 @@ impl World {
                 self.block(at as u8, false)?;
             }
             if !self.actors[at].in_progress.is_empty() {
-                self.act(at as u8, 0, crate::action::Act::Reply)?;
+                self.act(at as u8, 0, crate::world::action::Act::Reply)?;
             }
         }
         Ok(())
