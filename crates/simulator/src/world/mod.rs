@@ -1,6 +1,7 @@
-//! Everything around one kernel: clients, actors, the floors below, and time. `action` and `scenario`
-//! say what may happen, `acting` and `sending` do it, `check`, `ledger` and `client` hold the kernel to
-//! what it promises. `run` drives it; `nodes` and `power` are worlds of their own.
+//! Everything around one kernel: clients, actors, the floors below, and time. `action` and
+//! `scenario` say what may happen, `acting` and `sending` do it, `check`, `ledger` and `client`
+//! hold the kernel to what it promises. `run` drives it; `nodes` and `power` are worlds of their
+//! own.
 
 pub(crate) mod acting;
 pub(crate) mod action;
