@@ -53,7 +53,8 @@ pub enum Access {
 }
 
 /// The last token of a connection, as its header had it, and whose it is: the tokens of a listener
-/// stay what they are, and nearly all requests of a connection show the same one.
+/// stay what they are, and nearly all requests of a connection show the same one. It is kept until
+/// the connection ends, as the bytes that were read from it are.
 #[derive(Default)]
 pub(crate) struct LastToken(RefCell<Option<(Box<[u8]>, Peer)>>);
 
