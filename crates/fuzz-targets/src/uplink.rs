@@ -21,7 +21,7 @@ const TURNS_MAX: usize = 200;
 const STEP_NS: i64 = 100_000_000;
 /// What NATS carries here, and what a subject and a head may come to.
 const MAX_PAYLOAD: usize = 1 << 20;
-const HEAD_BYTES_MAX: usize = 64 << 10;
+const HEAD_BYTES_MAX: usize = 1024;
 
 pub(crate) fn run(bytes: &[u8]) {
     let mut node = Node::start("own", echo().clone());
@@ -30,8 +30,9 @@ pub(crate) fn run(bytes: &[u8]) {
         let (Some(subject), Some(head), Some(payload)) = (lines.next(), lines.next(), lines.next()) else {
             break;
         };
-        let (Ok(subject), Ok(head)) = (str::from_utf8(subject), str::from_utf8(head)) else { continue };
-        node.receive(subject, (head != "-").then_some(head), payload);
+        let Ok(subject) = str::from_utf8(subject) else { continue };
+        let message = if head == b"-" { payload.to_vec() } else { [head, b"\n", payload].concat() };
+        node.receive(subject, &message);
         node.ask();
         node.pass();
     }
@@ -45,16 +46,17 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
     for _ in 0..MESSAGES_MAX {
         let for_own: Vec<Published> = peer.published.drain(..).collect();
         for message in &for_own {
-            written.extend_from_slice(format!("{}\n{}\n", message.subject, message.head).as_bytes());
-            written.extend_from_slice(&message.payload);
+            written.extend_from_slice(message.subject.as_bytes());
             written.push(b'\n');
-            own.receive(&message.subject, Some(&message.head), &message.payload);
+            written.extend_from_slice(&message.message);
+            written.push(b'\n');
+            own.receive(&message.subject, &message.message);
         }
         own.ask();
         peer.ask();
         own.pass();
         for message in own.published.drain(..).collect::<Vec<_>>() {
-            peer.receive(&message.subject, Some(&message.head), &message.payload);
+            peer.receive(&message.subject, &message.message);
         }
         peer.pass();
     }
@@ -70,8 +72,7 @@ fn other() -> Manifest {
 
 struct Published {
     subject: String,
-    head: String,
-    payload: Vec<u8>,
+    message: Vec<u8>,
 }
 
 /// A kernel with its uplink, and whoever carries out what they say.
@@ -115,8 +116,8 @@ impl Node {
         node
     }
 
-    fn receive(&mut self, subject: &str, head: Option<&str>, payload: &[u8]) {
-        self.uplink.received(Incoming { subject, head, payload }, &mut self.kernel, self.now);
+    fn receive(&mut self, subject: &str, message: &[u8]) {
+        self.uplink.received(Incoming { subject, message }, &mut self.kernel, self.now);
         self.settle();
     }
 
@@ -178,7 +179,9 @@ impl Node {
             Effect::Stop { actor } => self.kernel.actor_exited(actor, ActorExit::Done, now),
             Effect::Terminate { actor } => self.uplink.forget_actor(actor),
             Effect::Deliver { actor, message } => match self.imports.get(&actor.capability.0).cloned() {
-                Some(import) => self.uplink.deliver(&import, actor, &message, &mut self.kernel, now),
+                Some(import) => {
+                    self.uplink.deliver(&import.as_str().into(), actor, &message, &mut self.kernel, now)
+                }
                 None if message.kind() == Kind::Event => {}
                 None => self.kernel.actor_message(actor, Draft::reply(&message, message.data_json()), now),
             },
@@ -205,17 +208,18 @@ impl Node {
     }
 
     fn publish(&mut self, command: Command) {
-        let Command::Publish { subject, reply, head, payload, written } = command else { return };
+        let Command::Publish { subject, reply, message, written } = command else { return };
         for name in [Some(&subject), reply.as_ref()].into_iter().flatten() {
             let is_token = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'*' | b'>');
             assert!(name.bytes().all(is_token) && name.len() < HEAD_BYTES_MAX, "the subject {name:?}");
         }
-        assert!(!head.contains(['\r', '\n']) && head.len() < HEAD_BYTES_MAX, "the head {head:?}");
-        assert!(payload.len() <= MAX_PAYLOAD, "{} bytes do not fit", payload.len());
+        let head = message.iter().position(|byte| *byte == b'\n');
+        assert!(head.is_some_and(|end| end < HEAD_BYTES_MAX && message[..end].is_ascii()), "{message:?}");
+        assert!(message.len() <= MAX_PAYLOAD, "{} bytes do not fit", message.len());
         if let Some((connection, bytes)) = written {
             self.kernel.written(connection, bytes, self.now);
         }
-        self.published.push(Published { subject, head, payload });
+        self.published.push(Published { subject, message });
     }
 
     /// Has the kernel know what others share.

@@ -4,8 +4,9 @@ use crate::buffer::Buffer;
 use crate::kind::Kind;
 use crate::members::Members;
 use crate::text::Text;
-use crate::write::write_string;
+use crate::write::{write_number, write_string};
 use std::fmt;
+use std::ops::Range;
 
 /// Where a field lies in the text of its message.
 #[derive(Clone, Copy, Debug)]
@@ -286,26 +287,36 @@ impl Envelope {
 
     /// The same message with one more number in its metadata, in place of any that it has under
     /// that name.
+    ///
+    /// # Panics
+    /// When the line would grow beyond [`LINE_BYTES_CEILING`].
     pub fn with_metadata_number(&self, name: &str, number: u64) -> Envelope {
+        if self.may_have_member(name) {
+            return self.with_other_number(name, number);
+        }
+        let Grown { mut layout, text, line_len, .. } = self.grown(name, |text| write_number(number, text));
+        if name == "timeout" {
+            layout.timeout_ms = number;
+        }
+        Envelope(Buffer::new(layout, line_len, &text))
+    }
+
+    /// Whether the metadata may have a member of that name. Names are mostly written as they are.
+    fn may_have_member(&self, name: &str) -> bool {
+        let metadata = self.metadata();
+        metadata.contains('\\') || metadata.contains(name)
+    }
+
+    /// Rare: somebody had that name for something of their own, or seems to have it.
+    #[cold]
+    fn with_other_number(&self, name: &str, number: u64) -> Envelope {
         let mut value: serde_json::Map<String, serde_json::Value> =
             serde_json::from_str(self.metadata()).unwrap_or_default();
-        if value.remove(name).is_none() {
-            return self.with_plain_member(name, number);
-        }
-        // Rare: somebody had that name for something of their own.
         value.insert(name.to_owned(), number.into());
         let metadata = serde_json::Value::Object(value).to_string();
         let span = self.layout().metadata;
         let line = self.line();
         let line = format!("{}{metadata}{}", &line[..span.start as usize], &line[span.end as usize..]);
-        Envelope::parse(line.as_bytes()).unwrap_or_else(|_| self.clone())
-    }
-
-    fn with_plain_member(&self, name: &str, number: u64) -> Envelope {
-        let at = self.layout().metadata.start as usize + 1;
-        let (head, tail) = self.line().split_at(at);
-        let line = format!("{head}\"{name}\":{number},{tail}");
-        // It was a message, and one with another member is one, too.
         Envelope::parse(line.as_bytes()).unwrap_or_else(|_| self.clone())
     }
 
@@ -318,23 +329,8 @@ impl Envelope {
     /// # Panics
     /// When the line would grow beyond [`LINE_BYTES_CEILING`].
     pub fn with_metadata_member(&self, name: &str, value: &str) -> Envelope {
-        let at = self.layout().metadata.start as usize + 1;
-        let (head, tail) = self.0.text().split_at(at);
-        let mut text = String::with_capacity(self.0.text().len() + 2 * value.len() + name.len() + 8);
-        text.push_str(head);
-        write_string(name, &mut text);
-        text.push(':');
-        let value_start = text.len();
-        write_string(value, &mut text);
-        let value_end = text.len();
-        text.push(',');
-        let added = (text.len() - at) as u32;
-        text.push_str(tail);
-        let line_len = self.0.line_len() as usize + added as usize;
-        assert!(line_len <= LINE_BYTES_CEILING, "a line is at most {LINE_BYTES_CEILING} bytes long");
-        let mut layout = self.layout().map_names(|name| name.shifted(at as u32, added));
-        layout.data = layout.data.shifted(at as u32, added);
-        layout.metadata.end += added;
+        let Grown { mut layout, mut text, line_len, value_at } =
+            self.grown(name, |text| write_string(value, text));
         let place = match name {
             "correlation" => Some(&mut layout.correlation),
             "causation" => Some(&mut layout.causation),
@@ -343,15 +339,47 @@ impl Envelope {
         };
         if let Some(place) = place {
             // Without its quotes; a value that had to be escaped is kept as plain text too.
-            *place = Span::plain(value_start + 1, value_end - 1);
-            if value_end - value_start - 2 != value.len() {
+            *place = Span::plain(value_at.start + 1, value_at.end - 1);
+            if value_at.len() - 2 != value.len() {
                 let start = text.len();
                 text.push_str(value);
                 *place = Span::plain(start, text.len());
             }
         }
-        Envelope(Buffer::new(layout, line_len as u32, &text))
+        Envelope(Buffer::new(layout, line_len, &text))
     }
+
+    /// The text with one more member in its metadata, before all others, and where everything is
+    /// then.
+    fn grown(&self, name: &str, write_value: impl FnOnce(&mut String)) -> Grown {
+        let at = self.layout().metadata.start as usize + 1;
+        let (head, tail) = self.0.text().split_at(at);
+        let mut text = String::with_capacity(self.0.text().len() + name.len() + 32);
+        text.push_str(head);
+        write_string(name, &mut text);
+        text.push(':');
+        let value_start = text.len();
+        write_value(&mut text);
+        let value_at = value_start..text.len();
+        text.push(',');
+        let added = (text.len() - at) as u32;
+        text.push_str(tail);
+        let line_len = self.0.line_len() as usize + added as usize;
+        assert!(line_len <= LINE_BYTES_CEILING, "a line is at most {LINE_BYTES_CEILING} bytes long");
+        let mut layout = self.layout().map_names(|name| name.shifted(at as u32, added));
+        layout.data = layout.data.shifted(at as u32, added);
+        layout.metadata.end += added;
+        Grown { layout, text, line_len: line_len as u32, value_at }
+    }
+}
+
+/// A message that has one more member in its metadata.
+struct Grown {
+    layout: Layout,
+    text: String,
+    line_len: u32,
+    /// Where the value of that member stands.
+    value_at: Range<usize>,
 }
 
 impl PartialEq for Envelope {

@@ -11,10 +11,8 @@ pub enum Command {
         subject: String,
         /// Where the server says that nobody takes it.
         reply: Option<String>,
-        /// The header `Ms`.
-        head: String,
-        /// The rest.
-        payload: Vec<u8>,
+        /// What: a line of words, and the payload behind it.
+        message: Vec<u8>,
         /// The kernel is to be told ([`written`](mainspring_kernel::Kernel::written)) when so many
         /// bytes of this connection have left.
         written: Option<(ConnectionId, usize)>,
@@ -38,10 +36,8 @@ pub enum Command {
 pub struct Incoming<'a> {
     /// Where it was published.
     pub subject: &'a str,
-    /// The header `Ms`.
-    pub head: Option<&'a str>,
-    /// The rest.
-    pub payload: &'a [u8],
+    /// What was published there.
+    pub message: &'a [u8],
 }
 
 /// A line for the log.

@@ -10,7 +10,7 @@ use crate::settings::UplinkSettings;
 use crate::sharing::imports::{ImportChange, Imports};
 use crate::sharing::nodes::{Boot, Heard, Hello, Nodes, SHARES_MAX};
 use crate::sharing::share::{Share, SharedManifest, request_kind, share_of};
-use crate::wire::head::Head;
+use crate::wire::head::{Head, split, with_payload};
 use crate::wire::subject::{Direct, RequestSubject, Subject, Subjects};
 use mainspring_kernel::schema::discover;
 use mainspring_kernel::{ConnectionId, Kernel, Level, Manifest, Now};
@@ -270,12 +270,12 @@ impl Uplink {
 
     /// A message came from the network.
     pub fn received(&mut self, incoming: Incoming<'_>, kernel: &mut Kernel, now: Now) {
-        let Incoming { subject, head, payload } = incoming;
-        let subjects = self.subjects.clone();
-        let Some((from, what)) = subjects.parse(subject) else {
+        let Incoming { subject, message } = incoming;
+        let Some((from, what)) = self.subjects.parse(subject) else {
             self.counters.invalid += 1;
             return;
         };
+        let (head, payload) = split(message);
         if from == self.settings.node {
             return match what {
                 Subject::NoResponders(number) => self.no_responders(number, kernel, now),
@@ -322,7 +322,7 @@ impl Uplink {
             }
             (Direct::Acknowledge, head) => self.acknowledged(from, head, kernel, now),
             (Direct::Ping, Some(Head::Ping { at_ns })) => {
-                self.publish(self.subjects.reply(from), None, &Head::Pong { at_ns }, Vec::new(), None);
+                self.publish(self.subjects.reply(from), &Head::Pong { at_ns }, b"");
             }
             _ => self.counters.invalid += 1,
         }
@@ -430,7 +430,7 @@ impl Uplink {
         };
         let payload = serde_json::to_vec(&hello).unwrap_or_default();
         let subject = self.subjects.hello();
-        self.publish_text(subject, None, "hello".into(), payload, None);
+        self.publish_text(subject, "hello", &payload);
     }
 
     /// Asks nodes for what is not known of them, and how far away they are.
@@ -449,7 +449,7 @@ impl Uplink {
                 self.imports.by_id.values().flat_map(|import| import.nodes.iter().cloned()).collect();
             for name in used {
                 let subject = self.subjects.direct(&name, Direct::Ping);
-                self.publish(subject, None, &Head::Ping { at_ns: now.mono_ns }, Vec::new(), None);
+                self.publish(subject, &Head::Ping { at_ns: now.mono_ns }, b"");
             }
         }
         self.want_manifests(now);
@@ -477,30 +477,26 @@ impl Uplink {
         (id, line.to_string())
     }
 
-    pub(crate) fn publish_plain(&mut self, subject: String, head: &str) {
-        self.publish_text(subject, None, head.to_owned(), Vec::new(), None);
+    /// Publishes something with a head of one word, and nobody is told of it.
+    pub(crate) fn publish_text(&mut self, subject: String, head: &str, payload: &[u8]) {
+        let message = with_payload(head.to_owned(), payload);
+        self.out.push(Command::Publish { subject, reply: None, message, written: None });
     }
 
-    pub(crate) fn publish(
+    pub(crate) fn publish(&mut self, subject: String, head: &Head, payload: &[u8]) {
+        self.publish_answer(subject, head, payload, None);
+    }
+
+    /// Publishes something of which the kernel is told when it has left.
+    pub(crate) fn publish_answer(
         &mut self,
         subject: String,
-        reply: Option<String>,
         head: &Head,
-        payload: Vec<u8>,
+        payload: &[u8],
         written: Option<(ConnectionId, usize)>,
     ) {
-        self.publish_text(subject, reply, head.write(), payload, written);
-    }
-
-    pub(crate) fn publish_text(
-        &mut self,
-        subject: String,
-        reply: Option<String>,
-        head: String,
-        payload: Vec<u8>,
-        written: Option<(ConnectionId, usize)>,
-    ) {
-        self.out.push(Command::Publish { subject, reply, head, payload, written });
+        let message = head.message(payload);
+        self.out.push(Command::Publish { subject, reply: None, message, written });
     }
 
     pub(crate) fn notice(&mut self, level: Level, text: String) {

@@ -72,10 +72,10 @@ fn run(count: usize) {
         }
         let began = Instant::now();
         for command in &for_own {
-            let Command::Publish { subject, head, payload, .. } = command else { continue };
+            let Command::Publish { subject, message, .. } = command else { continue };
             hellos += u64::from(subject.ends_with(".node"));
-            bytes += (subject.len() + head.len() + payload.len()) as u64;
-            let incoming = Incoming { subject, head: Some(head), payload };
+            bytes += (subject.len() + message.len()) as u64;
+            let incoming = Incoming { subject, message };
             own.received(incoming, &mut own_kernel, now);
         }
         own.tick(&mut own_kernel, now);
@@ -83,12 +83,12 @@ fn run(count: usize) {
         let mut from_own = Vec::new();
         own.drain_commands(&mut from_own);
         for command in from_own {
-            let Command::Publish { subject, head, payload, .. } = command else { continue };
+            let Command::Publish { subject, message, .. } = command else { continue };
             let Some(to) = subject.split(".to.").nth(1).and_then(|rest| rest.split('.').next()) else {
                 continue;
             };
             let Some((_, other)) = others.iter_mut().find(|(name, _)| name == to) else { continue };
-            let incoming = Incoming { subject: &subject, head: Some(&head), payload: &payload };
+            let incoming = Incoming { subject: &subject, message: &message };
             other.received(incoming, &mut own_kernel, now);
         }
     }

@@ -15,6 +15,22 @@ use mainspring_message::{Envelope, ErrorData, Failure, Kind, Rejection, Started}
 impl Kernel {
     /// A client sent a line (without its line break).
     pub fn ingest(&mut self, connection: ConnectionId, line: &[u8], now: Now) {
+        self.ingest_as(connection, line, now, || Envelope::parse(line));
+    }
+
+    /// A client sent a message, which somebody has read already.
+    pub fn ingest_message(&mut self, connection: ConnectionId, message: &Envelope, now: Now) {
+        self.ingest_as(connection, message.line().as_bytes(), now, || Ok(message.clone()));
+    }
+
+    #[inline(always)]
+    fn ingest_as(
+        &mut self,
+        connection: ConnectionId,
+        line: &[u8],
+        now: Now,
+        read: impl FnOnce() -> Result<Envelope, Rejection>,
+    ) {
         self.out.now = now;
         self.note(now, |pen| pen.line(connection, line));
         let line_bytes_max = self.config.limits.line_bytes_max;
@@ -24,7 +40,7 @@ impl Kernel {
             if line.len() > line_bytes_max {
                 return Err(too_long(line_bytes_max));
             }
-            Envelope::parse(line)
+            read()
         });
         let (place, message) = match heard {
             None => return,

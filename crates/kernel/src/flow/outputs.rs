@@ -16,6 +16,22 @@ use mainspring_message::{Draft, Envelope, Failure, Json, Kind, Rejection};
 impl Kernel {
     /// An actor said a line.
     pub fn actor_line(&mut self, actor: ActorRef, line: &[u8], now: Now) {
+        self.actor_line_as(actor, line, now, || Envelope::parse(line));
+    }
+
+    /// An actor said a message, which somebody has read already.
+    pub fn actor_envelope(&mut self, actor: ActorRef, message: &Envelope, now: Now) {
+        self.actor_line_as(actor, message.line().as_bytes(), now, || Ok(message.clone()));
+    }
+
+    #[inline(always)]
+    fn actor_line_as(
+        &mut self,
+        actor: ActorRef,
+        line: &[u8],
+        now: Now,
+        read: impl FnOnce() -> Result<Envelope, Rejection>,
+    ) {
         self.out.now = now;
         self.note(now, |pen| pen.actor_line(actor, line));
         if !self.listens_to(actor) {
@@ -24,7 +40,7 @@ impl Kernel {
         if line.len() > self.config.limits.line_bytes_max {
             return self.said_too_much(actor);
         }
-        let said = match Envelope::parse(line) {
+        let said = match read() {
             Ok(message) => {
                 self.spoke(actor);
                 self.output(actor, message)

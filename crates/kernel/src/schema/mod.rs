@@ -30,7 +30,7 @@ mod validate;
 mod tests;
 
 pub use discover::{Discovery, PAIRS_MAX, Pair, discover};
-pub use one_type::TypeSchema;
+pub use one_type::{TypeSchema, narrow};
 pub use validate::{EnvelopeValidator, Validator, Violation};
 
 /// Why a schema cannot be used, and where.

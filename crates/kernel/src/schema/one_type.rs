@@ -58,6 +58,58 @@ impl TypeSchema {
     }
 }
 
+/// What `schema` asks of messages of these kinds and types alone, with a branch of `oneOf` for each
+/// of them; those that it does not admit are left out. Nothing if it admits none.
+///
+/// What every message has is not in it, so that nobody looks at metadata for nothing.
+///
+/// # Examples
+///
+/// ```
+/// use mainspring_kernel::schema::narrow;
+/// use mainspring_message::Kind;
+/// use serde_json::json;
+///
+/// let schema = json!({ "properties": {
+///     "kind": { "const": "query" },
+///     "type": { "enum": ["Memory.Get", "Memory.List"] },
+///     "data": { "$ref": "#/$defs/key" },
+/// }, "$defs": { "key": { "type": "string" }, "other": {} } });
+/// let get = narrow(&schema, [(Kind::Query, "Memory.Get"), (Kind::Query, "Memory.Set")]).unwrap();
+/// assert_eq!(get, json!({
+///     "oneOf": [{ "properties": {
+///         "kind": { "const": "query" },
+///         "type": { "const": "Memory.Get" },
+///         "data": { "$ref": "#/$defs/key" },
+///     } }],
+///     "$defs": { "key": { "type": "string" } },
+/// }));
+/// ```
+#[must_use]
+pub fn narrow<'a>(schema: &Value, types: impl IntoIterator<Item = (Kind, &'a str)>) -> Option<Value> {
+    let document = Document::new(schema).ok()?;
+    let mut evaluator = Evaluator::new(&document);
+    let mut branches = Vec::new();
+    for (kind, type_name) in types {
+        let (data, whole) = match evaluator.residual(kind, type_name).ok()? {
+            Residual::Never => continue,
+            Residual::Always => (json!({}), None),
+            Residual::Data(data) => (data, None),
+            Residual::Envelope(whole) => (json!({}), Some(whole)),
+        };
+        let mut branch = json!({ "properties": {
+            "kind": { "const": kind.as_str() },
+            "type": { "const": type_name },
+            "data": data,
+        } });
+        if let Some(whole) = whole {
+            branch["allOf"] = json!([whole]);
+        }
+        branches.push(branch);
+    }
+    (!branches.is_empty()).then(|| document.stand_alone(&json!({ "oneOf": branches })))
+}
+
 fn message(kind: Kind, type_name: &str, data: &Value) -> Value {
     let name = json!({ "type": "string", "minLength": 1, "maxLength": NAME_BYTES_MAX });
     let mut metadata = json!({

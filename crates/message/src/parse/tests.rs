@@ -176,6 +176,33 @@ fn every_field_is_still_in_place_after_a_member_was_added() {
 }
 
 #[test]
+fn a_number_is_added_or_takes_the_place_of_another() {
+    let plain = r#"{"kind":"command","type":"A.B","data":[1],"metadata":{"timestamp":17,"causation":"\u0001a","id":"c-1"}}"#;
+    let first = r#"{"metadata":{"id":"c-1","timestamp":17},"data":[1],"type":"A.B","kind":"query"}"#;
+    let lines = [
+        plain.to_owned(),
+        first.to_owned(),
+        plain.replace("\"timestamp\"", "\"timeout\":9,\"timestamp\""),
+        plain.replace("\"timestamp\"", "\"time\\u006fut\":9,\"timestamp\""),
+        plain.replace("\"timestamp\"", "\"other\":\"timeout\",\"timestamp\""),
+    ];
+    for line in lines {
+        let envelope = Envelope::parse(line.as_bytes()).unwrap();
+        let with = envelope.with_metadata_number("timeout", 1_234);
+        let read = Envelope::parse(with.line().as_bytes()).unwrap();
+        for with in [&with, &read] {
+            assert_eq!((with.timeout_ms(), with.timestamp_ms()), (Some(1_234), 17), "{line}");
+            assert_eq!((with.kind(), with.type_name()), (envelope.kind(), "A.B"), "{line}");
+            assert_eq!((with.id(), with.data()), ("c-1", "[1]"), "{line}");
+            assert_eq!(with.causation(), envelope.causation(), "{line}");
+        }
+        let other = envelope.with_metadata_number("attempt", 2);
+        assert_eq!(other.timeout_ms(), envelope.timeout_ms(), "{line}");
+        assert!(other.metadata().contains("\"attempt\":2"), "{line}");
+    }
+}
+
+#[test]
 fn an_id_is_as_long_as_its_text_however_it_is_spelt() {
     let with_id = |id: &str| Envelope::parse(LINE.replace("c-1", id).as_bytes());
     // Two bytes each as it comes, six when it is written again.

@@ -9,8 +9,7 @@ use std::collections::BTreeMap;
 pub(super) struct Packet {
     pub(super) to: usize,
     pub(super) subject: String,
-    pub(super) head: Option<String>,
-    pub(super) payload: Vec<u8>,
+    pub(super) message: Vec<u8>,
 }
 
 /// What a node publishes.
@@ -18,8 +17,7 @@ pub(super) struct Published<'a> {
     pub(super) subject: &'a str,
     /// Where it is told that nobody listens.
     pub(super) reply: Option<&'a str>,
-    pub(super) head: &'a str,
-    pub(super) payload: &'a [u8],
+    pub(super) message: &'a [u8],
 }
 
 /// What a node listens to.
@@ -71,8 +69,14 @@ pub(super) fn fits(pattern: &str, subject: &str) -> bool {
 
 impl Network {
     /// A node publishes a message.
-    pub(super) fn publish(&mut self, from: usize, message: &Published<'_>, now_ns: i64, random: &mut Random) {
-        let Published { subject, reply, head, payload } = *message;
+    pub(super) fn publish(
+        &mut self,
+        from: usize,
+        published: &Published<'_>,
+        now_ns: i64,
+        random: &mut Random,
+    ) {
+        let Published { subject, reply, message } = *published;
         self.messages += 1;
         if self.links[from] != LinkState::Up {
             self.lost += 1;
@@ -93,14 +97,14 @@ impl Network {
         }
         if all.is_empty() {
             if let Some(reply) = reply {
-                let packet = Packet { to: from, subject: reply.to_owned(), head: None, payload: Vec::new() };
+                let packet = Packet { to: from, subject: reply.to_owned(), message: Vec::new() };
                 self.send(packet, now_ns, random);
             }
             return;
         }
         for to in all {
-            let (subject, head) = (subject.to_owned(), Some(head.to_owned()));
-            self.send(Packet { to, subject, head, payload: payload.to_vec() }, now_ns, random);
+            let packet = Packet { to, subject: subject.to_owned(), message: message.to_vec() };
+            self.send(packet, now_ns, random);
         }
     }
 

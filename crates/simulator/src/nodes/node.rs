@@ -233,7 +233,7 @@ impl Node {
             Effect::Deliver { actor, message } => match self.imports.get(&actor.capability.0) {
                 Some(id) => {
                     let id = id.clone();
-                    self.uplink.deliver(&id, actor, &message, &mut self.kernel, now);
+                    self.uplink.deliver(&id.as_str().into(), actor, &message, &mut self.kernel, now);
                 }
                 None if message.kind() == Kind::Event => {}
                 None => {
@@ -272,10 +272,10 @@ impl Node {
                     subscriptions.push(Subscription { subject, is_group })
                 }
                 Command::Unsubscribe { subject } => subscriptions.retain(|of| of.subject != subject),
-                Command::Publish { subject, reply, head, payload, written } => {
+                Command::Publish { subject, reply, message, written } => {
                     let (reply, from) = (reply.as_deref(), self.index);
-                    let message = Published { subject: &subject, reply, head: &head, payload: &payload };
-                    world.network.publish(from, &message, now.mono_ns, world.random);
+                    let published = Published { subject: &subject, reply, message: &message };
+                    world.network.publish(from, &published, now.mono_ns, world.random);
                     if let Some((connection, bytes)) = written {
                         self.kernel.written(connection, bytes, now);
                     }

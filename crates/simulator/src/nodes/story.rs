@@ -180,8 +180,7 @@ impl NodesStory {
                 }
                 continue;
             }
-            let (subject, head) = (packet.subject.as_str(), packet.head.as_deref());
-            let incoming = Incoming { subject, head, payload: &packet.payload };
+            let incoming = Incoming { subject: &packet.subject, message: &packet.message };
             self.places[packet.to].receive(incoming, now, surroundings!(self))?;
         }
         for packet in waiting {

@@ -1,7 +1,6 @@
 //! Durable events across nodes: the origin's journal gives them by a cursor of the node that wants
 //! them, in order, until that node says that it has them.
 
-use crate::command::Command;
 use crate::machine::Uplink;
 use crate::requests::sending::HEAD_BYTES_MAX;
 use crate::wire::head::Head;
@@ -94,7 +93,7 @@ impl Uplink {
                 if now.mono_ns.saturating_sub(asked_ns) >= FOLLOW_NS {
                     let subject = self.subjects.direct(&name, Direct::Follow);
                     self.following.asked_ns.insert(name, now.mono_ns);
-                    self.publish_plain(subject, "follow");
+                    self.publish_text(subject, "follow", b"");
                 }
             }
         }
@@ -176,9 +175,7 @@ impl Uplink {
         follower.sent = number;
         let subject = self.subjects.direct(&follower.node, Direct::Event(message.type_name()));
         self.following.told += 1;
-        let payload = message.line().as_bytes().to_vec();
-        let (subject, reply, head) = (subject, None, head.write());
-        self.out.push(Command::Publish { subject, reply, head, payload, written: Some((connection, bytes)) });
+        self.publish_answer(subject, &head, message.line().as_bytes(), Some((connection, bytes)));
     }
 
     /// A durable event came from another node: the next one in order is taken, and whatever was
@@ -212,7 +209,7 @@ impl Uplink {
         }
         let subject = self.subjects.direct(from, Direct::Acknowledge);
         let head = Head::Durable { epoch, number, before: 0 };
-        self.publish(subject, None, &head, Vec::new(), None);
+        self.publish(subject, &head, b"");
     }
 
     /// A follower has events up to this one.

@@ -105,9 +105,8 @@ impl Uplink {
         }
         self.events.told += 1;
         let subject = self.subjects.event(message.type_name());
-        let payload = message.line().as_bytes().to_vec();
         let head = Head::Event { is_durable: fits(&self.events.durable, message.type_name()) };
-        self.publish(subject, None, &head, payload, Some((connection, bytes)));
+        self.publish_answer(subject, &head, message.line().as_bytes(), Some((connection, bytes)));
     }
 
     /// An event came from another node.

@@ -98,18 +98,17 @@ impl Uplink {
         kernel: &mut Kernel,
         now: Now,
     ) {
-        let Some(sent) = self.answered(from, by, tag) else { return };
-        let (actor, id) = (sent.actor, sent.message.id().to_owned());
+        if !self.is_answered(from, by, tag) {
+            return;
+        }
+        let Some(sent) = self.forget_sent(tag.number, kernel, now) else { return };
         self.note_answered(from, &sent);
         match check_outcome(&sent.message, payload, self.settings.line_bytes_max) {
-            Ok(()) => {
-                self.forget_sent(tag.number, kernel, now);
-                kernel.actor_line(actor, payload, now);
-            }
+            Ok(outcome) => kernel.actor_envelope(sent.actor, &outcome, now),
             Err(reason) => {
                 let text = format!("node {from:?} answered with something invalid: {reason}");
-                self.forget_sent(tag.number, kernel, now);
-                kernel.actor_failed(actor, &id, Failure::ActorFault, &text, Started::Yes, now);
+                let id = sent.message.id();
+                kernel.actor_failed(sent.actor, id, Failure::ActorFault, &text, Started::Yes, now);
             }
         }
     }
@@ -160,14 +159,17 @@ impl Uplink {
         kernel: &mut Kernel,
         now: Now,
     ) {
-        let Some(sent) = self.answered(from, by, tag) else { return };
+        if !self.is_answered(from, by, tag) {
+            return;
+        }
+        let Some(sent) = self.forget_sent(tag.number, kernel, now) else { return };
         self.note_answered(from, &sent);
         // One that was sent more than once may have been done before it was refused.
         let started = if sent.is_repeated { Started::Yes } else { started };
         let text: String =
             String::from_utf8_lossy(text).chars().filter(|c| !c.is_control()).take(1000).collect();
         let text = format!("node {from}: {text}");
-        self.end_sent(tag.number, failure, &text, started, kernel, now);
+        kernel.actor_failed(sent.actor, sent.message.id(), failure, &text, started, now);
     }
 
     /// Remembers which node had a request, for those who trace it.
@@ -183,22 +185,23 @@ impl Uplink {
         all.find(|sent| sent.peer == peer && sent.message.id() == id)?.to.clone()
     }
 
-    /// The request that an answer is for, if it is one of this run and that node may answer it.
-    fn answered(&mut self, from: &str, by: Boot, tag: Tag) -> Option<Sent> {
+    /// Whether an answer is for a request of this run that has not ended, and that node may answer
+    /// it.
+    fn is_answered(&mut self, from: &str, by: Boot, tag: Tag) -> bool {
         if tag.boot != self.settings.boot {
-            return None;
+            return false;
         }
         let Some(sent) = self.sent.requests.get(&tag.number) else {
             self.sent.late += 1;
-            return None;
+            return false;
         };
-        self.may_answer(sent, from, by).then(|| sent.clone())
+        self.may_answer(sent, from, by)
     }
 }
 
-/// Whether the kernel can be given this as the outcome of that request: whatever another node says,
-/// it is no fault of ours.
-fn check_outcome(request: &Envelope, line: &[u8], line_bytes_max: usize) -> Result<(), String> {
+/// The outcome of a request, if the kernel can be given it as that: whatever another node says, it
+/// is no fault of ours.
+fn check_outcome(request: &Envelope, line: &[u8], line_bytes_max: usize) -> Result<Envelope, String> {
     #[derive(Deserialize)]
     struct ErrorShape<'a> {
         code: u16,
@@ -231,7 +234,7 @@ fn check_outcome(request: &Envelope, line: &[u8], line_bytes_max: usize) -> Resu
             return Err(format!("an error with the code {}", shape.code));
         }
     }
-    Ok(())
+    Ok(answer)
 }
 
 #[cfg(test)]
@@ -242,7 +245,7 @@ mod tests {
     #[test]
     fn n6_3_no_answer_of_another_node_is_a_fault_here() {
         let request = Envelope::parse(&message("command", "A.B", "1", r#","correlation":"w""#)).unwrap();
-        let check = |line: &[u8]| check_outcome(&request, line, 1000);
+        let check = |line: &[u8]| check_outcome(&request, line, 1000).map(drop);
         assert_eq!(check(&message("reply", "A.B", "1", r#","causation":"x""#)), Ok(()));
         assert_eq!(check(&message("reply", "A.B", "1", r#","causation":"x","correlation":"w""#)), Ok(()));
         assert_eq!(

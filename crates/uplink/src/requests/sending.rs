@@ -1,6 +1,7 @@
 //! Requests of this node that others work on: where each is sent, who has taken it, and its one
 //! end.
 
+use crate::command::Command;
 use crate::machine::Uplink;
 use crate::sharing::nodes::{Boot, SILENCE_NS};
 use crate::sharing::partition::{key_at, place};
@@ -88,7 +89,7 @@ impl Uplink {
     /// The kernel delivers to an imported capability: a request, or that one was cancelled.
     pub fn deliver(
         &mut self,
-        import: &str,
+        import: &Rc<str>,
         actor: ActorRef,
         message: &Envelope,
         kernel: &mut Kernel,
@@ -106,7 +107,7 @@ impl Uplink {
             Ok(to) => to,
             // What an earlier run had accepted waits until the nodes have found each other.
             Err((Failure::Unreachable, _)) if known.is_durable && now.mono_ns < self.meeting_until_ns => {
-                return self.sent.parked.push((actor, import.into(), message.clone()));
+                return self.sent.parked.push((actor, Rc::clone(import), message.clone()));
             }
             Err((failure, text)) => {
                 return kernel.actor_failed(actor, message.id(), failure, &text, Started::No, now);
@@ -120,7 +121,7 @@ impl Uplink {
         let sent = Sent {
             actor,
             message: message.clone(),
-            import: import.into(),
+            import: Rc::clone(import),
             peer: known.peer,
             to,
             taker: None,
@@ -183,8 +184,9 @@ impl Uplink {
         message: &Envelope,
         known: &PassedOn,
     ) -> Result<Option<Rc<str>>, Refused> {
-        let before = (known.peer.clone(), message.id().to_owned());
-        if let Some(node) = self.sent.targets.get(&before).filter(|_| known.is_durable) {
+        if known.is_durable
+            && let Some(node) = self.sent.targets.get(&(known.peer.clone(), message.id().to_owned()))
+        {
             return Ok(Some(Rc::clone(node)));
         }
         let unreachable = |text: String| Err((Failure::Unreachable, text));
@@ -236,14 +238,12 @@ impl Uplink {
         let what = RequestSubject { hash: &import.hash, kind, type_name };
         let subject = self.subjects.request(sent.to.as_deref(), what);
         let left_ns = sent.deadline_ns.saturating_sub(now.mono_ns).max(0);
-        let head = Head::Request {
-            tag: Tag { boot: self.settings.boot, number },
-            left_ms: u64::try_from(left_ns / 1_000_000).unwrap_or(0),
-            is_durable: sent.is_durable,
-            peer: sent.peer.clone(),
-        };
+        let tag = Tag { boot: self.settings.boot, number };
+        let left_ms = u64::try_from(left_ns / 1_000_000).unwrap_or(0);
+        let line = sent.message.line().as_bytes();
+        let message = Head::request(tag, left_ms, sent.is_durable, &sent.peer, line);
         let reply = Some(self.subjects.no_responders(number));
-        self.publish(subject, reply, &head, sent.message.line().as_bytes().to_vec(), None);
+        self.out.push(Command::Publish { subject, reply, message, written: None });
         self.counters.requests_sent += 1;
         if let Some(node) = sent.to.as_ref().and_then(|name| self.nodes.get_mut(name)) {
             node.sent += 1;
@@ -267,7 +267,7 @@ impl Uplink {
         let Some(node) = sent.and_then(|sent| sent.to.clone()) else { return };
         let head = Head::Cancel { tag: Tag { boot: self.settings.boot, number } };
         let subject = self.subjects.direct(&node, Direct::Cancel);
-        self.publish(subject, None, &head, Vec::new(), None);
+        self.publish(subject, &head, b"");
     }
 
     pub(crate) fn forget_sent(&mut self, number: u64, kernel: &mut Kernel, now: Now) -> Option<Sent> {
@@ -378,7 +378,7 @@ impl Uplink {
             let subject = self.subjects.direct(&node, Direct::Ask);
             let head = Head::Ask { of: self.settings.boot };
             for chunk in numbers.chunks(1000) {
-                self.publish(subject.clone(), None, &head, write_numbers(chunk.iter().copied()), None);
+                self.publish(subject.clone(), &head, &write_numbers(chunk.iter().copied()));
             }
         }
     }

@@ -6,6 +6,7 @@ use crate::requests::sending::HEAD_BYTES_MAX;
 use crate::sharing::nodes::Boot;
 use crate::wire::head::{Head, Tag, read_numbers, write_numbers};
 use crate::wire::subject::RequestSubject;
+use foldhash::fast::RandomState;
 use mainspring_kernel::{ConnectionId, Kernel, Now, Rights};
 use mainspring_message::{Envelope, Failure, Kind, Started};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
@@ -47,16 +48,16 @@ type Key = (Rc<str>, Tag);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Serving {
     serial: u64,
-    peers: HashMap<u64, RemotePeer>,
+    peers: HashMap<u64, RemotePeer, RandomState>,
     by_peer: BTreeMap<(Rc<str>, String), ConnectionId>,
-    requests: HashMap<Key, Served>,
+    requests: HashMap<Key, Served, RandomState>,
     /// Which of them wait for the outcome of a request of that connection.
-    by_request: HashMap<(ConnectionId, Box<str>), Vec<Key>>,
+    by_request: HashMap<(ConnectionId, Box<str>), Vec<Key>, RandomState>,
     /// Those that were not told of yet, each with when it came.
     untaken: VecDeque<(i64, Key)>,
     /// Those that were refused as not started, the last of them: should one of them come twice, it
     /// stays refused.
-    refused: HashSet<Key>,
+    refused: HashSet<Key, RandomState>,
     refused_in_order: VecDeque<Key>,
 }
 
@@ -122,7 +123,7 @@ impl Uplink {
         let Some(Head::Request { tag, left_ms, peer, .. }) = head else { return };
         let name = self.nodes.name(from).unwrap_or_else(|| from.into());
         let key = (Rc::clone(&name), tag);
-        if self.serving.refused.contains(&key) {
+        if !self.serving.refused.is_empty() && self.serving.refused.contains(&key) {
             return;
         }
         if self.serving.requests.contains_key(&key) {
@@ -154,7 +155,7 @@ impl Uplink {
             node.in_progress += 1;
         }
         self.counters.requests_served += 1;
-        kernel.ingest(connection, message.line().as_bytes(), now);
+        kernel.ingest_message(connection, &message, now);
     }
 
     /// Whether a request may come in, and by which connection.
@@ -238,7 +239,7 @@ impl Uplink {
     fn refuse(&mut self, node: &str, tag: Tag, failure: Failure, text: &str, started: Started) {
         let head = Head::Failed { by: self.settings.boot, tag, failure, started };
         let subject = self.subjects.reply(node);
-        self.publish(subject, None, &head, text.as_bytes().to_vec(), None);
+        self.publish(subject, &head, text.as_bytes());
     }
 
     /// The kernel writes to a connection of the uplink: outcomes go back to their nodes, events out
@@ -282,7 +283,7 @@ impl Uplink {
         for (node, tag) in self.serving.by_request.get(of).cloned().unwrap_or_default() {
             let (subject, head) =
                 (self.subjects.reply(&node), Head::Progress { by: self.settings.boot, tag });
-            self.publish(subject, None, &head, event.line().as_bytes().to_vec(), None);
+            self.publish(subject, &head, event.line().as_bytes());
         }
     }
 
@@ -318,7 +319,7 @@ impl Uplink {
             }
             let text = told.map(|told| told.message).unwrap_or_default();
             let head = Head::Failed { by, tag: *tag, failure, started };
-            return self.publish(subject, None, &head, text.into_bytes(), written);
+            return self.publish_answer(subject, &head, text.as_bytes(), written);
         }
         let line = outcome.line().as_bytes();
         if line.len() + HEAD_BYTES_MAX > self.link.max_payload {
@@ -328,9 +329,9 @@ impl Uplink {
                 self.link.max_payload.saturating_sub(HEAD_BYTES_MAX)
             );
             let head = Head::Failed { by, tag: *tag, failure: Failure::TooLarge, started: Started::Yes };
-            return self.publish(subject, None, &head, text.into_bytes(), written);
+            return self.publish_answer(subject, &head, text.as_bytes(), written);
         }
-        self.publish(subject, None, &Head::Outcome { by, tag: *tag }, line.to_vec(), written);
+        self.publish_answer(subject, &Head::Outcome { by, tag: *tag }, line, written);
     }
 
     /// Another node asks whether requests of it are still worked on.
@@ -344,7 +345,7 @@ impl Uplink {
         let by = self.settings.boot;
         for (numbers, head) in [(here, Head::Taken { by, of }), (gone, Head::Gone { by, of })] {
             if !numbers.is_empty() {
-                self.publish(self.subjects.reply(from), None, &head, write_numbers(numbers), None);
+                self.publish(self.subjects.reply(from), &head, &write_numbers(numbers));
             }
         }
     }
@@ -374,7 +375,7 @@ impl Uplink {
             let subject = self.subjects.reply(&node);
             for chunk in numbers.chunks(1000) {
                 let numbers = write_numbers(chunk.iter().copied());
-                self.publish(subject.clone(), None, &Head::Taken { by, of }, numbers, None);
+                self.publish(subject.clone(), &Head::Taken { by, of }, &numbers);
             }
         }
     }

@@ -7,11 +7,12 @@ use crate::machine::Uplink;
 use crate::requests::sending::HEAD_BYTES_MAX;
 use crate::wire::head::Head;
 use crate::wire::subject::Direct;
+use foldhash::fast::FixedState;
 use mainspring_kernel::{ConnectionId, Kernel, Now};
 use mainspring_message::{Envelope, Json, Kind};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::BuildHasher;
 use std::rc::Rc;
 
 /// Requests whose node is remembered after their end, the latest.
@@ -51,9 +52,7 @@ pub(crate) struct Traces {
 }
 
 fn hash_of(peer: &str, id: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (peer, id).hash(&mut hasher);
-    hasher.finish()
+    FixedState::default().hash_one((peer, id))
 }
 
 impl Traces {
@@ -90,7 +89,7 @@ impl Uplink {
         let number = self.traces.last;
         let subject = self.subjects.direct(&node, Direct::Trace);
         let head = Head::Trace { number, peer: peer.to_owned() };
-        self.publish(subject, None, &head, id.as_bytes().to_vec(), None);
+        self.publish(subject, &head, id.as_bytes());
         self.traces.questions.insert(number, Question { ticket, node, asked_ns: now.mono_ns });
     }
 
@@ -137,7 +136,7 @@ impl Uplink {
 
     fn tell_trace(&mut self, to: &str, number: u64, data: &[u8]) {
         let subject = self.subjects.reply(to);
-        self.publish(subject, None, &Head::Traced { number }, data.to_vec(), None);
+        self.publish(subject, &Head::Traced { number }, data);
     }
 
     /// Another node tells what it remembers.

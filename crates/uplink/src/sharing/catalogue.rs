@@ -24,7 +24,7 @@ impl Uplink {
         node.asked_ns = now.mono_ns;
         node.incoming.clear();
         let subject = self.subjects.direct(name, Direct::Catalogue);
-        self.publish_text(subject, None, "catalogue?".into(), Vec::new(), None);
+        self.publish_text(subject, "catalogue?", b"");
     }
 
     pub(crate) fn ask_for_manifest(&mut self, node: &str, hash: &str, now: Now) {
@@ -32,7 +32,7 @@ impl Uplink {
             return;
         }
         let subject = self.subjects.direct(node, Direct::Manifest);
-        self.publish(subject, None, &Head::Manifest { hash: hash.to_owned() }, Vec::new(), None);
+        self.publish(subject, &Head::Manifest { hash: hash.to_owned() }, b"");
     }
 
     /// Tells a node what is shared here, in parts that any server carries.
@@ -50,7 +50,7 @@ impl Uplink {
             let payload = format!("[{}]", shares[from..end].join(","));
             let is_last = end == shares.len();
             let head = Head::Catalogue { digest: self.digest.clone(), from, is_last };
-            self.publish(subject.clone(), None, &head, payload.into_bytes(), None);
+            self.publish(subject.clone(), &head, payload.as_bytes());
             from = end;
             if is_last {
                 return;
@@ -90,7 +90,7 @@ impl Uplink {
         let found = self.shares.iter().find(|(share, _)| share.hash == hash);
         let payload = found.and_then(|(_, shared)| serde_json::to_vec(shared).ok()).unwrap_or_default();
         let subject = self.subjects.reply(to);
-        self.publish(subject, None, &Head::Manifest { hash: hash.to_owned() }, payload, None);
+        self.publish(subject, &Head::Manifest { hash: hash.to_owned() }, &payload);
     }
 
     pub(crate) fn take_manifest(&mut self, hash: &str, payload: &[u8], kernel: &mut Kernel, now: Now) {

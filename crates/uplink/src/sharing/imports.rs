@@ -5,7 +5,7 @@ use crate::machine::Uplink;
 use crate::sharing::nodes::Nodes;
 use crate::sharing::share::{Share, SharedManifest, request_kind};
 use crate::wire::names::fits;
-use mainspring_kernel::schema::TypeSchema;
+use mainspring_kernel::schema::narrow;
 use mainspring_kernel::{
     ActorLimits, Kernel, Level, Manifest, Now, Redeliver, RestartPolicy, RetryPolicy, TypeNotes,
 };
@@ -157,15 +157,7 @@ fn import_manifest(
     is_durable: bool,
     concurrency: u32,
 ) -> Option<Manifest> {
-    let branches: Vec<Value> = wanted
-        .iter()
-        .filter_map(|(kind, name)| {
-            TypeSchema::find(&shared.inbound, *kind, name).map(|schema| schema.message)
-        })
-        .collect();
-    if branches.is_empty() {
-        return None;
-    }
+    let inbound = narrow(&shared.inbound, wanted.iter().map(|(kind, name)| (*kind, name.as_str())))?;
     let types = shared.types.iter().filter(|(name, _)| wanted.iter().any(|(_, wanted)| wanted == *name));
     let notes = types.map(|(name, notes)| {
         let notes: TypeNotes = serde_json::from_value(notes.clone()).unwrap_or_default();
@@ -174,7 +166,7 @@ fn import_manifest(
     let mut manifest = Manifest::new(
         format!("{IMPORT_PREFIX}{}", shared.id),
         format!("{} (on other nodes)", shared.description.trim()),
-        json!({ "oneOf": branches }),
+        inbound,
     );
     manifest.types = notes.collect();
     manifest.cancel = true;
@@ -312,7 +304,7 @@ impl Uplink {
             if left.is_empty() {
                 gone.push(id.clone());
             } else {
-                import.manifest.inbound = json!({ "oneOf": left });
+                import.manifest.inbound["oneOf"] = left.into();
                 self.imports.changes.push(ImportChange::Set(Box::new(import.manifest.clone())));
             }
         }
@@ -382,5 +374,36 @@ impl Uplink {
         for text in told {
             self.notice(Level::Warn, text);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sharing::share::share_of;
+    use mainspring_kernel::schema::discover;
+
+    /// What is imported is checked as fast as at home, and what it asks beyond its data is kept.
+    #[test]
+    fn an_import_asks_what_its_node_asks_and_no_more() {
+        let inbound = json!({ "oneOf": [
+            { "properties": { "kind": { "const": "command" }, "type": { "const": "Order.Place" },
+                "data": { "$ref": "#/$defs/order" } } },
+            { "properties": { "kind": { "const": "query" }, "type": { "const": "Order.Get" },
+                "metadata": { "required": ["correlation"] } } },
+        ], "$defs": { "order": { "type": "object", "required": ["item"] } } });
+        let mut manifest = Manifest::new("orders", "Takes orders.", inbound);
+        manifest.share = true;
+        let (_, shared) = share_of(&manifest, false).unwrap();
+        let wanted = [(Kind::Command, "Order.Place".to_owned()), (Kind::Query, "Order.Get".to_owned())];
+        let import = import_manifest(&shared, &wanted, false, 1).unwrap();
+        let pairs = discover(&import.inbound).unwrap();
+        let of = |name: &str| &pairs.iter().find(|pair| pair.type_name == name).unwrap().validator;
+        let place = of("Order.Place");
+        assert!(place.has_shape() && !place.needs_metadata());
+        assert!(place.check(r#"{"item":1}"#, "{}").is_ok() && place.check("{}", "{}").is_err());
+        let get = of("Order.Get");
+        assert!(get.check("1", r#"{"correlation":"w"}"#).is_ok() && get.check("1", "{}").is_err());
+        assert_eq!(handles(&import).count(), 2);
     }
 }

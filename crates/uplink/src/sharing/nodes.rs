@@ -1,6 +1,7 @@
 //! Who is there: each node of the bus by its hellos.
 
 use crate::sharing::share::Share;
+use crate::wire::text::read_hex;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -35,8 +36,7 @@ impl fmt::Display for Boot {
 impl Boot {
     pub(crate) fn parse(text: &str) -> Option<Boot> {
         let (at_ms, nonce) = text.split_once('-')?;
-        let number = |text| u64::from_str_radix(text, 16).ok();
-        Some(Boot { at_ms: number(at_ms)?, nonce: number(nonce)? })
+        Some(Boot { at_ms: read_hex(at_ms)?, nonce: read_hex(nonce)? })
     }
 }
 

@@ -1,8 +1,17 @@
-//! The head of a message between nodes: one header, `Ms`, with words. What follows is the payload:
-//! the line of a message as it is, or a list of numbers.
+//! A message between nodes: a head, which is one line of words, and behind it the payload: the line
+//! of a message as it is, a list of numbers, or JSON.
+//!
+//! The head is no header of NATS. Those are a table of texts to whoever writes and reads them, and
+//! that took a fifth of all the work of passing a request on.
 
 use crate::sharing::nodes::Boot;
+use crate::wire::text::{push_hex, push_number, read_number};
 use mainspring_message::{Failure, Started};
+
+/// Bytes of the longest head that is read; those that are written are far shorter.
+const HEAD_BYTES_READ: usize = 1024;
+/// Room for a usual head.
+const HEAD_ROOM: usize = 128;
 
 /// Which request, of which run of which node: answers repeat it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -99,21 +108,69 @@ fn yes_or_no(started: Started) -> &'static str {
     started.as_str()
 }
 
-/// A name in one word: whatever is no plain character is written as `%` and two digits for each
-/// byte.
-fn in_one_word(name: &str) -> String {
-    let mut word = String::with_capacity(name.len());
+/// Appends a name as one word: whatever is no plain character is written as `%` and two digits for
+/// each byte.
+fn push_word(name: &str, text: &mut String) {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'%';
+    if name.bytes().all(is_plain) {
+        return text.push_str(name);
+    }
     for byte in name.bytes() {
-        if byte.is_ascii_graphic() && byte != b'%' {
-            word.push(byte as char);
+        if is_plain(byte) {
+            text.push(byte as char);
         } else {
-            word.push_str(&format!("%{byte:02x}"));
+            text.push_str(&format!("%{byte:02x}"));
         }
     }
-    word
+}
+
+/// Appends a run of a node as a word, and the space before it.
+fn push_boot(boot: Boot, text: &mut String) {
+    text.push(' ');
+    push_hex(boot.at_ms, text);
+    text.push('-');
+    push_hex(boot.nonce, text);
+}
+
+fn push_tag(tag: Tag, text: &mut String) {
+    push_boot(tag.boot, text);
+    text.push(' ');
+    push_number(tag.number, text);
+}
+
+/// Appends the head of a request.
+fn write_request(tag: Tag, left_ms: u64, is_durable: bool, peer: &str, text: &mut String) {
+    text.push_str("req");
+    push_tag(tag, text);
+    text.push(' ');
+    push_number(left_ms, text);
+    text.push_str(if is_durable { " 1 " } else { " 0 " });
+    push_word(peer, text);
+}
+
+/// A message: a line of words, and the payload behind it.
+pub(crate) fn with_payload(head: String, payload: &[u8]) -> Vec<u8> {
+    let mut message = head.into_bytes();
+    message.reserve_exact(1 + payload.len());
+    message.push(b'\n');
+    message.extend_from_slice(payload);
+    message
+}
+
+/// The head of a message, nothing if it has none that can be read, and its payload.
+#[must_use]
+pub(crate) fn split(message: &[u8]) -> (Option<&str>, &[u8]) {
+    let bound = message.len().min(HEAD_BYTES_READ);
+    match memchr::memchr(b'\n', &message[..bound]) {
+        Some(at) => (str::from_utf8(&message[..at]).ok(), &message[at + 1..]),
+        None => (None, message),
+    }
 }
 
 fn from_one_word(word: &str) -> Option<String> {
+    if !word.contains('%') {
+        return Some(word.to_owned());
+    }
     let mut bytes = Vec::with_capacity(word.len());
     let mut rest = word.as_bytes();
     while let Some((&byte, tail)) = rest.split_first() {
@@ -139,15 +196,46 @@ fn read_peer(word: &str) -> Option<String> {
 }
 
 impl Head {
-    pub(crate) fn write(&self) -> String {
+    /// The message of this head and payload.
+    pub(crate) fn message(&self, payload: &[u8]) -> Vec<u8> {
+        let mut text = String::with_capacity(HEAD_ROOM + payload.len());
+        self.write(&mut text);
+        with_payload(text, payload)
+    }
+
+    /// The message of a request.
+    pub(crate) fn request(tag: Tag, left_ms: u64, is_durable: bool, peer: &str, payload: &[u8]) -> Vec<u8> {
+        let mut text = String::with_capacity(HEAD_ROOM + payload.len());
+        write_request(tag, left_ms, is_durable, peer, &mut text);
+        with_payload(text, payload)
+    }
+
+    fn write(&self, text: &mut String) {
         match self {
             Head::Request { tag, left_ms, is_durable, peer } => {
-                let durable = u8::from(*is_durable);
-                format!("req {} {} {left_ms} {durable} {}", tag.boot, tag.number, in_one_word(peer))
+                write_request(*tag, *left_ms, *is_durable, peer, text);
             }
+            Head::Outcome { by, tag } => {
+                text.push_str("out");
+                push_boot(*by, text);
+                push_tag(*tag, text);
+            }
+            Head::Trace { number, peer } => {
+                text.push_str("trace ");
+                push_number(*number, text);
+                text.push(' ');
+                push_word(peer, text);
+            }
+            rare => text.push_str(&rare.write_rare()),
+        }
+    }
+
+    /// Heads that do not come with each request.
+    #[cold]
+    fn write_rare(&self) -> String {
+        match self {
             Head::Taken { by, of } => format!("taken {by} {of}"),
             Head::Gone { by, of } => format!("gone {by} {of}"),
-            Head::Outcome { by, tag } => format!("out {by} {} {}", tag.boot, tag.number),
             Head::Progress { by, tag } => format!("progress {by} {} {}", tag.boot, tag.number),
             Head::Failed { by, tag, failure, started } => {
                 let (name, started) = (failure.type_name(), yes_or_no(*started));
@@ -161,10 +249,10 @@ impl Head {
             Head::Manifest { hash } => format!("manifest {hash}"),
             Head::Ping { at_ns } => format!("ping {at_ns}"),
             Head::Pong { at_ns } => format!("pong {at_ns}"),
-            Head::Trace { number, peer } => format!("trace {number} {}", in_one_word(peer)),
             Head::Traced { number } => format!("traced {number}"),
             Head::Event { is_durable } => format!("event {}", u8::from(*is_durable)),
             Head::Durable { epoch, number, before } => format!("durable {epoch} {number} {before}"),
+            Head::Request { .. } | Head::Outcome { .. } | Head::Trace { .. } => String::new(),
         }
     }
 
@@ -178,10 +266,11 @@ impl Head {
     fn parse_words<'a>(words: &mut impl Iterator<Item = &'a str>) -> Option<Head> {
         let name = words.next()?;
         let boot = |words: &mut dyn Iterator<Item = &'a str>| Boot::parse(words.next()?);
+        let number = |words: &mut dyn Iterator<Item = &'a str>| read_number(words.next()?);
         Some(match name {
             "req" => {
-                let tag = Tag { boot: boot(words)?, number: words.next()?.parse().ok()? };
-                let left_ms = words.next()?.parse().ok()?;
+                let tag = Tag { boot: boot(words)?, number: number(words)? };
+                let left_ms = number(words)?;
                 let is_durable = words.next()? == "1";
                 let peer = read_peer(words.next()?)?;
                 Head::Request { tag, left_ms, is_durable, peer }
@@ -190,15 +279,15 @@ impl Head {
             "gone" => Head::Gone { by: boot(words)?, of: boot(words)? },
             "out" => {
                 let by = boot(words)?;
-                Head::Outcome { by, tag: Tag { boot: boot(words)?, number: words.next()?.parse().ok()? } }
+                Head::Outcome { by, tag: Tag { boot: boot(words)?, number: number(words)? } }
             }
             "progress" => {
                 let by = boot(words)?;
-                Head::Progress { by, tag: Tag { boot: boot(words)?, number: words.next()?.parse().ok()? } }
+                Head::Progress { by, tag: Tag { boot: boot(words)?, number: number(words)? } }
             }
             "failed" => {
                 let by = boot(words)?;
-                let tag = Tag { boot: boot(words)?, number: words.next()?.parse().ok()? };
+                let tag = Tag { boot: boot(words)?, number: number(words)? };
                 let failure = Failure::from_type_name(words.next()?)?;
                 let started = match words.next()? {
                     "no" => Started::No,
@@ -207,7 +296,7 @@ impl Head {
                 Head::Failed { by, tag, failure, started }
             }
             "ask" => Head::Ask { of: boot(words)? },
-            "cancel" => Head::Cancel { tag: Tag { boot: boot(words)?, number: words.next()?.parse().ok()? } },
+            "cancel" => Head::Cancel { tag: Tag { boot: boot(words)?, number: number(words)? } },
             "catalogue" => Head::Catalogue {
                 digest: words.next()?.to_owned(),
                 from: words.next()?.parse().ok()?,
@@ -216,12 +305,12 @@ impl Head {
             "manifest" => Head::Manifest { hash: words.next()?.to_owned() },
             "ping" => Head::Ping { at_ns: words.next()?.parse().ok()? },
             "pong" => Head::Pong { at_ns: words.next()?.parse().ok()? },
-            "trace" => Head::Trace { number: words.next()?.parse().ok()?, peer: read_peer(words.next()?)? },
-            "traced" => Head::Traced { number: words.next()?.parse().ok()? },
+            "trace" => Head::Trace { number: number(words)?, peer: read_peer(words.next()?)? },
+            "traced" => Head::Traced { number: number(words)? },
             "event" => Head::Event { is_durable: words.next()? == "1" },
             "durable" => Head::Durable {
                 epoch: words.next()?.parse().ok()?,
-                number: words.next()?.parse().ok()?,
+                number: number(words)?,
                 before: words.next()?.parse().ok()?,
             },
             _ => return None,
@@ -270,7 +359,8 @@ mod tests {
             Head::Durable { epoch: 1, number: 9, before: 8 },
         ];
         for head in heads {
-            let text = head.write();
+            let mut text = String::new();
+            head.write(&mut text);
             assert!(text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' '), "{text}");
             assert_eq!(Head::parse(&text), Some(head), "{text}");
         }
@@ -293,6 +383,19 @@ mod tests {
         ] {
             assert_eq!(Head::parse(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn a_message_is_its_head_and_its_payload() {
+        let ask = Head::Ask { of: Boot { at_ms: 1, nonce: 2 } };
+        assert_eq!(ask.message(b"3 4"), b"ask 1-2\n3 4");
+        assert_eq!(split(b"ask 1-2\n3\n4"), (Some("ask 1-2"), &b"3\n4"[..]));
+        assert_eq!(split(b"\n"), (Some(""), &b""[..]));
+        assert_eq!(split(b""), (None, &b""[..]));
+        assert_eq!(split(b"no end"), (None, &b"no end"[..]));
+        assert_eq!(split(b"\xff\nx"), (None, &b"x"[..]));
+        let far = [vec![b'x'; HEAD_BYTES_READ], b"\n".to_vec()].concat();
+        assert_eq!(split(&far), (None, &far[..]), "a head that does not end soon is none");
     }
 
     #[test]

@@ -5,3 +5,4 @@
 pub(crate) mod head;
 pub(crate) mod names;
 pub(crate) mod subject;
+pub(crate) mod text;

@@ -81,7 +81,7 @@ impl<'a> RequestSubject<'a> {
     }
 
     fn tail(&self) -> String {
-        format!("req.{}.{}.{}", self.hash, self.kind, self.type_name)
+        ["req.", self.hash, ".", self.kind.as_str(), ".", self.type_name].concat()
     }
 }
 
@@ -92,8 +92,15 @@ impl Subjects {
         Subjects { bus: format!("ms.{bus}."), node: node.to_owned() }
     }
 
-    fn own(&self, rest: &str) -> String {
-        format!("{}{}.{rest}", self.bus, self.node)
+    /// A subject below this node's own name, of these parts.
+    fn own<const N: usize>(&self, rest: [&str; N]) -> String {
+        let bytes = rest.iter().map(|part| part.len()).sum::<usize>();
+        let mut subject = String::with_capacity(self.bus.len() + self.node.len() + 1 + bytes);
+        subject.push_str(&self.bus);
+        subject.push_str(&self.node);
+        subject.push('.');
+        rest.iter().for_each(|part| subject.push_str(part));
+        subject
     }
 
     fn anybodys(&self, rest: &str) -> String {
@@ -103,15 +110,16 @@ impl Subjects {
     /// Where this node tells that it is there.
     #[must_use]
     pub fn hello(&self) -> String {
-        self.own("node")
+        self.own(["node"])
     }
 
     /// Where it sends a request: to one node, or to whichever takes it.
     #[must_use]
     pub fn request(&self, to: Option<&str>, what: RequestSubject<'_>) -> String {
+        let RequestSubject { hash, kind, type_name } = what;
         match to {
-            Some(node) => self.own(&format!("to.{node}.{}", what.tail())),
-            None => self.own(&what.tail()),
+            Some(node) => self.own(["to.", node, ".req.", hash, ".", kind.as_str(), ".", type_name]),
+            None => self.own(["req.", hash, ".", kind.as_str(), ".", type_name]),
         }
     }
 
@@ -130,25 +138,25 @@ impl Subjects {
             Direct::Event(type_name) => format!("evt.{type_name}"),
             Direct::Acknowledge => "ack".into(),
         };
-        self.own(&format!("to.{to}.{tail}"))
+        self.own(["to.", to, ".", &tail])
     }
 
     /// Where it answers a node.
     #[must_use]
     pub fn reply(&self, to: &str) -> String {
-        self.own(&format!("rep.{to}"))
+        self.own(["rep.", to])
     }
 
     /// Where it tells an event.
     #[must_use]
     pub fn event(&self, type_name: &str) -> String {
-        self.own(&format!("evt.{type_name}"))
+        self.own(["evt.", type_name])
     }
 
     /// Where the server says that nobody took a request.
     #[must_use]
     pub fn no_responders(&self, number: u64) -> String {
-        self.own(&format!("none.{number}"))
+        self.own(["none.", itoa::Buffer::new().format(number)])
     }
 
     /// What every node listens to.
@@ -158,7 +166,7 @@ impl Subjects {
             self.anybodys("node"),
             self.anybodys(&format!("to.{}.>", self.node)),
             self.anybodys(&format!("rep.{}", self.node)),
-            self.own("none.*"),
+            self.own(["none.*"]),
         ]
     }
 

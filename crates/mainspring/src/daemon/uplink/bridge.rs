@@ -119,7 +119,7 @@ impl Bridge {
         Uplink::has(connection)
     }
 
-    pub(crate) fn deliver(&self, import: &str, actor: ActorRef, message: &Envelope) {
+    pub(crate) fn deliver(&self, import: &Rc<str>, actor: ActorRef, message: &Envelope) {
         self.with(|uplink, kernel, now| uplink.deliver(import, actor, message, kernel, now));
     }
 
@@ -190,8 +190,8 @@ impl Bridge {
                     self.with(|uplink, _, _| uplink.disconnected());
                 }
                 Arrival::Problem(text) => tracing::warn!("uplink: {text}"),
-                Arrival::Message { subject, head, payload } => {
-                    let incoming = Incoming { subject: &subject, head: head.as_deref(), payload: &payload };
+                Arrival::Message { subject, message } => {
+                    let incoming = Incoming { subject: &subject, message: &message };
                     self.with(|uplink, kernel, now| uplink.received(incoming, kernel, now));
                 }
             }

@@ -3,7 +3,7 @@
 use super::queues::{Arrival, Queues};
 use crate::settings::UplinkTable;
 use crate::system::files::read_secret;
-use async_nats::{Client, ConnectOptions, Event, HeaderMap, Message, StatusCode};
+use async_nats::{Client, ConnectOptions, Event, Message, StatusCode};
 use mainspring_reactor::Wakeup;
 use mainspring_uplink::Command;
 use std::collections::HashMap;
@@ -21,8 +21,6 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const RECONNECT_MAX: Duration = Duration::from_secs(2);
 /// How long the last messages may take at the end.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// The header that has the head of a message.
-const HEADER: &str = "Ms";
 /// The name of a group of nodes that share something.
 const GROUP: &str = "nodes";
 
@@ -202,18 +200,14 @@ async fn carry_out(
     command: Command,
 ) {
     match command {
-        Command::Publish { subject, reply, head, payload, .. } => {
+        Command::Publish { subject, reply, message, .. } => {
             // What cannot leave now would leave when nobody wants it any more.
             if !shared.is_connected.load(Ordering::Acquire) {
                 return;
             }
-            let mut headers = HeaderMap::new();
-            headers.insert(HEADER, head.as_str());
             let sent = match reply {
-                Some(reply) => {
-                    client.publish_with_reply_and_headers(subject, reply, headers, payload.into()).await
-                }
-                None => client.publish_with_headers(subject, headers, payload.into()).await,
+                Some(reply) => client.publish_with_reply(subject, reply, message.into()).await,
+                None => client.publish(subject, message.into()).await,
             };
             if let Err(error) = sent {
                 shared.tell(Arrival::Problem(format!("a message was not sent: {error}")));
@@ -244,14 +238,13 @@ async fn carry_out(
 /// Passes on what comes on one subject.
 async fn listen(mut subscriber: async_nats::Subscriber, shared: Arc<NatsShared>) {
     while let Some(message) = next(&mut subscriber).await {
-        let Message { subject, headers, payload, status, .. } = message;
+        let Message { subject, payload, status, .. } = message;
         let is_status = status.is_some_and(|status| status == StatusCode::NO_RESPONDERS);
         // Only the server itself says that nobody is there.
         if is_status != subject.contains(".none.") {
             continue;
         }
-        let head = headers.and_then(|headers| headers.get(HEADER).map(|value| value.as_str().to_owned()));
-        shared.tell(Arrival::Message { subject: subject.to_string(), head, payload: payload.to_vec() });
+        shared.tell(Arrival::Message { subject: subject.to_string(), message: payload.to_vec() });
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) enum Arrival {
     /// The server refused something, or what is said about it.
     Problem(String),
     /// A message.
-    Message { subject: String, head: Option<String>, payload: Vec<u8> },
+    Message { subject: String, message: Vec<u8> },
 }
 
 #[derive(Default)]
@@ -54,8 +54,8 @@ pub(super) struct Queues {
 
 fn bytes_of(command: &Command) -> usize {
     match command {
-        Command::Publish { subject, reply, head, payload, .. } => {
-            MESSAGE_BYTES + subject.len() + reply.as_ref().map_or(0, String::len) + head.len() + payload.len()
+        Command::Publish { subject, reply, message, .. } => {
+            MESSAGE_BYTES + subject.len() + reply.as_ref().map_or(0, String::len) + message.len()
         }
         Command::Subscribe { subject, .. } | Command::Unsubscribe { subject } => subject.len(),
     }
@@ -110,8 +110,8 @@ impl Queues {
     /// Gives something to the loop; whether it is to be woken for it.
     pub(super) fn arrive(&self, arrival: Arrival) -> bool {
         let mut inbound = lock(&self.inbound);
-        if let Arrival::Message { subject, head, payload } = &arrival {
-            let bytes = MESSAGE_BYTES + subject.len() + head.as_ref().map_or(0, String::len) + payload.len();
+        if let Arrival::Message { subject, message } = &arrival {
+            let bytes = MESSAGE_BYTES + subject.len() + message.len();
             if inbound.bytes + bytes > IN_BYTES_MAX {
                 inbound.dropped += 1;
                 return false;
@@ -143,8 +143,7 @@ mod tests {
     use super::*;
 
     fn publish(bytes: usize) -> Command {
-        let (subject, head) = ("s".into(), "h".into());
-        Command::Publish { subject, reply: None, head, payload: vec![0; bytes], written: None }
+        Command::Publish { subject: "s".into(), reply: None, message: vec![0; bytes], written: None }
     }
 
     #[test]
@@ -162,8 +161,7 @@ mod tests {
         assert_eq!(taken as u64 + levels.dropped_out, 100);
         assert_eq!(queues.levels().bytes_out, 0);
         for _ in 0..100 {
-            let (subject, head) = (String::new(), None);
-            queues.arrive(Arrival::Message { subject, head, payload: vec![0; 1 << 20] });
+            queues.arrive(Arrival::Message { subject: String::new(), message: vec![0; 1 << 20] });
         }
         let mut arrivals = Vec::new();
         queues.take(&mut arrivals);
