@@ -85,7 +85,7 @@ mod time;
 
 pub use api::config::{Config, Limits, Mode};
 pub use api::counters::Counters;
-pub use api::effect::{CloseReason, Effect, Level};
+pub use api::effect::{CloseReason, Effect, EffectTarget, Level};
 pub use api::fact::{Ending, Fact, MessageLine, PeerName};
 pub use api::ids::{ActorRef, CapabilityId, ConnectionId, Now, Source};
 pub use api::input::{ActorExit, BootPlan, Input};

@@ -1,7 +1,7 @@
 //! What the kernel wants done: plain values, in order.
 
 use crate::api::fact::Fact;
-use crate::api::ids::{ActorRef, ConnectionId, Source};
+use crate::api::ids::{ActorRef, CapabilityId, ConnectionId, Source};
 use mainspring_message::Envelope;
 
 /// One thing that the daemon is to carry out. Effects are carried out in the order in which they
@@ -134,6 +134,49 @@ pub enum Effect {
         /// The exit code.
         code: i32,
     },
+}
+
+/// Whom an effect is for, if it must keep its place among others for the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EffectTarget {
+    /// A connection.
+    Connection(ConnectionId),
+    /// Whichever actor the capability has.
+    Capability(CapabilityId),
+}
+
+impl Effect {
+    /// Whom it is for, if it must not overtake what came before it for the same: an effect that
+    /// rests on a fact ([`Effect::After`]) has those behind it wait that have its target.
+    #[inline]
+    #[must_use]
+    pub fn target(&self) -> Option<EffectTarget> {
+        match self {
+            Effect::Deliver { actor, .. } | Effect::Stop { actor } => {
+                Some(EffectTarget::Capability(actor.capability))
+            }
+            Effect::Write { connection, .. } | Effect::Close { connection, .. } => {
+                Some(EffectTarget::Connection(*connection))
+            }
+            Effect::Record(_)
+            | Effect::After { .. }
+            | Effect::PauseReading { .. }
+            | Effect::ResumeReading { .. }
+            | Effect::Spawn { .. }
+            | Effect::Attach { .. }
+            | Effect::Terminate { .. }
+            | Effect::StartAdapter { .. }
+            | Effect::StopAdapter { .. }
+            | Effect::CollectStats { .. }
+            | Effect::ReadSettings { .. }
+            | Effect::OpenConsole { .. }
+            | Effect::FetchNodeTrace { .. }
+            | Effect::Ready { .. }
+            | Effect::BootFailed { .. }
+            | Effect::Log { .. }
+            | Effect::Exit { .. } => None,
+        }
+    }
 }
 
 /// How much a log line matters.

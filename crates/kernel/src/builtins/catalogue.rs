@@ -31,15 +31,59 @@ pub(crate) enum Builtin {
     TimerList,
 }
 
-impl Builtin {
+/// What is true of a built-in.
+pub(crate) struct BuiltinTraits {
+    /// Whether only operators may ask it: it changes the daemon, or shows others' traffic.
+    pub(crate) is_for_operators: bool,
+    /// Whether it concerns the connection that asks, and no other of the same peer.
+    pub(crate) is_for_one_connection: bool,
     /// Whether its command changes what survives the process.
-    pub(crate) fn changes_what_is_kept(self) -> bool {
-        matches!(self, Builtin::TimerSchedule | Builtin::TimerCancel | Builtin::DeadLetters)
-    }
-
+    pub(crate) changes_what_is_kept: bool,
     /// Whether its answer tells of that.
-    pub(crate) fn tells_what_is_kept(self) -> bool {
-        matches!(self, Builtin::TimerList | Builtin::DeadLetters | Builtin::Trace | Builtin::Result)
+    pub(crate) tells_what_is_kept: bool,
+}
+
+impl Builtin {
+    /// What is true of it. Each built-in is named, so that none is open to everybody by oversight.
+    #[inline]
+    pub(crate) const fn traits(self) -> BuiltinTraits {
+        const PLAIN: BuiltinTraits = BuiltinTraits {
+            is_for_operators: false,
+            is_for_one_connection: false,
+            changes_what_is_kept: false,
+            tells_what_is_kept: false,
+        };
+        match self {
+            Builtin::Describe
+            | Builtin::Ping
+            | Builtin::Actors
+            | Builtin::Stats
+            | Builtin::NodeTrace
+            | Builtin::Cancel
+            | Builtin::Search => PLAIN,
+            Builtin::Shutdown
+            | Builtin::ResetActor
+            | Builtin::RestartActor
+            | Builtin::Reload
+            | Builtin::Console
+            | Builtin::Logs => BuiltinTraits { is_for_operators: true, ..PLAIN },
+            Builtin::Tap => BuiltinTraits { is_for_operators: true, is_for_one_connection: true, ..PLAIN },
+            Builtin::Subscribe | Builtin::Unsubscribe | Builtin::Acknowledge | Builtin::Restrict => {
+                BuiltinTraits { is_for_one_connection: true, ..PLAIN }
+            }
+            Builtin::DeadLetters => BuiltinTraits {
+                is_for_operators: true,
+                changes_what_is_kept: true,
+                tells_what_is_kept: true,
+                ..PLAIN
+            },
+            Builtin::TimerSchedule | Builtin::TimerCancel => {
+                BuiltinTraits { changes_what_is_kept: true, ..PLAIN }
+            }
+            Builtin::TimerList | Builtin::Trace | Builtin::Result => {
+                BuiltinTraits { tells_what_is_kept: true, ..PLAIN }
+            }
+        }
     }
 }
 

@@ -116,15 +116,27 @@ impl Kernel {
             Builtin::Result => self.result_of(&request, caller, key),
             Builtin::TimerSchedule => self.timer_schedule(&request, caller),
             Builtin::TimerCancel => self.timer_cancel(&request, caller),
-            Builtin::Describe
-            | Builtin::Actors
-            | Builtin::DeadLetters
-            | Builtin::Trace
-            | Builtin::TimerList => match self.task_of(builtin, &request, caller, key) {
-                Ok(Served::In(task)) => return self.begin_chore(key, queue, task),
-                Ok(Served::AtOnce(data)) => Ok(data),
-                Err(refusal) => Err(refusal),
-            },
+            // These may have much to do, and work in slices then.
+            Builtin::Describe => {
+                let served = self.describe(&request, caller);
+                return self.begin_served(key, queue, &request, served);
+            }
+            Builtin::DeadLetters => {
+                let served = self.serve_dead_letters(&request, caller);
+                return self.begin_served(key, queue, &request, served);
+            }
+            Builtin::Trace => {
+                let served = self.trace(&request, key, caller);
+                return self.begin_served(key, queue, &request, served);
+            }
+            Builtin::TimerList => {
+                let served = self.list_timers(&request, caller);
+                return self.begin_served(key, queue, &request, served);
+            }
+            Builtin::Actors => {
+                let task = Task::Actors(ListActors::new(caller, Value::Null));
+                return self.begin_chore(key, queue, task);
+            }
         };
         let is_done = answer.is_ok();
         self.end_builtin(key, &request, answer);
@@ -134,21 +146,18 @@ impl Kernel {
         }
     }
 
-    /// What a built-in that may have much to do comes to: its answer, or a task that works in
-    /// slices.
-    fn task_of(
+    /// Ends a built-in that may have much to do, or begins its task.
+    fn begin_served(
         &mut self,
-        builtin: Builtin,
-        request: &Envelope,
-        caller: Caller,
         key: RequestKey,
-    ) -> Result<Served, Refusal> {
-        match builtin {
-            Builtin::Describe => self.describe(request, caller),
-            Builtin::DeadLetters => self.serve_dead_letters(request, caller),
-            Builtin::Trace => self.trace(request, key, caller),
-            Builtin::TimerList => self.list_timers(request, caller),
-            _ => Ok(Served::In(Task::Actors(ListActors::new(caller, Value::Null)))),
+        queue: Option<QueueId>,
+        request: &Envelope,
+        served: Result<Served, Refusal>,
+    ) {
+        match served {
+            Ok(Served::In(task)) => self.begin_chore(key, queue, task),
+            Ok(Served::AtOnce(data)) => self.end_builtin(key, request, Ok(data)),
+            Err(refusal) => self.end_builtin(key, request, Err(refusal)),
         }
     }
 

@@ -62,7 +62,7 @@ impl Kernel {
         self.requests.may_have_started(key);
         self.fail(key, Failure::StorageFailed, text);
         if let Some(Handler::Capability(capability)) = handler {
-            self.pump(capability);
+            self.deliver_mail(capability);
         }
     }
 

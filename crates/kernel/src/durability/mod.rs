@@ -112,7 +112,7 @@ impl Kernel {
         let not = |text: &str| Refusal::new(Failure::NotDurable, format!("metadata.durable: {text}"));
         let (way, why_not) = match handler {
             _ if message.kind() != Kind::Command => (Durably::No, "only commands can be durable"),
-            Handler::Builtin(builtin) if builtin.changes_what_is_kept() => (Durably::Whole, ""),
+            Handler::Builtin(builtin) if builtin.traits().changes_what_is_kept => (Durably::Whole, ""),
             Handler::Builtin(_) => (Durably::No, "nothing of this command is kept"),
             Handler::Capability(capability) => {
                 let manifest = self.actors.manifest(capability);
@@ -205,7 +205,7 @@ impl Kernel {
         }
         match (ended.durable(), ended.handler()) {
             (Durably::No, Handler::Capability(capability)) => self.out.facts.of(capability),
-            (Durably::No, Handler::Builtin(builtin)) if builtin.tells_what_is_kept() => {
+            (Durably::No, Handler::Builtin(builtin)) if builtin.traits().tells_what_is_kept => {
                 self.out.facts.of_any()
             }
             // Whoever hears from the kernel itself knows that what it sent before is on disk.

@@ -14,7 +14,7 @@ impl Kernel {
         let Some(handler) = self.requests.handler(key) else { return };
         self.finish(key, answer, true);
         if let Handler::Capability(capability) = handler {
-            self.pump(capability);
+            self.deliver_mail(capability);
         }
     }
 

@@ -79,13 +79,13 @@ impl Kernel {
             return self.fail(key, failure, &text);
         }
         self.requests.enter_mailbox(key);
-        self.pump(capability);
+        self.deliver_mail(capability);
         let requests = &self.requests;
         self.actors.tidy_mailbox(capability, |key| requests.waits_in_mailbox(key));
     }
 
     /// Delivers from the mailbox, in order, for as long as the actor takes what is next.
-    pub(crate) fn pump(&mut self, capability: CapabilityId) {
+    pub(crate) fn deliver_mail(&mut self, capability: CapabilityId) {
         // Once the actors' inputs are ended, nothing is delivered any more.
         if self.lifecycle.is_flushing() {
             return;
@@ -160,6 +160,6 @@ impl Kernel {
             self.deliver_answer(actor, answer);
         }
         self.out.rest_on(rested);
-        self.pump(actor.capability);
+        self.deliver_mail(actor.capability);
     }
 }

@@ -98,7 +98,7 @@ impl Kernel {
     /// Puts an event into a mailbox; else why it is a dead letter.
     fn post_event(&mut self, capability: CapabilityId, event: &Envelope) -> Result<(), String> {
         self.actors.post_event(capability, event, self.lifecycle.is_flushing())?;
-        self.pump(capability);
+        self.deliver_mail(capability);
         Ok(())
     }
 

@@ -70,7 +70,7 @@ impl Kernel {
         let (_, queue) = self.actors.sender(actor.capability);
         let is_paused = self.lanes.is_paused(queue);
         self.actors.up(actor, self.lifecycle.is_booting(), is_paused, &mut self.out);
-        self.pump(actor.capability);
+        self.deliver_mail(actor.capability);
     }
 
     /// Handles a fault from the System lane: answers, dead letters, then a restart or a rest.

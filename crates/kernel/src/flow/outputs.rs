@@ -198,7 +198,7 @@ impl Kernel {
                 "type": answer.type_name(),
             });
             self.out.announce_to_operators("Sys.LateReply", with_verbatim(&data, "data", answer.data()));
-            self.pump(capability);
+            self.deliver_mail(capability);
             return Ok(());
         }
         let was_given = self.requests.was_given(capability, self.out.hash_id(causation), causation);

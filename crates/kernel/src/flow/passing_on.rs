@@ -57,7 +57,7 @@ impl Kernel {
         }
         let Some(key) = self.find_in_progress(capability, id) else {
             if self.actors.take_overdue(capability, id, &mut self.out).is_some() {
-                self.pump(capability);
+                self.deliver_mail(capability);
             }
             return;
         };
@@ -68,7 +68,7 @@ impl Kernel {
         // What nobody has started may be sent again under the same id, so its error is not
         // remembered.
         self.finish(key, answer, started == Started::Yes);
-        self.pump(capability);
+        self.deliver_mail(capability);
     }
 
     /// Whoever carries out a request that was passed on tells how far it is: only those who wait

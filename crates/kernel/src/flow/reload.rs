@@ -175,7 +175,7 @@ impl Kernel {
         }
         for capability in &numbers {
             match self.actors.begin_succession(*capability, &mut self.out) {
-                NextStep::Pump => self.pump(*capability),
+                NextStep::Pump => self.deliver_mail(*capability),
                 NextStep::Wait => {}
                 NextStep::Next => self.next_incarnation(*capability),
             }

@@ -5,31 +5,11 @@
 //! targets do not notice.
 
 use foldhash::fast::FixedState;
-use mainspring_kernel::{CapabilityId, ConnectionId, Effect};
+use mainspring_kernel::{Effect, EffectTarget};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// Targets that are remembered though nothing is held for them.
 const TARGETS_KEPT: usize = 64;
-
-/// Whom an effect is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum HoldTarget {
-    Connection(ConnectionId),
-    Capability(CapabilityId),
-}
-
-/// Whom an effect is for, if it must keep its place among others for the same.
-fn target_of(effect: &Effect) -> Option<HoldTarget> {
-    match effect {
-        Effect::Deliver { actor, .. } | Effect::Stop { actor } => {
-            Some(HoldTarget::Capability(actor.capability))
-        }
-        Effect::Write { connection, .. } | Effect::Close { connection, .. } => {
-            Some(HoldTarget::Connection(*connection))
-        }
-        _ => None,
-    }
-}
 
 #[derive(Debug)]
 struct Held {
@@ -65,7 +45,7 @@ pub(crate) struct Hold {
     early: BTreeMap<(u64, u64), Held>,
     /// The fact that the last effect for a target waits for. Those at or before `flushed` mean
     /// nothing and are dropped when there are many.
-    targets: HashMap<HoldTarget, u64, FixedState>,
+    targets: HashMap<EffectTarget, u64, FixedState>,
 }
 
 /// What came of it when the journal failed.
@@ -89,7 +69,7 @@ impl Hold {
     }
 
     fn offer_among_others(&mut self, effect: Effect, fact: u64) -> Option<Effect> {
-        let Some(target) = target_of(&effect) else { return Some(effect) };
+        let Some(target) = effect.target() else { return Some(effect) };
         let after = if fact > self.flushed {
             let last = self.targets.entry(target).or_default();
             *last = fact.max(*last);
@@ -157,7 +137,7 @@ impl Hold {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mainspring_kernel::{ActorRef, CloseReason};
+    use mainspring_kernel::{ActorRef, CloseReason, ConnectionId};
     use mainspring_message::Envelope;
 
     fn message(id: u64) -> Envelope {

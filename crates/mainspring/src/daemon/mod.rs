@@ -99,7 +99,7 @@ pub fn run(settings: Settings, options: Options) -> Result<i32, Error> {
     if config.limits.memory_bytes_max == 0 {
         config.limits.memory_bytes_max = limits::memory_allowed() / 2;
     }
-    let store = options.natives.store();
+    let store = options.natives.memory_account();
     store.bytes_max.set(memory::BYTES_MAX.min(config.limits.memory_bytes_max / 4));
     let report = options.report;
     let opening = match open_journal(&settings, &mut config) {

@@ -33,14 +33,6 @@ pub(super) struct Daemon {
     pub(super) out: Vec<Out>,
 }
 
-fn target(effect: &Effect) -> Option<(u8, u64)> {
-    match effect {
-        Effect::Deliver { actor, .. } | Effect::Stop { actor } => Some((0, u64::from(actor.capability.0))),
-        Effect::Write { connection, .. } | Effect::Close { connection, .. } => Some((1, connection.0)),
-        _ => None,
-    }
-}
-
 impl Daemon {
     pub(super) fn start(
         durable: Durable,
@@ -76,8 +68,8 @@ impl Daemon {
 
     /// Carries an effect out, or keeps it: for each target first in, first out.
     fn offer(&mut self, fact: u64, effect: Effect) -> Checked {
-        let own = target(&effect);
-        let waits = own.is_some() && self.held.iter().any(|(_, held)| target(held) == own);
+        let own = effect.target();
+        let waits = own.is_some() && self.held.iter().any(|(_, held)| held.target() == own);
         if waits || fact > self.flushed {
             must!(own.is_some(), "{effect:?} rests on a fact, and goes nowhere");
             self.held.push((fact, effect));

@@ -2,7 +2,6 @@
 
 use crate::api::ids::{ActorRef, ConnectionId, Now};
 use crate::api::rights::Rights;
-use crate::builtins::Builtin;
 use crate::flow::refusal::{Refusal, is_reserved};
 use crate::flow::routes::Handler;
 use crate::kernel::Kernel;
@@ -66,7 +65,9 @@ impl Kernel {
         if is_reserved(name) {
             let handler = self.routes.handler(message.kind(), name);
             return match handler {
-                Some(Handler::Builtin(builtin)) if builtin.is_for_operators() && !rights.is_operator() => {
+                Some(Handler::Builtin(builtin))
+                    if builtin.traits().is_for_operators && !rights.is_operator() =>
+                {
                     Err(self.needs_operator(name, Recipient::Connection(connection)))
                 }
                 _ => Ok(()),
@@ -80,7 +81,7 @@ impl Kernel {
         let handler = self.routes.handler(message.kind(), message.type_name());
         match handler {
             Some(Handler::Builtin(builtin))
-                if builtin.is_for_operators() && !self.actors.is_operator(actor.capability) =>
+                if builtin.traits().is_for_operators && !self.actors.is_operator(actor.capability) =>
             {
                 Err(self.needs_operator(message.type_name(), Recipient::Actor(actor)))
             }
@@ -172,21 +173,4 @@ pub(crate) fn check_type(rights: &Rights, type_name: &str) -> Result<(), Refusal
     }
     let text = format!("type: {type_name} is not among the types that this connection may send ({rights})");
     Err(Refusal::new(Failure::Forbidden, text))
-}
-
-impl Builtin {
-    /// Whether it changes the daemon, or shows others' traffic.
-    pub(crate) fn is_for_operators(self) -> bool {
-        matches!(
-            self,
-            Builtin::Shutdown
-                | Builtin::ResetActor
-                | Builtin::RestartActor
-                | Builtin::Reload
-                | Builtin::Console
-                | Builtin::DeadLetters
-                | Builtin::Logs
-                | Builtin::Tap
-        )
-    }
 }

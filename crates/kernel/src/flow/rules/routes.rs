@@ -20,16 +20,7 @@ pub(crate) enum Handler {
 impl Handler {
     /// Whether what is asked concerns the connection that asks, and no other of the same peer.
     pub(crate) fn is_for_one_connection(self) -> bool {
-        matches!(
-            self,
-            Handler::Builtin(
-                Builtin::Subscribe
-                    | Builtin::Unsubscribe
-                    | Builtin::Acknowledge
-                    | Builtin::Tap
-                    | Builtin::Restrict
-            )
-        )
+        matches!(self, Handler::Builtin(builtin) if builtin.traits().is_for_one_connection)
     }
 }
 

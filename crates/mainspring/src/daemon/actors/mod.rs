@@ -250,7 +250,7 @@ impl Actors {
 
     /// Bytes that `Memory` holds.
     pub(crate) fn store_bytes(&self) -> usize {
-        self.factory.natives.store().bytes.get()
+        self.factory.natives.memory_account().bytes.get()
     }
 
     fn find(&mut self, actor: ActorRef) -> Option<(&mut bool, &mut Box<dyn Actor>)> {

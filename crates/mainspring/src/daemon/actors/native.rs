@@ -51,7 +51,7 @@ impl Natives {
     }
 
     /// What `Memory` holds, and may hold.
-    pub(crate) fn store(&self) -> &StoreAccount {
+    pub(crate) fn memory_account(&self) -> &StoreAccount {
         &self.store
     }
 

@@ -128,7 +128,7 @@ impl Pump {
         let keeping = opening.map(|mut opening| {
             let mut values = opening.durable.take_all_values();
             kept = importing::take_kept(&mut values);
-            options.natives.store().keep(values);
+            options.natives.memory_account().keep(values);
             kernel_cell.with(|kernel, now| kernel.restore(std::mem::take(&mut opening.durable), now));
             let stirred = Rc::clone(&kernel_cell);
             Keeping::start(opening, on_failure, reactor, move || stirred.feed(|_, _| ()))
