@@ -1,8 +1,8 @@
 //! The state machine: its parts, and its turn.
 //!
-//! Each part owns its state and none knows another. [`Kernel`] is what they have in common: it
-//! calls them one after the other, in the order in which things happen. The turn is here; the way
-//! of a message through the parts is in [`flow`](crate::flow), the beginning and the end in
+//! Each part owns its state, and none looks into another. [`Kernel`] is what they have in common:
+//! it calls them one after the other, in the order in which things happen. The turn is here; the
+//! way of a message through the parts is in [`flow`](crate::flow), the beginning and the end in
 //! [`lifecycle`](crate::lifecycle).
 
 use crate::actors::Actors;

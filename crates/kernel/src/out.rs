@@ -1,7 +1,7 @@
 //! The desk at which every part of the kernel works: where it writes what is to happen, and where
 //! it reads the time.
 //!
-//! A part owns its state and knows no other part. What it wants done it writes here: effects for
+//! A part owns its state and looks into no other. What it wants done it writes here: effects for
 //! the daemon, signals for the System lane, deadlines in the wheel, counts. What another part has
 //! to do next it returns to whoever called it.
 

@@ -1,4 +1,4 @@
-//! What happens within a turn, and in which order.
+//! What happens within a turn, part by part; `reactor.rs` calls the parts in their order.
 //!
 //! A turn is: wait; descriptors; wake-ups; timers; deferred calls; tasks. Each part takes a bounded
 //! amount of work, so none can starve the others. A panic in user code leaves whatever was fetched

@@ -1,6 +1,13 @@
 //! Capabilities: what guests can open by name. Each has a folder or a file of its own, with its
 //! configuration, its state and its messages; it is built like one of another crate, and sees a
-//! guest only through its context. The list below is all that the rest of the host knows of them.
+//! guest only through its context. The list below is all that the rest of the host knows of them,
+//! with two exceptions:
+//!
+//! - `sys_loop` alone suspends its guest. So `abi` waits for a `POLL` that it finds in a write, the
+//!   table of handles has a variant for loops, a signal tells the loops that watch its handle, and
+//!   a guest that makes way for others waits for the next turn as a `POLL` with timeout 0 does.
+//! - `net_tcp` knows how to connect, and `sockets`, which is TCP for other guests, does it the same
+//!   way.
 
 pub(crate) mod capability;
 pub(crate) mod net_tcp;

@@ -119,7 +119,9 @@ impl Actor {
     fn trouble(&self) -> (Failure, String) {
         let failure = if self.is_gone() { Failure::Routing } else { Failure::Unhealthy };
         let remedy = match failure {
-            Failure::Unhealthy => "; the log says why, and Sys.ResetActor starts it anew",
+            Failure::Unhealthy => {
+                "; the log says why, and `mainspring restart` (Sys.RestartActor) starts it anew"
+            }
             _ => "",
         };
         (failure, format!("{} is {}{remedy}", self.id(), self.state_name()))

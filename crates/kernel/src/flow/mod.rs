@@ -3,11 +3,13 @@
 //! (`completions`).
 //!
 //! This is the coordinator: methods of [`Kernel`](crate::Kernel) that call one part after the
-//! other, in the order in which things happen. The parts know nothing of each other. What several
-//! of these steps share has a file of its own: `admission` (how any request is let in), `delegates`
-//! (what the kernel sends for somebody), `faults` (what becomes of a failed actor's work),
-//! `passing_on` (what actors need that pass requests on), `clients` (connections, and what they
-//! have to read), `memory` (who pays when it is used up). `rules` is what every step goes by.
+//! other, in the order in which things happen. No part looks into another. What several of these
+//! steps share has a file of its own: `admission` (how any request is let in), `delegates` (what
+//! the kernel sends for somebody), `faults` (what becomes of a failed actor's work), `passing_on`
+//! (what actors need that pass requests on), `clients` (connections, and what they have to read),
+//! `memory` (who pays when it is used up). `lanes` are the Completions and User lanes, `system` is
+//! the System lane: what the kernel tells itself. `reload` changes the capabilities of a running
+//! kernel. `rules` is what every step goes by.
 
 mod admission;
 mod clients;

@@ -1,6 +1,7 @@
 //! The macros that declare tables and words.
 
-/// Declares a table of settings: one entry for each key, and nowhere else.
+/// Declares a table of settings: one entry for each key, which says all that reading, checking,
+/// comparing and documenting it need.
 ///
 /// An entry is `name: Type`, then `as Unit` if people write it otherwise than the program holds it,
 /// `= default` unless the key is needed, and `, in bounds` if not every value makes sense.

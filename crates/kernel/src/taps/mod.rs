@@ -1,6 +1,6 @@
 //! Taps: connections that see messages pass, as records like those of the history.
 //!
-//! The part owns who taps, what of, and the records that wait to be written. A record is made once
+//! The part owns who taps what, and the records that wait to be written. A record is made once
 //! for each tap that wants it, and only while somebody taps; beyond a rate it is counted and not
 //! made. The flow of messages hands records in, and takes what is to be written out.
 

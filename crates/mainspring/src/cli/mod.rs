@@ -1,9 +1,11 @@
 //! The command line: one file for each command, in folders by what they are for (`daemon`,
-//! `messages`, `inspect`, `project`, `models`, `journal`).
+//! `messages`, `inspect`, `project`, `models`, `journal`, `flight`).
 //!
 //! This file lists them and calls the one that was asked for. `support` is what several of them
-//! share. Only `up`, `check`, `run` and `test-capability` know the daemon, the configuration or the
-//! host; all others are clients.
+//! share. `up` runs a daemon in this process, and `run` a guest. `check`, `new`, `manual`,
+//! `completions`, `flight` and `journal` (but for its `replay`) need no daemon. All others are
+//! clients of one; `test-capability` starts its own, `bench` as well unless it is told which, and
+//! `mcp` starts a program that is the client.
 
 mod daemon;
 mod flight;
@@ -46,10 +48,13 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run a daemon: clients come in by a socket, capabilities answer them.
+    #[command(alias = "start")]
     Up(up::UpArguments),
     /// Show what runs, since when, where, and how it is.
+    #[command(alias = "ps")]
     Status(status::StatusArguments),
     /// End the daemon, and wait until it has ended.
+    #[command(alias = "stop")]
     Down(down::DownArguments),
     /// Open the console in a browser.
     Console(console::ConsoleArguments),

@@ -4,6 +4,16 @@
 //! - [`Actor`], [`Driver`] and [`Port`] are how a kind of actor is joined to the kernel; [`Native`]
 //!   is a capability in Rust.
 //!
+//! What it is made of:
+//!
+//! - `transport`: listeners, and bytes on the wire; `clients`: whoever connected.
+//! - `actors`: what carries capabilities out.
+//! - `kernel_cell`: the kernel as all of these reach it; `pump`: what happens once per turn.
+//! - `storage`: the journal and its thread; `hold`: effects that wait for it.
+//! - `uplink`: other nodes of the bus.
+//! - `operator`: the log, signals, a new reading of the settings; `telemetry`: spans for other
+//!   systems; `flight`: the recorder of inputs.
+//!
 //! Callbacks of the reactor say which clients are to be read. Once per turn of the reactor the pump
 //! reads from some of them, cuts lines and feeds them to the kernel, runs the kernel, carries its
 //! effects out, and writes to each client once. `docs/contracts/daemon.md` is the contract, clause

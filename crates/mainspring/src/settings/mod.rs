@@ -2,8 +2,9 @@
 //!
 //! `config` makes them from files and flags; `daemon` carries them out. Neither knows the other.
 //!
-//! A table of `mainspring.toml` that is used as it stands is a file here, declared with `keys!`,
-//! and an entry in the list in `sections.rs`; that is all there is to add for a new one.
+//! A table of `mainspring.toml` that is used as it stands is a file here, declared with `keys!`, a
+//! field of [`Settings`], and an entry in the list in `sections.rs`. Reading, checking, comparing
+//! and documenting go by that list; what the table is for is up to whoever carries it out.
 
 mod boot_phase;
 mod flight;

@@ -87,7 +87,7 @@ pub struct GuestProgram {
     /// What compiling it may cost.
     #[cfg(feature = "guests")]
     pub compile: CompileLimits,
-    /// How long it may take to end once its input has ended: after half of it it is interrupted,
-    /// after all of it killed.
+    /// How long it may take to end once its input has ended: it is interrupted after half of that
+    /// time and killed after all of it.
     pub grace: Duration,
 }

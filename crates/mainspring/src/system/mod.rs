@@ -1,6 +1,6 @@
-//! What the operating system gives and demands: files and what goes wrong with them, whose folders
-//! are, which signals a process lets through, where the socket is. Every room of this crate may use
-//! these; nothing here knows the daemon or its messages.
+//! What the operating system gives and demands: files and what goes wrong with them, who owns a
+//! folder, which signals a process lets through, where the socket is. Every room of this crate may
+//! use these; nothing here knows the daemon or its messages.
 
 pub(crate) mod file_stamp;
 pub(crate) mod files;

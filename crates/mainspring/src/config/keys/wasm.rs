@@ -32,8 +32,8 @@ keys! {
         wasi_sockets: bool = false;
         /// Folders that are opened to it, as `HOST`, `HOST::GUEST` or `HOST::GUEST:ro`.
         folders: Vec<String> = Vec::new();
-        /// How long it may take to end once its input has ended: after half of it it is
-        /// interrupted, after all of it killed.
+        /// How long it may take to end once its input has ended: it is interrupted after half of
+        /// that time and killed after all of it.
         grace: Duration as Time = GRACE_DEFAULT;
         /// What it may use.
         limits: WasmLimitsFile = WasmLimitsFile::default();

@@ -1,8 +1,8 @@
 //! Actors: what carries capabilities out, whatever it is made of.
 //!
 //! A [`Driver`] knows how to start an incarnation of one capability; an [`Actor`] is one such
-//! incarnation. An actor is given messages and answers through its [`Port`], at once or whenever
-//! the reactor calls it back. Nothing here may block.
+//! incarnation. An actor is given messages by [`deliver`](Actor::deliver), and answers through its
+//! [`Port`], at once or whenever the reactor calls it back. Nothing here may block.
 
 #[cfg_attr(not(feature = "guests"), path = "no_guests.rs")]
 mod guest;

@@ -6,8 +6,11 @@
 //! - `gate`, `gates`: tokens, and clients that have not sent theirs yet.
 //! - `reading`, `writing`, `closing`: what is done with them; `refusal`: what those are told whom
 //!   the kernel does not know.
+//! - `http_bus`: clients by HTTP, which have an inbox and no socket; `console_sessions`: who has
+//!   the console open.
 //!
 //! The transport brings clients in, the pump has them read and written; nobody else touches them.
+//! Telemetry is a client of the `http_bus`: it taps the daemon as any reader does.
 
 mod client;
 mod closing;

@@ -3,8 +3,8 @@
 //!
 //! This file is that turn, and the one place where an [`Effect`] becomes a deed. `durable` holds
 //! back what rests on a record that is not on disk, `reloading` reads settings again off the
-//! thread, `fixed` says what of them cannot change. `daemon/mod.rs` makes it; signals and listeners
-//! call it.
+//! thread, `fixed` says what of them cannot change, `importing` takes over capabilities of other
+//! nodes. `daemon/mod.rs` makes it; signals and listeners call it.
 
 mod durable;
 mod fixed;
@@ -312,7 +312,7 @@ impl Pump {
         })
     }
 
-    /// Has guests that were given something answer before anybody is written to, so that many
+    /// Lets guests that were given something answer before anybody is written to, so that many
     /// answers leave in one write. True if there is something new for the kernel.
     fn let_guests_answer(&self, began: Instant) -> bool {
         let in_time = self.reactor.now().saturating_duration_since(began) < GUESTS_TIME_MAX;
