@@ -145,6 +145,18 @@ fn a_type_that_nothing_describes_and_a_reply_without_a_schema_are_warnings() {
 }
 
 #[test]
+fn a_folder_that_waits_for_its_first_capability_is_a_warning() {
+    let folder = folder();
+    write(folder.path(), "mainspring.toml", "manifests = ['capabilities/*/capability.*']\n");
+    std::fs::create_dir(folder.path().join("capabilities")).unwrap();
+    let found = warnings(folder.path());
+    assert!(
+        matches!(&found[..], [only] if only.contains("no file matches capabilities/*/capability.*")),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn a_script_that_is_not_there_is_a_warning() {
     let folder = folder();
     write(folder.path(), "mainspring.toml", "manifests = ['a/a.toml']\n");

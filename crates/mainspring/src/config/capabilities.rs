@@ -104,7 +104,11 @@ impl<'a> Loader<'a> {
             };
             if files.is_empty() {
                 let message = format!("no file matches {}", self.source.beside(pattern).display());
-                self.sources.problem(&place, message);
+                // A folder that waits for its first capability is no mistake.
+                match self.source.beside(patterns::fixed_folder(pattern)).is_dir() {
+                    true => self.sources.warn(&place, message),
+                    false => self.sources.problem(&place, message),
+                }
             }
             for path in files {
                 let path = self.source.beside(path);

@@ -12,7 +12,7 @@ const AS_IN_A_SHELL: MatchOptions =
 
 /// The files that match, in order, relative to the folder. A path without any pattern is named
 /// whether or not it is there; whoever opens it tells. So it is with what a pattern finds and
-/// nobody can read: only folders are left out.
+/// nobody can read: only folders are left out, and what editors leave beside a file.
 ///
 /// # Errors
 /// The pattern is none.
@@ -22,13 +22,29 @@ pub(super) fn files(folder: &Path, pattern: &str) -> Result<Vec<PathBuf>, Patter
     }
     let below = Path::new(&Pattern::escape(&folder.to_string_lossy())).join(pattern);
     let found = glob::glob_with(&below.to_string_lossy(), AS_IN_A_SHELL)?.flatten();
-    let mut files: Vec<PathBuf> = found.filter(|path| !path.is_dir()).take(FILES_MAX).collect();
+    let is_meant = |path: &PathBuf| !path.is_dir() && !is_backup(path);
+    let mut files: Vec<PathBuf> = found.filter(is_meant).take(FILES_MAX).collect();
     for path in &mut files {
         if let Ok(relative) = path.strip_prefix(folder) {
             *path = relative.to_path_buf();
         }
     }
     Ok(files)
+}
+
+/// Whether an editor or a merge has left it there: `capability.json~`, `capability.json.orig`.
+fn is_backup(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.ends_with('~') || [".bak", ".orig", ".rej", ".swp", ".tmp"].iter().any(|end| name.ends_with(end))
+}
+
+/// The folder that all files of a pattern are below.
+pub(super) fn fixed_folder(pattern: &str) -> PathBuf {
+    let fixed = Path::new(pattern).components().take_while(|part| {
+        let name = part.as_os_str().to_string_lossy();
+        !is_pattern(&name)
+    });
+    fixed.collect()
 }
 
 fn is_pattern(text: &str) -> bool {
@@ -65,7 +81,7 @@ mod tests {
     #[test]
     fn files_in_folders_are_found_in_order_and_hidden_ones_are_not() {
         let root = tempfile::tempdir().unwrap();
-        for name in ["b/c.toml", "a/c.toml", ".h/c.toml", "a/d.json"] {
+        for name in ["b/c.toml", "a/c.toml", ".h/c.toml", "a/d.json", "a/d.json~", "b/c.toml.orig"] {
             let path = root.path().join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, "").unwrap();
@@ -81,5 +97,7 @@ mod tests {
         assert_eq!(names("[ab]/c.toml"), ["a/c.toml", "b/c.toml"]);
         assert_eq!(names("**/*.json"), ["a/d.json"]);
         assert!(files(root.path(), "a/[").is_err());
+        let fixed = ["a/*/c.*", "*.toml", "/x/y/?.json", "a/b.toml"].map(fixed_folder);
+        assert_eq!(fixed, ["a", "", "/x/y", "a/b.toml"].map(PathBuf::from));
     }
 }

@@ -138,6 +138,48 @@ fn a_daemon_that_is_still_starting_is_waited_for() {
     }
 }
 
+#[test]
+fn a_project_does_not_end_or_reload_the_daemon_of_another() {
+    let runtime = tempfile::tempdir().unwrap();
+    let project = |name: &str| {
+        let folder = runtime.path().join(name);
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("mainspring.toml"), "").unwrap();
+        folder
+    };
+    let (first, second, third) = (project("first"), project("second"), runtime.path().join("third"));
+    fs::create_dir(&third).unwrap();
+    let run = |arguments: &[&str], folder: &std::path::Path| {
+        let mut command = command(arguments, folder);
+        command.env("XDG_RUNTIME_DIR", runtime.path()).stdin(Stdio::null());
+        command
+    };
+    let mut up = run(&["up", "--log-level", "warn"], &first);
+    let mut daemon = Running(up.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    for arguments in [&["down", "--wait", "60s"][..], &["reload"], &["restart", "Memory"]] {
+        let output = run(arguments, &second).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {}", stdout(&output));
+        let text = stderr(&output);
+        assert!(text.contains("first/mainspring.toml") && text.contains("--socket"), "{text}");
+    }
+    // Elsewhere there is nothing that could be meant instead.
+    let output = run(&["reload"], &third).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let output = run(&["down"], &first).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(daemon.0.wait().unwrap().success());
+}
+
+/// A daemon that ends with its test.
+struct Running(std::process::Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// A user that is not this one.
 const NOBODY: u32 = 65534;
 

@@ -137,6 +137,9 @@ fn n1_1_nothing_is_shared_or_imported_unless_both_sides_say_so() {
     for _ in 0..10 {
         assert_eq!(client.query("Test.Where", json!({}))["node"], json!("sharing"));
     }
+    let nodes = wants.bus()["nodes"].as_array().expect("nodes").clone();
+    let sent = |name: &str| nodes.iter().find(|node| node["node"] == name).map(|node| node["sent"].clone());
+    assert_eq!((sent("sharing"), sent("silent")), (Some(json!(10)), Some(json!(0))), "{nodes:?}");
     assert_eq!(code(&client.ask("command", "Test.Do", json!({}))), 404, "a type that is not imported");
     assert!(silent.lines("done").is_empty());
     drop(sharing);

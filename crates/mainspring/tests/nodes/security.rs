@@ -144,3 +144,54 @@ fn n6_2_a_remote_peer_sends_shared_types_only_and_as_what_they_are() {
     let import = health["actors"].as_array().expect("actors")[0].clone();
     assert_eq!((&import["state"], &import["faults"]), (&json!("up"), &json!(0)), "{import}");
 }
+
+#[test]
+fn n6_7_a_node_learns_nothing_of_others_requests_by_asking_for_traces() {
+    let nats = NatsServer::start();
+    let _b = Plan::new("b", &nats).serves(SHARED).start();
+    let a = Plan::new("a", &nats).uplink("import = [\"Test.*\"]").start();
+    a.sees(&["b"]);
+    let hash = a.bus()["imports"][0]["hash"].as_str().expect("a hash").to_owned();
+    let mut client = a.connect();
+    let secret = json!({ "kind": "query", "type": "Test.Where", "data": {}, "metadata": { "id": "secret", "timestamp": 1 } });
+    client.send(format!("{secret}\n"));
+    assert_eq!(client.receive()["data"]["node"], "b");
+    let told = client.query("Sys.NodeTrace", json!({ "id": "secret" }));
+    assert_eq!(told["node"], "b", "{told}");
+    let peer = told["trace"]["nodes"][0]["from"].as_str().unwrap_or_default().to_owned();
+
+    let mut evil = Raw::connect(&nats, "", "");
+    evil.say("SUB ms.test.*.rep.evil 1\r\n");
+    let hello = json!({ "boot": "1-1", "seq": 1, "digest": "", "takes": true });
+    evil.publish("ms.test.evil.node", "hello", &hello.to_string());
+    // With a request of its own it is a peer that may ask for what it asked itself.
+    let own = json!({ "kind": "query", "type": "Test.Where", "data": {}, "metadata": { "id": "own", "timestamp": 1 } });
+    let subject = format!("ms.test.evil.to.b.req.{hash}.query.Test.Where");
+    evil.publish(&subject, "req 1-1 1 5000 0 me", &own.to_string());
+    evil.until("out ");
+    let mut number = 0;
+    let mut ask = |peer: &str, id: &str| {
+        number += 1;
+        evil.publish("ms.test.evil.to.b.trace", &format!("trace {number} {peer}"), id);
+        evil.until(&format!("traced {number}"));
+        let mut told = String::new();
+        evil.reader.read_line(&mut told).expect("a trace, or nothing");
+        told.contains("Test.Where")
+    };
+    assert!(ask("me", "own"), "its own request is told");
+    let long = "x".repeat(300_000);
+    let names = [peer.as_str(), "me", "a/me", "a/user:0", "../a", "%61/user:0", "nobody"];
+    for name in names.into_iter().filter(|name| !name.is_empty()) {
+        for id in ["secret", "", "\"", long.as_str()] {
+            assert!(!ask(name, id), "{name} is told of {:.20}", id);
+        }
+    }
+    // More questions than may be open end the oldest, and answers that nobody asked for end none.
+    for number in 1000..1200 {
+        evil.publish("ms.test.evil.to.b.trace", &format!("trace {number} me"), "secret");
+        evil.publish("ms.test.evil.rep.a", &format!("traced {}", number - 999), r#"{"nodes":[]}"#);
+    }
+    evil.until("traced 1199");
+    let told = client.query("Sys.NodeTrace", json!({ "id": "secret" }));
+    assert_eq!((&told["node"], told["trace"]["nodes"].is_array()), (&json!("b"), true), "{told}");
+}

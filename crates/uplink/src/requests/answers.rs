@@ -51,8 +51,11 @@ impl Uplink {
                 continue;
             }
             if let Some(sent) = self.sent.requests.get_mut(&number) {
-                let is_news = sent.taker.is_none();
+                let (is_news, was_open) = (sent.taker.is_none(), sent.to.is_none());
                 (sent.to, sent.taker, sent.news_ns) = (Some(Rc::clone(&name)), Some(by), now.mono_ns);
+                if was_open {
+                    self.note_taker(from);
+                }
                 if is_news {
                     self.tell_cancelled(number);
                 }
@@ -174,8 +177,18 @@ impl Uplink {
 
     /// Remembers which node had a request, for those who trace it.
     fn note_answered(&mut self, from: &str, sent: &Sent) {
+        if sent.to.is_none() {
+            self.note_taker(from);
+        }
         if let Some(node) = self.nodes.name(from) {
             self.traces.note_ended(&sent.peer, sent.message.id(), node);
+        }
+    }
+
+    /// A request went to this node that was sent to whichever takes it.
+    fn note_taker(&mut self, node: &str) {
+        if let Some(node) = self.nodes.get_mut(node) {
+            node.sent += 1;
         }
     }
 

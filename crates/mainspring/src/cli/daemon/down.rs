@@ -39,6 +39,7 @@ pub(in crate::cli) fn run(arguments: &DownArguments) -> ExitCode {
 }
 
 fn down(arguments: &DownArguments) -> Result<ExitCode, Failure> {
+    arguments.target.require_own_daemon()?;
     let mut client = arguments.target.connect()?;
     let began = Instant::now();
     let answer = client.request(&Draft::new(Kind::Command, "Syscall.Shutdown", Json::from(json!({}))))?;

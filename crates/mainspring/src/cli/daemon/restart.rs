@@ -53,6 +53,7 @@ pub(in crate::cli) fn restart(arguments: &Restart) -> ExitCode {
 
 fn restart_and_wait(arguments: &Restart) -> Result<ExitCode, Failure> {
     let id = &arguments.capability;
+    arguments.target.require_own_daemon()?;
     let reply = arguments.target.request(Kind::Command, "Sys.RestartActor", json!({ "capability": id }))?;
     let data: Value = serde_json::from_str(reply.data()).unwrap_or_default();
     let before = data["incarnation"].as_u64().unwrap_or(0);
@@ -79,7 +80,11 @@ fn restart_and_wait(arguments: &Restart) -> Result<ExitCode, Failure> {
 }
 
 pub(in crate::cli) fn reload(arguments: &Reload) -> ExitCode {
-    told(arguments.target.request(Kind::Command, "Sys.Reload", json!({})).map(|reply| {
+    let reloaded = arguments
+        .target
+        .require_own_daemon()
+        .and_then(|()| arguments.target.request(Kind::Command, "Sys.Reload", json!({})));
+    told(reloaded.map(|reply| {
         let data: Value = serde_json::from_str(reply.data()).unwrap_or_default();
         output::print(&changes(&data))
     }))

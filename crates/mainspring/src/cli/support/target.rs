@@ -2,6 +2,7 @@
 
 use crate::client::{Address, Client, ClientError, Flags, ReplyTimeout};
 use crate::config;
+use crate::system::socket_path::default_socket_path;
 use crate::text::units;
 use mainspring_message::{Draft, Envelope, Json, Kind};
 use mainspring_reactor::Signal;
@@ -180,6 +181,31 @@ impl Target {
                 outcome => return Ok(outcome?),
             }
         }
+    }
+
+    /// Refuses when the daemon is another project's: projects without a socket of their own share
+    /// that of the user, and whoever ends or reloads a daemon means the one of this folder.
+    pub(in crate::cli) fn require_own_daemon(&self) -> Result<(), Failure> {
+        let is_shared = !self.place.is_given()
+            && matches!(self.place.address()?, Address::Unix(path) if path == default_socket_path());
+        let Some(own) = std::fs::canonicalize(config::CONFIG_FILE).ok().filter(|_| is_shared) else {
+            return Ok(());
+        };
+        let stats = self.ask("Sys.Stats", serde_json::json!({}))?;
+        let theirs = stats["floors"]["daemon"]["configuration"].as_str();
+        if theirs.and_then(|path| std::fs::canonicalize(path).ok()) == Some(own) {
+            return Ok(());
+        }
+        let theirs = match theirs {
+            Some(path) => super::text::visible(path).into_owned(),
+            None => "no configuration".into(),
+        };
+        Err(Failure::Refused(format!(
+            "the daemon on your socket runs {theirs}, and not the {} of this folder; go to its folder, or say \
+             which you mean with --socket; a project has a socket of its own by `[[listen]]` and `unix = \
+             \"app.sock\"`",
+            config::CONFIG_FILE
+        )))
     }
 
     /// The file in which a daemon with `--http` tells its address and token, if there is one.
