@@ -240,8 +240,10 @@ impl Course {
         self.front.waiting().insert(token.clone(), sender);
         let outcome = loop {
             tokio::select! {
-                response = &mut handle.rx => break response.unwrap_or(Err(ServiceError::TransportClosed)).map_err(failed),
+                // Progress is told before the outcome that came behind it.
+                biased;
                 Some(told) = progress.recv() => self.outgoing.progress(request, &told),
+                response = &mut handle.rx => break response.unwrap_or(Err(ServiceError::TransportClosed)).map_err(failed),
                 // Without a sender nobody can cancel any more.
                 Ok(()) = &mut cancelled => {
                     let _ = handle.cancel(Some("cancelled by whoever asked".to_owned())).await;
@@ -249,7 +251,12 @@ impl Course {
                 }
             }
         };
+        // The library hands progress to a task of its own, which may not have had its turn yet.
+        tokio::task::yield_now().await;
         self.front.waiting().remove(&token);
+        while let Ok(told) = progress.try_recv() {
+            self.outgoing.progress(request, &told);
+        }
         match outcome? {
             ServerResult::CallToolResult(result) => Ok(result),
             _ => {

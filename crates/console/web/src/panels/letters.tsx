@@ -3,7 +3,7 @@
 
 import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";
-import { command, query, type Json } from "../data/api.ts";
+import { command, Problem, query, type Json } from "../data/api.ts";
 import { actors, hurry, rights } from "../data/live.ts";
 import type { Letter } from "../data/types.ts";
 import { ago, clean, count, many } from "../format.ts";
@@ -138,7 +138,14 @@ function Opened({ letter, onClose }: { letter: Shown; onClose: () => void }) {
 function exportAll(letters: Letter[]): void {
   void attempt("Not exported", async () => {
     const lines: string[] = [];
-    for (const { number } of letters) lines.push(JSON.stringify(await query<Json>("Sys.DeadLetters", { action: "show", number })));
+    for (const { number } of letters) {
+      try {
+        lines.push(JSON.stringify(await query<Json>("Sys.DeadLetters", { action: "show", number })));
+      } catch (error) {
+        // One that was put back or dropped since it was listed is not among them.
+        if (!(error instanceof Problem && error.status === 404)) throw error;
+      }
+    }
     const url = URL.createObjectURL(new Blob([`${lines.join("\n")}\n`], { type: "application/x-ndjson" }));
     const anchor = document.createElement("a");
     anchor.href = url;
