@@ -2,7 +2,7 @@
 //! request has two outcomes, and the kernel's tables agree with each other afterwards.
 //!
 //! An input is messages of three lines each: the subject, the head (`-` if there is none) and the
-//! payload.
+//! payload, in which the byte 0x1f stands for the end of a line.
 
 use crate::kernel::{echo, look_at};
 use mainspring_kernel::{
@@ -22,6 +22,8 @@ const STEP_NS: i64 = 100_000_000;
 /// What NATS carries here, and what a subject and a head may come to.
 const MAX_PAYLOAD: usize = 1 << 20;
 const HEAD_BYTES_MAX: usize = 1024;
+/// What stands for the end of a line in the payload of an input.
+const LINE_END: u8 = 0x1f;
 
 pub(crate) fn run(bytes: &[u8]) {
     let mut node = Node::start("own", echo().clone());
@@ -31,7 +33,9 @@ pub(crate) fn run(bytes: &[u8]) {
             break;
         };
         let Ok(subject) = str::from_utf8(subject) else { continue };
-        let message = if head == b"-" { payload.to_vec() } else { [head, b"\n", payload].concat() };
+        let payload: Vec<u8> =
+            payload.iter().map(|byte| if *byte == LINE_END { b'\n' } else { *byte }).collect();
+        let message = if head == b"-" { payload } else { [head, b"\n", payload.as_slice()].concat() };
         node.receive(subject, &message);
         node.ask();
         node.pass();
@@ -48,7 +52,9 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
         for message in &for_own {
             written.extend_from_slice(message.subject.as_bytes());
             written.push(b'\n');
-            written.extend_from_slice(&message.message);
+            let (head, payload) = message.message.split_at(head_bytes(&message.message));
+            written.extend_from_slice(head);
+            written.extend(payload.iter().map(|byte| if *byte == b'\n' { LINE_END } else { *byte }));
             written.push(b'\n');
             own.receive(&message.subject, &message.message);
         }
@@ -61,6 +67,11 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
         peer.pass();
     }
     vec![written]
+}
+
+/// Bytes of the head of a message, with the end of its line.
+fn head_bytes(message: &[u8]) -> usize {
+    message.iter().position(|byte| *byte == b'\n').map_or(message.len(), |end| end + 1)
 }
 
 /// A capability of another node.
@@ -121,16 +132,18 @@ impl Node {
         self.settle();
     }
 
-    /// The client asks for something that is here, or at another node, or nowhere.
+    /// The client asks twice for something that is here, or at another node, or nowhere.
     fn ask(&mut self) {
         self.asked += 1;
         let kind = if self.asked.is_multiple_of(2) { "command" } else { "query" };
         let types = ["Other.Do", "Other.Get", "Echo.Do", "Echo.Say"];
-        let (name, id) = (types[self.asked as usize % types.len()], self.asked);
-        let line = format!(
-            r#"{{"kind":"{kind}","type":"{name}","data":{{"name":"a"}},"metadata":{{"id":"{id}","timestamp":1}}}}"#
-        );
-        self.kernel.ingest(CLIENT, line.as_bytes(), self.now);
+        let name = types[self.asked as usize % types.len()];
+        for id in [2 * self.asked, 2 * self.asked + 1] {
+            let line = format!(
+                r#"{{"kind":"{kind}","type":"{name}","data":{{"name":"a"}},"metadata":{{"id":"{id}","timestamp":1}}}}"#
+            );
+            self.kernel.ingest(CLIENT, line.as_bytes(), self.now);
+        }
         self.settle();
     }
 
@@ -216,7 +229,7 @@ impl Node {
         let head = message.iter().position(|byte| *byte == b'\n');
         assert!(head.is_some_and(|end| end < HEAD_BYTES_MAX && message[..end].is_ascii()), "{message:?}");
         assert!(message.len() <= MAX_PAYLOAD, "{} bytes do not fit", message.len());
-        if let Some((connection, bytes)) = written {
+        for (connection, bytes) in written {
             self.kernel.written(connection, bytes, self.now);
         }
         self.published.push(Published { subject, message });

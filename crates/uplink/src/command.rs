@@ -11,11 +11,11 @@ pub enum Command {
         subject: String,
         /// Where the server says that nobody takes it.
         reply: Option<String>,
-        /// What: a line of words, and the payload behind it.
+        /// What: a line of words, and the payload behind it; or several such as one.
         message: Vec<u8>,
         /// The kernel is to be told ([`written`](mainspring_kernel::Kernel::written)) when so many
-        /// bytes of this connection have left.
-        written: Option<(ConnectionId, usize)>,
+        /// bytes of each of these connections have left.
+        written: Vec<(ConnectionId, usize)>,
     },
     /// Listen to a subject; together with others if they are a group.
     Subscribe {

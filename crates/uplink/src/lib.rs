@@ -11,12 +11,14 @@
 //! - `requests`: those that others work on, and those of others; what is remembered of them.
 //! - `events`: those that are told to others, and by others.
 //! - `machine`: all of it, in order.
+//! - `outbox`: what is to be published, until it is asked for.
 //!
 //! `docs/contracts/nodes.md` is the contract, clause by clause.
 
 mod command;
 mod events;
 mod machine;
+mod outbox;
 mod report;
 mod requests;
 mod settings;

@@ -3,6 +3,7 @@
 use crate::command::{Command, Incoming, Notice};
 use crate::events::following::Following;
 use crate::events::telling::Events;
+use crate::outbox::Outbox;
 use crate::requests::sending::SentTable;
 use crate::requests::serving::Serving;
 use crate::requests::tracing::Traces;
@@ -10,10 +11,12 @@ use crate::settings::UplinkSettings;
 use crate::sharing::imports::{ImportChange, Imports};
 use crate::sharing::nodes::{Boot, Heard, Hello, Nodes, SHARES_MAX};
 use crate::sharing::share::{Share, SharedManifest, request_kind, share_of};
+use crate::wire::bundle::{MANY, parts};
 use crate::wire::head::{Head, split, with_payload};
 use crate::wire::subject::{Direct, RequestSubject, Subject, Subjects};
 use mainspring_kernel::schema::discover;
 use mainspring_kernel::{ConnectionId, Kernel, Level, Manifest, Now};
+use mainspring_message::Envelope;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -64,7 +67,7 @@ pub struct Uplink {
     pub(crate) events: Events,
     pub(crate) following: Following,
     pub(crate) traces: Traces,
-    pub(crate) out: Vec<Command>,
+    pub(crate) out: Outbox,
     pub(crate) counters: UplinkCounters,
     notices: Vec<Notice>,
     /// What is shared, by a hash.
@@ -100,7 +103,7 @@ impl Uplink {
             events: Events::default(),
             following: Following::default(),
             traces: Traces::default(),
-            out: Vec::new(),
+            out: Outbox::default(),
             counters: UplinkCounters::default(),
             notices: Vec::new(),
             digest: String::new(),
@@ -207,7 +210,7 @@ impl Uplink {
 
     /// What is to be done on the network since this was last asked, in order.
     pub fn drain_commands(&mut self, into: &mut Vec<Command>) {
-        into.append(&mut self.out);
+        self.out.drain(into);
     }
 
     /// What is to be logged since this was last asked.
@@ -283,6 +286,29 @@ impl Uplink {
                 _ => {}
             };
         }
+        if head != Some(MANY) {
+            return self.receive(from, what, head, payload, kernel, now);
+        }
+        for part in parts(payload) {
+            let Ok(part) = part else {
+                self.counters.invalid += 1;
+                return;
+            };
+            let (head, payload) = split(part);
+            self.receive(from, what, head, payload, kernel, now);
+        }
+    }
+
+    /// One message of another node.
+    fn receive(
+        &mut self,
+        from: &str,
+        what: Subject<'_>,
+        head: Option<&str>,
+        payload: &[u8],
+        kernel: &mut Kernel,
+        now: Now,
+    ) {
         let head = head.and_then(Head::parse);
         match what {
             Subject::Hello => self.hear(from, payload, kernel, now),
@@ -480,23 +506,36 @@ impl Uplink {
     /// Publishes something with a head of one word, and nobody is told of it.
     pub(crate) fn publish_text(&mut self, subject: String, head: &str, payload: &[u8]) {
         let message = with_payload(head.to_owned(), payload);
-        self.out.push(Command::Publish { subject, reply: None, message, written: None });
+        self.out.push(Command::Publish { subject, reply: None, message, written: Vec::new() });
     }
 
     pub(crate) fn publish(&mut self, subject: String, head: &Head, payload: &[u8]) {
-        self.publish_answer(subject, head, payload, None);
+        let message = head.message(payload);
+        self.out.push(Command::Publish { subject, reply: None, message, written: Vec::new() });
     }
 
-    /// Publishes something of which the kernel is told when it has left.
-    pub(crate) fn publish_answer(
+    /// Publishes an event; the kernel is told when so many bytes of a connection have left.
+    pub(crate) fn publish_event(
         &mut self,
         subject: String,
+        head: &Head,
+        event: &Envelope,
+        written: (ConnectionId, usize),
+    ) {
+        let (message, written) = (head.message(event.line().as_bytes()), vec![written]);
+        self.out.push(Command::Publish { subject, reply: None, message, written });
+    }
+
+    /// Answers a node; the kernel is told when so many bytes of a connection have left.
+    pub(crate) fn answer_node(
+        &mut self,
+        node: &str,
         head: &Head,
         payload: &[u8],
         written: Option<(ConnectionId, usize)>,
     ) {
-        let message = head.message(payload);
-        self.out.push(Command::Publish { subject, reply: None, message, written });
+        let subject = self.subjects.reply(node);
+        self.out.answer(subject, head.message(payload), written, self.link.max_payload);
     }
 
     pub(crate) fn notice(&mut self, level: Level, text: String) {

@@ -39,6 +39,33 @@ fn n3_2_what_a_killed_node_had_is_started_yes_and_what_comes_then_is_not() {
 }
 
 #[test]
+fn n3_10_requests_that_go_as_one_message_end_each_by_itself() {
+    let nats = NatsServer::start();
+    let (a, mut b) = pair(&nats);
+    let mut client = a.connect();
+    let many = |client: &mut crate::support::Client, name: &str| -> Vec<serde_json::Value> {
+        let ids: Vec<String> = (0..100).map(|_| fresh_id()).collect();
+        client.send(ids.iter().map(|id| line("query", name, id, &json!({}))).collect::<String>());
+        let mut ended: Vec<serde_json::Value> = ids.iter().map(|_| client.receive()).collect();
+        ended.sort_by_key(|message| message["metadata"]["causation"].to_string());
+        let mut ids: Vec<String> = ids.into_iter().map(|id| json!(id).to_string()).collect();
+        ids.sort();
+        let of: Vec<String> =
+            ended.iter().map(|message| message["metadata"]["causation"].to_string()).collect();
+        assert_eq!(of, ids, "each has one outcome");
+        ended
+    };
+    for reply in many(&mut client, "Test.Where") {
+        assert_eq!(reply["data"]["node"], json!("b"), "{reply}");
+    }
+    // The server knows at once that nobody is there, and this node does not yet.
+    b.kill();
+    for refused in many(&mut client, "Test.Where") {
+        assert_eq!((code(&refused), started(&refused)), (503, false), "{refused}");
+    }
+}
+
+#[test]
 fn n4_2_a_stopped_node_is_known_soon_and_requests_at_others_go_on() {
     let nats = NatsServer::start();
     let (b, c) = (Plan::new("b", &nats).serves(SHARED).start(), Plan::new("c", &nats).serves(SHARED).start());

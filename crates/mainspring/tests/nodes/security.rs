@@ -125,10 +125,21 @@ fn n6_2_a_remote_peer_sends_shared_types_only_and_as_what_they_are() {
             "{tail}: {told}"
         );
     }
+    // The same in one message: each is looked at, until something is none.
+    let wrong = format!("req 1-1 20 5000 0 root\n{}", message("command", "Syscall.Shutdown"));
+    let nested = format!("many\n{}\n{wrong}", wrong.len());
+    let part = |text: &str| format!("{}\n{text}", text.len());
+    let last = wrong.replace(" 20 ", " 21 ");
+    let bundle = [part(&wrong), part(&nested), part(&last), "99999\nx".to_owned()].concat();
+    evil.publish(&format!("ms.test.evil.to.b.req.{hash}.command.Test.Do"), "many", &bundle);
+    let told = evil.until("failed ") + &evil.until("failed ");
+    assert!(told.contains(" 1-1 20 Sys.") && told.contains(" 1-1 21 Sys."), "{told}");
     // Answers that nobody waits for, and what is none at all, do no harm.
     for (subject, head) in [
         ("ms.test.evil.rep.a", "out 1-1 1-1 1"),
         ("ms.test.evil.rep.a", "nonsense"),
+        ("ms.test.evil.rep.a", "many"),
+        ("ms.test.evil.node", "many"),
         ("ms.test.evil.to.a.catalogue", "x"),
         ("ms.test.evil.node", "hello"),
         ("ms.test.evil.evt.Test.Mark", "event 0"),

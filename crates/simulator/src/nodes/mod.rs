@@ -26,8 +26,10 @@ pub struct NodesReport {
     pub unknown: u64,
     /// Requests whose origin was killed before they ended.
     pub orphaned: u64,
-    /// Messages between nodes, and those that were lost.
+    /// Messages between nodes, those of them that were several as one, and those that were lost.
     pub messages: u64,
+    /// See above.
+    pub bundles: u64,
     /// See above.
     pub lost: u64,
     /// Kills, stops and cuts.
@@ -63,6 +65,7 @@ mod tests {
             total.replied += report.replied;
             total.not_started += report.not_started;
             total.unknown += report.unknown;
+            total.bundles += report.bundles;
             total.lost += report.lost;
             total.faults += report.faults;
         }
@@ -71,6 +74,7 @@ mod tests {
             total.not_started > 0 && total.unknown > 0 && total.lost > 0 && total.faults > 0,
             "{total:?}"
         );
+        assert!(total.bundles > 50, "{total:?}");
     }
 
     #[test]

@@ -51,6 +51,7 @@ pub(super) struct Network {
     pub(super) doubles: u64,
     pub(super) delay_ms: u64,
     pub(super) messages: u64,
+    pub(super) bundles: u64,
     pub(super) lost: u64,
 }
 
@@ -78,6 +79,7 @@ impl Network {
     ) {
         let Published { subject, reply, message } = *published;
         self.messages += 1;
+        self.bundles += u64::from(message.starts_with(b"many\n"));
         if self.links[from] != LinkState::Up {
             self.lost += 1;
             return;

@@ -131,8 +131,10 @@ impl Place {
         node.settle(&mut self.facts, now, world)
     }
 
-    pub(super) fn ask(&mut self, line: &str, now: Now, world: &mut Surroundings<'_>) -> Checked {
-        self.with(now, world, |_, kernel| kernel.ingest(CLIENT, line.as_bytes(), now))
+    pub(super) fn ask(&mut self, lines: &[String], now: Now, world: &mut Surroundings<'_>) -> Checked {
+        self.with(now, world, |_, kernel| {
+            lines.iter().for_each(|line| kernel.ingest(CLIENT, line.as_bytes(), now));
+        })
     }
 
     pub(super) fn receive(
@@ -276,7 +278,7 @@ impl Node {
                     let (reply, from) = (reply.as_deref(), self.index);
                     let published = Published { subject: &subject, reply, message: &message };
                     world.network.publish(from, &published, now.mono_ns, world.random);
-                    if let Some((connection, bytes)) = written {
+                    for (connection, bytes) in written {
                         self.kernel.written(connection, bytes, now);
                     }
                 }

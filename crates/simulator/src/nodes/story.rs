@@ -88,11 +88,19 @@ impl NodesStory {
         self.pass(ms)
     }
 
-    /// The client of a node sends a request.
+    /// The client of a node sends requests: one, or several at once.
     fn ask(&mut self, index: usize) -> Checked {
         if !self.places[index].running(self.now.mono_ns) {
             return Ok(());
         }
+        let count = if self.random.percent(20) { 2 + self.random.below(8) } else { 1 };
+        let lines: Vec<String> = (0..count).map(|_| self.request(index)).collect();
+        let now = self.now;
+        self.places[index].ask(&lines, now, surroundings!(self))
+    }
+
+    /// A request of the client of a node.
+    fn request(&mut self, index: usize) -> String {
         self.serial += 1;
         let id = format!("q{}", self.serial);
         let is_command = self.random.percent(70);
@@ -102,10 +110,8 @@ impl NodesStory {
             let to = self.random.below(self.places.len() as u64);
             metadata["to_node"] = json!(format!("n{to}"));
         }
-        let line = json!({ "kind": kind, "type": name, "data": {}, "metadata": metadata }).to_string();
         self.ledger.sent(&id, index, is_command);
-        let now = self.now;
-        self.places[index].ask(&line, now, surroundings!(self))
+        json!({ "kind": kind, "type": name, "data": {}, "metadata": metadata }).to_string()
     }
 
     fn kill(&mut self, index: usize) {
@@ -216,7 +222,7 @@ impl NodesStory {
             let line = json!({ "kind": "command", "type": "Work.Do", "data": {},
                 "metadata": { "id": id, "timestamp": 1, "timeout": TIMEOUT_MS } });
             let now = self.now;
-            self.places[asking].ask(&line.to_string(), now, surroundings!(self))?;
+            self.places[asking].ask(&[line.to_string()], now, surroundings!(self))?;
             self.pass(10)?;
         }
         self.pass(TIMEOUT_MS)?;
@@ -224,6 +230,7 @@ impl NodesStory {
         must!(replied == 10, "only {replied} of 10 requests were answered on a healed bus");
         self.ledger.report.messages = self.network.messages;
         self.ledger.report.lost = self.network.lost;
+        self.ledger.report.bundles = self.network.bundles;
         self.ledger.report.faults = self.faults;
         self.ledger.finish()
     }

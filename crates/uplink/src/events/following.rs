@@ -175,7 +175,7 @@ impl Uplink {
         follower.sent = number;
         let subject = self.subjects.direct(&follower.node, Direct::Event(message.type_name()));
         self.following.told += 1;
-        self.publish_answer(subject, &head, message.line().as_bytes(), Some((connection, bytes)));
+        self.publish_event(subject, &head, message, (connection, bytes));
     }
 
     /// A durable event came from another node: the next one in order is taken, and whatever was

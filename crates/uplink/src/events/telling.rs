@@ -106,7 +106,7 @@ impl Uplink {
         self.events.told += 1;
         let subject = self.subjects.event(message.type_name());
         let head = Head::Event { is_durable: fits(&self.events.durable, message.type_name()) };
-        self.publish_answer(subject, &head, message.line().as_bytes(), Some((connection, bytes)));
+        self.publish_event(subject, &head, message, (connection, bytes));
     }
 
     /// An event came from another node.

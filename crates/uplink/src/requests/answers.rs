@@ -2,6 +2,7 @@
 //! that it is lost.
 
 use crate::machine::Uplink;
+use crate::outbox::SPAN_MAX;
 use crate::requests::sending::Sent;
 use crate::requests::serving::is_progress;
 use crate::sharing::nodes::Boot;
@@ -13,18 +14,21 @@ use serde::Deserialize;
 use std::rc::Rc;
 
 impl Uplink {
-    /// The server says that nobody took a request: it was not started, and can be sent again.
+    /// The server says that nobody took a request, nor those that were joined to it: they were not
+    /// started, and can be sent again.
     pub(crate) fn no_responders(&mut self, number: u64, kernel: &mut Kernel, now: Now) {
-        let Some(sent) = self.sent.requests.get(&number) else { return };
+        let joined = self.sent.requests.range(number..number.saturating_add(SPAN_MAX));
         // One that was sent before may have been done, and one that survives waits for its node.
-        if sent.is_durable || sent.taker.is_some() {
-            return;
+        let untaken = |sent: &Sent| sent.joined_to == number && !sent.is_durable && sent.taker.is_none();
+        let untaken: Vec<u64> = joined.filter(|(_, sent)| untaken(sent)).map(|(number, _)| *number).collect();
+        for number in untaken {
+            let Some(sent) = self.sent.requests.get(&number) else { continue };
+            let text = match &sent.to {
+                Some(node) => format!("node {node:?} is not there"),
+                None => format!("no node that shares {} is there", sent.message.type_name()),
+            };
+            self.end_sent(number, Failure::Unreachable, &text, Started::No, kernel, now);
         }
-        let text = match &sent.to {
-            Some(node) => format!("node {node:?} is not there"),
-            None => format!("no node that shares {} is there", sent.message.type_name()),
-        };
-        self.end_sent(number, Failure::Unreachable, &text, Started::No, kernel, now);
     }
 
     /// Whether an answer to this request may come from that node, and from that run of it.

@@ -1,7 +1,6 @@
 //! Requests of this node that others work on: where each is sent, who has taken it, and its one
 //! end.
 
-use crate::command::Command;
 use crate::machine::Uplink;
 use crate::sharing::nodes::{Boot, SILENCE_NS};
 use crate::sharing::partition::{key_at, place};
@@ -42,6 +41,8 @@ pub(crate) struct Sent {
     pub(crate) is_repeated: bool,
     /// Whether nobody wants it any more.
     pub(crate) is_cancelled: bool,
+    /// The request that it was joined to, or itself: nobody has taken it if nobody took that one.
+    pub(crate) joined_to: u64,
 }
 
 /// All of them, by number.
@@ -118,7 +119,7 @@ impl Uplink {
         let deadline_ns = now
             .mono_ns
             .saturating_add(i64::try_from(known.left_ms).unwrap_or(i64::MAX).saturating_mul(1_000_000));
-        let sent = Sent {
+        let mut sent = Sent {
             actor,
             message: message.clone(),
             import: Rc::clone(import),
@@ -131,12 +132,13 @@ impl Uplink {
             is_durable: known.is_durable,
             is_repeated: known.attempts > 1,
             is_cancelled: false,
+            joined_to: number,
         };
         if sent.is_durable && !self.note_target(&sent, number, kernel, now) {
             self.sent.requests.insert(number, sent);
             return;
         }
-        self.publish_request(number, &sent, now);
+        sent.joined_to = self.publish_request(number, &sent, now);
         self.sent.requests.insert(number, sent);
     }
 
@@ -232,22 +234,26 @@ impl Uplink {
         Ok(node)
     }
 
-    fn publish_request(&mut self, number: u64, sent: &Sent, now: Now) {
-        let Some(import) = self.imports.get(&sent.import) else { return };
+    /// Sends a request. Gives the number of the one that it is joined to, or its own.
+    fn publish_request(&mut self, number: u64, sent: &Sent, now: Now) -> u64 {
+        let Some(import) = self.imports.get(&sent.import) else { return number };
         let (kind, type_name) = (sent.message.kind(), sent.message.type_name());
         let what = RequestSubject { hash: &import.hash, kind, type_name };
         let subject = self.subjects.request(sent.to.as_deref(), what);
+        // Where NATS divides requests among several nodes, it gives each to one of them.
+        let is_divided = sent.to.is_none() && import.nodes.len() > 1;
+        let bytes_max = if is_divided { 0 } else { self.link.max_payload };
         let left_ns = sent.deadline_ns.saturating_sub(now.mono_ns).max(0);
         let tag = Tag { boot: self.settings.boot, number };
         let left_ms = u64::try_from(left_ns / 1_000_000).unwrap_or(0);
         let line = sent.message.line().as_bytes();
         let message = Head::request(tag, left_ms, sent.is_durable, &sent.peer, line);
-        let reply = Some(self.subjects.no_responders(number));
-        self.out.push(Command::Publish { subject, reply, message, written: None });
         self.counters.requests_sent += 1;
         if let Some(node) = sent.to.as_ref().and_then(|name| self.nodes.get_mut(name)) {
             node.sent += 1;
         }
+        let subjects = &self.subjects;
+        self.out.request(subject, || subjects.no_responders(number), message, number, bytes_max)
     }
 
     fn cancel(&mut self, actor: ActorRef, id: &str) {

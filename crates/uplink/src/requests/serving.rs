@@ -238,8 +238,7 @@ impl Uplink {
 
     fn refuse(&mut self, node: &str, tag: Tag, failure: Failure, text: &str, started: Started) {
         let head = Head::Failed { by: self.settings.boot, tag, failure, started };
-        let subject = self.subjects.reply(node);
-        self.publish(subject, &head, text.as_bytes());
+        self.answer_node(node, &head, text.as_bytes(), None);
     }
 
     /// The kernel writes to a connection of the uplink: outcomes go back to their nodes, events out
@@ -281,9 +280,8 @@ impl Uplink {
             return;
         }
         for (node, tag) in self.serving.by_request.get(of).cloned().unwrap_or_default() {
-            let (subject, head) =
-                (self.subjects.reply(&node), Head::Progress { by: self.settings.boot, tag });
-            self.publish(subject, &head, event.line().as_bytes());
+            let head = Head::Progress { by: self.settings.boot, tag };
+            self.answer_node(&node, &head, event.line().as_bytes(), None);
         }
     }
 
@@ -300,7 +298,6 @@ impl Uplink {
 
     fn answer(&mut self, (node, tag): &Key, outcome: &Envelope, written: Option<(ConnectionId, usize)>) {
         let by = self.settings.boot;
-        let subject = self.subjects.reply(node);
         let failed =
             (outcome.kind() == Kind::Error).then(|| Failure::from_type_name(outcome.type_name())).flatten();
         if let Some(failure) = failed {
@@ -319,7 +316,7 @@ impl Uplink {
             }
             let text = told.map(|told| told.message).unwrap_or_default();
             let head = Head::Failed { by, tag: *tag, failure, started };
-            return self.publish_answer(subject, &head, text.as_bytes(), written);
+            return self.answer_node(node, &head, text.as_bytes(), written);
         }
         let line = outcome.line().as_bytes();
         if line.len() + HEAD_BYTES_MAX > self.link.max_payload {
@@ -329,9 +326,9 @@ impl Uplink {
                 self.link.max_payload.saturating_sub(HEAD_BYTES_MAX)
             );
             let head = Head::Failed { by, tag: *tag, failure: Failure::TooLarge, started: Started::Yes };
-            return self.publish_answer(subject, &head, text.as_bytes(), written);
+            return self.answer_node(node, &head, text.as_bytes(), written);
         }
-        self.publish_answer(subject, &Head::Outcome { by, tag: *tag }, line, written);
+        self.answer_node(node, &Head::Outcome { by, tag: *tag }, line, written);
     }
 
     /// Another node asks whether requests of it are still worked on.

@@ -233,8 +233,8 @@ impl Bridge {
             for command in &commands {
                 if let Command::Publish { written, .. } = command {
                     self.handed.set(self.handed.get() + 1);
-                    unwritten
-                        .extend(written.map(|(connection, bytes)| (self.handed.get(), connection, bytes)));
+                    let number = self.handed.get();
+                    unwritten.extend(written.iter().map(|(connection, bytes)| (number, *connection, *bytes)));
                 }
             }
             drop(unwritten);

@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     fn publish(bytes: usize) -> Command {
-        Command::Publish { subject: "s".into(), reply: None, message: vec![0; bytes], written: None }
+        Command::Publish { subject: "s".into(), reply: None, message: vec![0; bytes], written: Vec::new() }
     }
 
     #[test]
