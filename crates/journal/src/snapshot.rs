@@ -63,6 +63,9 @@ impl<'a, D: Folder> SnapshotWriter<'a, D> {
         self.block.push(kind, version, parts)?;
         if self.block.bytes() >= BLOCK {
             self.put(0)?;
+            // A little at a time: whoever flushes the journal meanwhile waits behind what this has
+            // the disk write.
+            self.file.sync().map_err(Error::io("flush", &self.name))?;
         }
         Ok(())
     }

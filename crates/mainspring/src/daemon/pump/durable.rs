@@ -62,9 +62,10 @@ impl Keeping {
 
 impl Pump {
     /// Carries out what was held and may leave now, and has the kernel know how far the disk is.
-    pub(super) fn take_progress(&self) {
-        let Some(keeping) = &self.keeping else { return };
-        let Some(progress) = keeping.storage.progress() else { return };
+    /// Whether there was anything of that.
+    pub(super) fn take_progress(&self) -> bool {
+        let Some(keeping) = &self.keeping else { return false };
+        let Some(progress) = keeping.storage.progress() else { return false };
         let Progress { flushed, failure, is_full, is_congested, notices } = progress;
         notices.iter().for_each(tell);
         self.kernel_cell.feed(|kernel, now| {
@@ -86,6 +87,7 @@ impl Pump {
         {
             self.give_up_journal(keeping, &reason);
         }
+        true
     }
 
     /// The journal failed: whoever waits for it is told.

@@ -269,10 +269,15 @@ impl Pump {
             }
             if work - looked_at >= WORK_BETWEEN_LOOKS {
                 looked_at = work;
+                // Whoever has waited for the disk goes on while the rest of the turn is worked on.
+                let is_released = self.take_progress();
                 if self.reactor.now() >= until {
                     break;
                 }
-                if self.clients.unflushed_bytes() >= UNFLUSHED_BYTES_MAX {
+                if is_released {
+                    self.actors.borrow_mut().flush_dirty();
+                }
+                if is_released || self.clients.unflushed_bytes() >= UNFLUSHED_BYTES_MAX {
                     self.clients.flush_dirty(Some(flush_until));
                 }
             }

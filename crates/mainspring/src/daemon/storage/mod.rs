@@ -19,7 +19,6 @@ use mainspring_kernel::{Fact, MessageLine};
 use mainspring_reactor::{Handle, Wakeup};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
 use std::sync::{Arc, MutexGuard};
 use std::thread::JoinHandle;
 use writer::{Shared, State};
@@ -58,8 +57,8 @@ pub(crate) struct Storage {
     batch: RefCell<Batch>,
     /// The number of the record before the first fact of this run.
     base: u64,
-    /// Whether the thread has told something since it was last asked.
-    signalled: Rc<Cell<bool>>,
+    /// How often the thread had told something when it was last asked.
+    heard: Cell<u64>,
     path: String,
 }
 
@@ -71,14 +70,7 @@ impl Storage {
         reactor: &Handle,
         stir: impl Fn() + 'static,
     ) -> Result<Storage, String> {
-        let signalled = Rc::new(Cell::new(false));
-        let flag = Rc::clone(&signalled);
-        let wakeup: Wakeup = reactor
-            .wakeup(move |_| {
-                flag.set(true);
-                stir();
-            })
-            .map_err(|error| error.to_string())?;
+        let wakeup: Wakeup = reactor.wakeup(move |_| stir()).map_err(|error| error.to_string())?;
         let Opening { journal, next, path, plan, .. } = opening;
         let shared = Arc::new(Shared::new(next, journal.bytes(), journal.segments()));
         let writer = writer::Writer::new(journal, Arc::clone(&shared), plan, move || wakeup.signal());
@@ -89,7 +81,7 @@ impl Storage {
             thread: RefCell::new(Some(thread)),
             batch: RefCell::new(Batch::new(next)),
             base: next - 1,
-            signalled,
+            heard: Cell::new(0),
             path,
         })
     }
@@ -122,7 +114,8 @@ impl Storage {
 
     /// What the thread has told since this was last asked, if anything.
     pub(crate) fn progress(&self) -> Option<Progress> {
-        if !self.signalled.take() {
+        let told = self.shared.told();
+        if self.heard.replace(told) == told {
             return None;
         }
         let mut state = self.state();

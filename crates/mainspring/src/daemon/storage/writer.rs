@@ -5,6 +5,7 @@ use super::Notice;
 use super::snapshots::{self, Made, Plan};
 use mainspring_journal::{Batch, Folder, Journal, Space, snapshot_bytes};
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -13,10 +14,15 @@ const BATCH_BYTES_MAX: usize = 16 << 20;
 /// How long a full disk is left alone before it is asked again.
 const FULL_PAUSE: Duration = Duration::from_secs(1);
 
+/// How willingly the thread that makes a snapshot lets others go first.
+const SNAPSHOT_NICE: i32 = 10;
+
 /// What the loop and the thread share.
 pub(super) struct Shared {
     state: Mutex<State>,
     work: Condvar,
+    /// How often the thread has told something.
+    told: AtomicU64,
 }
 
 pub(super) struct State {
@@ -70,11 +76,16 @@ impl Shared {
             flush_ns: 0,
             flush_max_ns: 0,
         };
-        Shared { state: Mutex::new(state), work: Condvar::new() }
+        Shared { state: Mutex::new(state), work: Condvar::new(), told: AtomicU64::new(0) }
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How often the thread has told something: where it is what it was, there is nothing new.
+    pub(super) fn told(&self) -> u64 {
+        self.told.load(Ordering::Acquire)
     }
 
     /// Gives the thread facts to write. After a failure they are dropped: nothing is written any
@@ -218,9 +229,14 @@ where
         }
         self.note_use(&mut state);
         drop(state);
-        (self.wake)();
+        self.tell();
         self.prepare();
         self.begin_snapshot_if_due();
+    }
+
+    /// Has the loop look at the state.
+    fn tell(&self) {
+        tell(&self.shared, &self.wake);
     }
 
     /// Makes part of the next segment: after those who waited for the batch were told.
@@ -238,7 +254,7 @@ where
             Err(error) => self.fail(&mut state, &error.to_string()),
         }
         drop(state);
-        (self.wake)();
+        self.tell();
     }
 
     /// Looks how large the snapshots are; if they cannot be looked at, they are what they were.
@@ -303,7 +319,7 @@ where
         }
         self.note_use(&mut state);
         drop(state);
-        (self.wake)();
+        self.tell();
     }
 
     fn begin_snapshot_if_due(&mut self) {
@@ -313,6 +329,8 @@ where
         let Some(up_to) = self.plan.due(self.journal.sealed_up_to()) else { return };
         let (shared, job) = (Arc::clone(&self.shared), self.plan.job(up_to, self.journal.old_segments()));
         let made = move || {
+            // It is in no hurry, and takes no core from those that are.
+            let _ = rustix::process::setpriority_process(None, SNAPSHOT_NICE);
             let snapshot = snapshots::make(job);
             shared.lock().snapshot = Some(snapshot);
             shared.work.notify_one();
@@ -336,8 +354,13 @@ where
             let notice = Notice::Error(format!("the journal was not closed: {error}"));
             self.shared.lock().notices.push(notice);
         }
-        (self.wake)();
+        tell(&self.shared, &self.wake);
     }
+}
+
+fn tell(shared: &Shared, wake: impl Fn()) {
+    shared.told.fetch_add(1, Ordering::Release);
+    wake();
 }
 
 pub(super) fn unix_ms() -> u64 {
