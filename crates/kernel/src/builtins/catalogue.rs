@@ -107,7 +107,10 @@ pub(crate) const BUILTINS: &[BuiltinEntry] = &[
         type_name: "Syscall.Describe",
         kinds: &[Kind::Query],
         description: "Describes everything, one capability, or one type, with JSON Schemas.",
-        input: r#"{"type":"object","properties":{"capability":{"type":"string"},"type":{"type":"string"}},"additionalProperties":false}"#,
+        input: concat!(
+            r#"{"type":"object","properties":{"capability":{"type":"string"},"#,
+            r#""type":{"type":"string"}},"additionalProperties":false}"#,
+        ),
         output: EMPTY,
     },
     BuiltinEntry {
@@ -122,160 +125,337 @@ pub(crate) const BUILTINS: &[BuiltinEntry] = &[
         builtin: Builtin::Shutdown,
         type_name: "Syscall.Shutdown",
         kinds: &[Kind::Command],
-        description: "Shuts the daemon down: drains, answers the rest, ends. `waitsFor` names the capabilities that have something to do.",
+        description: "Shuts the daemon down: drains, answers the rest, ends. `waitsFor` names the \
+            capabilities that have something to do.",
         input: EMPTY,
-        output: r#"{"type":"object","properties":{"message":{"type":"string"},"waitsFor":{"type":"array","items":{"type":"string"}}}}"#,
+        output: concat!(
+            r#"{"type":"object","properties":{"message":{"type":"string"},"#,
+            r#""waitsFor":{"type":"array","items":{"type":"string"}}}}"#,
+        ),
     },
     BuiltinEntry {
         builtin: Builtin::Subscribe,
         type_name: "Sys.Subscribe",
         kinds: &[Kind::Command],
-        description: "Sends events of these types to this connection: exact types, `Prefix.*`, or `*`. A connection that does not keep up loses its oldest events and is told (drop_oldest), or is closed (disconnect). With a `cursor`: the durable events of these types after those that were acknowledged under that name of this peer, or after the event `after`; a new cursor begins now.",
-        input: r#"{"type":"object","properties":{"types":{"type":"array","items":{"type":"string"},"minItems":1},"slow":{"enum":["drop_oldest","disconnect"]},"cursor":{"type":"string","minLength":1,"maxLength":256},"after":{"type":"integer","minimum":0}},"required":["types"],"additionalProperties":false}"#,
-        output: r#"{"type":"object","properties":{"types":{"type":"array","items":{"type":"string"}},"cursor":{"type":"string"},"after":{"type":"integer"}}}"#,
+        description: "Sends events of these types to this connection: exact types, `Prefix.*`, or `*`. A \
+            connection that does not keep up loses its oldest events and is told (drop_oldest), or \
+            is closed (disconnect). With a `cursor`: the durable events of these types after those \
+            that were acknowledged under that name of this peer, or after the event `after`; a new \
+            cursor begins now.",
+        input: concat!(
+            r#"{"type":"object","properties":{"types":{"type":"array","items":{"type":"string"},"#,
+            r#""minItems":1},"slow":{"enum":["drop_oldest","disconnect"]},"#,
+            r#""cursor":{"type":"string","minLength":1,"maxLength":256},"#,
+            r#""after":{"type":"integer","minimum":0}},"required":["types"],"#,
+            r#""additionalProperties":false}"#,
+        ),
+        output: concat!(
+            r#"{"type":"object","properties":{"types":{"type":"array","items":{"type":"string"}},"#,
+            r#""cursor":{"type":"string"},"after":{"type":"integer"}}}"#,
+        ),
     },
     BuiltinEntry {
         builtin: Builtin::Unsubscribe,
         type_name: "Sys.Unsubscribe",
         kinds: &[Kind::Command],
-        description: "Stops sending events of these types to this connection; without types, of all. With a `cursor`: forgets that cursor of this peer.",
-        input: r#"{"type":"object","properties":{"types":{"type":"array","items":{"type":"string"}},"cursor":{"type":"string"}},"additionalProperties":false}"#,
-        output: r#"{"type":"object","properties":{"types":{"type":"array","items":{"type":"string"}},"cursor":{"type":"string"}}}"#,
+        description: "Stops sending events of these types to this connection; without types, of all. With a \
+            `cursor`: forgets that cursor of this peer.",
+        input: concat!(
+            r#"{"type":"object","properties":{"types":{"type":"array","items":{"type":"string"}},"#,
+            r#""cursor":{"type":"string"}},"additionalProperties":false}"#,
+        ),
+        output: concat!(
+            r#"{"type":"object","properties":{"types":{"type":"array","items":{"type":"string"}},"#,
+            r#""cursor":{"type":"string"}}}"#,
+        ),
     },
     BuiltinEntry {
         builtin: Builtin::Acknowledge,
         type_name: "Sys.Acknowledge",
         kinds: &[Kind::Command],
-        description: "Moves a cursor of this peer: its events up to this one (`metadata.event`) are done, and are not sent to it again. It never moves back.",
-        input: r#"{"type":"object","properties":{"cursor":{"type":"string"},"event":{"type":"integer","minimum":0}},"required":["cursor","event"],"additionalProperties":false}"#,
-        output: r#"{"type":"object","properties":{"cursor":{"type":"string"},"event":{"type":"integer"}}}"#,
+        description: "Moves a cursor of this peer: its events up to this one (`metadata.event`) are done, \
+            and are not sent to it again. It never moves back.",
+        input: concat!(
+            r#"{"type":"object","properties":{"cursor":{"type":"string"},"#,
+            r#""event":{"type":"integer","minimum":0}},"required":["cursor","event"],"#,
+            r#""additionalProperties":false}"#,
+        ),
+        output: concat!(
+            r#"{"type":"object","properties":{"cursor":{"type":"string"},"#,
+            r#""event":{"type":"integer"}}}"#,
+        ),
     },
     BuiltinEntry {
         builtin: Builtin::Actors,
         type_name: "Sys.Actors",
         kinds: &[Kind::Query],
-        description: "Lists the actors with their state, mailbox and faults, and how long (`latencyNs`) requests took that they were given, from acceptance to outcome, over the last 10 to 20 seconds.",
+        description: "Lists the actors with their state, mailbox and faults, and how long (`latencyNs`) \
+            requests took that they were given, from acceptance to outcome, over the last 10 to 20 \
+            seconds.",
         input: EMPTY,
-        output: r#"{"type":"object","properties":{"actors":{"type":"array","items":{"type":"object","properties":{"capabilityId":{"type":"string"},"state":{"type":"string"},"blocked":{"type":"boolean"},"incarnation":{"type":"integer"},"mailbox":{"type":"integer"},"mailboxBytes":{"type":"integer"},"inFlight":{"type":"integer"},"overdue":{"type":"integer"},"handled":{"type":"integer"},"faults":{"type":"integer"},"restartsInWindow":{"type":"integer"},"sinceMs":{"type":"integer"},"latencyNs":{"type":["object","null"],"properties":{"requests":{"type":"integer"},"mean":{"type":"integer"},"p50":{"type":"integer"},"p99":{"type":"integer"},"max":{"type":"integer"}}}}}}}}"#,
+        output: concat!(
+            r#"{"type":"object","properties":{"actors":{"type":"array","#,
+            r#""items":{"type":"object","properties":{"capabilityId":{"type":"string"},"#,
+            r#""state":{"type":"string"},"blocked":{"type":"boolean"},"#,
+            r#""incarnation":{"type":"integer"},"mailbox":{"type":"integer"},"#,
+            r#""mailboxBytes":{"type":"integer"},"inFlight":{"type":"integer"},"#,
+            r#""overdue":{"type":"integer"},"handled":{"type":"integer"},"#,
+            r#""faults":{"type":"integer"},"restartsInWindow":{"type":"integer"},"#,
+            r#""sinceMs":{"type":"integer"},"#,
+            r#""latencyNs":{"type":["object","null"],"#,
+            r#""properties":{"requests":{"type":"integer"},"mean":{"type":"integer"},"#,
+            r#""p50":{"type":"integer"},"p99":{"type":"integer"},"max":{"type":"integer"}}}}}}}}"#,
+        ),
     },
     BuiltinEntry {
         builtin: Builtin::ResetActor,
         type_name: "Sys.ResetActor",
         kinds: &[Kind::Command],
         description: "Forgets the failures of a capability and starts it at once if it does not run.",
-        input: r#"{"type":"object","properties":{"capabilityId":{"type":"string"}},"required":["capabilityId"],"additionalProperties":false}"#,
-        output: r#"{"type":"object","properties":{"capabilityId":{"type":"string"},"state":{"type":"string"}}}"#,
+        input: concat!(
+            r#"{"type":"object","properties":{"capabilityId":{"type":"string"}},"#,
+            r#""required":["capabilityId"],"additionalProperties":false}"#,
+        ),
+        output: concat!(
+            r#"{"type":"object","properties":{"capabilityId":{"type":"string"},"#,
+            r#""state":{"type":"string"}}}"#,
+        ),
     },
     BuiltinEntry {
         builtin: Builtin::DeadLetters,
         type_name: "Sys.DeadLetters",
         kinds: &[Kind::Query, Kind::Command],
-        description: "Lists or shows dead letters (query); puts one or many back under fresh ids, with other data if asked, or drops them (command). Many are chosen by type, capability, reason and age, or are `all`. For operators.",
-        input: r#"{"type":"object","properties":{"action":{"enum":["list","show","requeue","drop"]},"number":{"type":"integer","minimum":1},"after":{"type":"integer","minimum":0},"limit":{"type":"integer","minimum":1,"maximum":1000},"all":{"type":"boolean"},"type":{"type":"string"},"capability":{"type":"string"},"reason":{"type":"string"},"olderThanMs":{"type":"integer","minimum":0},"youngerThanMs":{"type":"integer","minimum":0},"data":true},"additionalProperties":false}"#,
+        description: "Lists or shows dead letters (query); puts one or many back under fresh ids, with other \
+            data if asked, or drops them (command). Many are chosen by type, capability, reason \
+            and age, or are `all`. For operators.",
+        input: concat!(
+            r#"{"type":"object","properties":{"action":{"enum":["list","show","requeue","drop"]},"#,
+            r#""number":{"type":"integer","minimum":1},"after":{"type":"integer","minimum":0},"#,
+            r#""limit":{"type":"integer","minimum":1,"maximum":1000},"all":{"type":"boolean"},"#,
+            r#""type":{"type":"string"},"capability":{"type":"string"},"#,
+            r#""reason":{"type":"string"},"olderThanMs":{"type":"integer","minimum":0},"#,
+            r#""youngerThanMs":{"type":"integer","minimum":0},"data":true},"#,
+            r#""additionalProperties":false}"#,
+        ),
         output: EMPTY,
     },
     BuiltinEntry {
         builtin: Builtin::Stats,
         type_name: "Sys.Stats",
         kinds: &[Kind::Query],
-        description: "Counters and gauges of the kernel and of the floors below, and how long (`latencyNs`) requests took that actors were given, over the last 10 to 20 seconds.",
+        description: "Counters and gauges of the kernel and of the floors below, and how long (`latencyNs`) \
+            requests took that actors were given, over the last 10 to 20 seconds.",
         input: EMPTY,
-        output: r#"{"type":"object","properties":{"counters":{"type":"object"},"gauges":{"type":"object"},"latencyNs":{"type":["object","null"],"properties":{"requests":{"type":"integer"},"mean":{"type":"integer"},"p50":{"type":"integer"},"p99":{"type":"integer"},"max":{"type":"integer"}}},"floors":{"type":["object","null"]}}}"#,
+        output: concat!(
+            r#"{"type":"object","properties":{"counters":{"type":"object"},"#,
+            r#""gauges":{"type":"object"},"latencyNs":{"type":["object","null"],"#,
+            r#""properties":{"requests":{"type":"integer"},"mean":{"type":"integer"},"#,
+            r#""p50":{"type":"integer"},"p99":{"type":"integer"},"max":{"type":"integer"}}},"#,
+            r#""floors":{"type":["object","null"]}}}"#,
+        ),
     },
     BuiltinEntry {
         builtin: Builtin::Trace,
         type_name: "Sys.Trace",
         kinds: &[Kind::Query],
-        description: "Tells the messages of a workflow (`correlation`), of the tree of causes around one message (`id`), or the latest messages that nothing caused (`latest`), from the history of late: where from and to, when, how long, with which outcome.",
-        input: r#"{"type":"object","properties":{"correlation":{"type":"string"},"id":{"type":"string"},"latest":{"type":"integer","minimum":1,"maximum":1000},"type":{"type":"string"},"capability":{"type":"string"},"failed":{"type":"boolean"}},"minProperties":1,"additionalProperties":false}"#,
-        output: r#"{"type":"object","properties":{"startedAt":{"type":"integer"},"nodes":{"type":"array","items":{"type":"object"}},"leftOut":{"type":"integer"}}}"#,
+        description: "Tells the messages of a workflow (`correlation`), of the tree of causes around one \
+            message (`id`), or the latest messages that nothing caused (`latest`), from the \
+            history of late: where from and to, when, how long, with which outcome.",
+        input: concat!(
+            r#"{"type":"object","properties":{"correlation":{"type":"string"},"#,
+            r#""id":{"type":"string"},"latest":{"type":"integer","minimum":1,"maximum":1000},"#,
+            r#""type":{"type":"string"},"capability":{"type":"string"},"#,
+            r#""failed":{"type":"boolean"}},"minProperties":1,"additionalProperties":false}"#,
+        ),
+        output: concat!(
+            r#"{"type":"object","properties":{"startedAt":{"type":"integer"},"#,
+            r#""nodes":{"type":"array","items":{"type":"object"}},"leftOut":{"type":"integer"}}}"#,
+        ),
     },
     BuiltinEntry {
         builtin: Builtin::Search,
         type_name: "Syscall.Search",
         kinds: &[Kind::Query],
-        description: "Ranks the commands and queries that may be sent by the words of their type, title, description and capability.",
-        input: r#"{"type":"object","properties":{"text":{"type":"string"},"limit":{"type":"integer","minimum":1,"maximum":100}},"required":["text"],"additionalProperties":false}"#,
-        output: r#"{"type":"object","properties":{"types":{"type":"array","items":{"type":"object","properties":{"type":{"type":"string"},"kind":{"type":"string"},"capability":{"type":["string","null"]},"description":{"type":"string"},"hints":{"type":"object"},"score":{"type":"integer"}}}},"total":{"type":"integer"}}}"#,
+        description: "Ranks the commands and queries that may be sent by the words of their type, title, \
+            description and capability.",
+        input: concat!(
+            r#"{"type":"object","properties":{"text":{"type":"string"},"#,
+            r#""limit":{"type":"integer","minimum":1,"maximum":100}},"required":["text"],"#,
+            r#""additionalProperties":false}"#,
+        ),
+        output: concat!(
+            r#"{"type":"object","properties":{"types":{"type":"array","#,
+            r#""items":{"type":"object","properties":{"type":{"type":"string"},"#,
+            r#""kind":{"type":"string"},"capability":{"type":["string","null"]},"#,
+            r#""description":{"type":"string"},"hints":{"type":"object"},"#,
+            r#""score":{"type":"integer"}}}},"total":{"type":"integer"}}}"#,
+        ),
     },
     BuiltinEntry {
         builtin: Builtin::Cancel,
         type_name: "Syscall.Cancel",
         kinds: &[Kind::Command],
-        description: "Ends an own unfinished request at once: it gets the error Sys.Cancelled (499). A capability that has it goes on, and is told by the event Sys.RequestCancelled if its manifest says `cancel`.",
-        input: r#"{"type":"object","properties":{"id":{"type":"string"}},"required":["id"],"additionalProperties":false}"#,
-        output: r#"{"type":"object","properties":{"cancelled":{"type":"boolean"},"started":{"enum":["yes","no"]}}}"#,
+        description: "Ends an own unfinished request at once: it gets the error Sys.Cancelled (499). A \
+            capability that has it goes on, and is told by the event Sys.RequestCancelled if its \
+            manifest says `cancel`.",
+        input: concat!(
+            r#"{"type":"object","properties":{"id":{"type":"string"}},"required":["id"],"#,
+            r#""additionalProperties":false}"#,
+        ),
+        output: concat!(
+            r#"{"type":"object","properties":{"cancelled":{"type":"boolean"},"#,
+            r#""started":{"enum":["yes","no"]}}}"#,
+        ),
     },
     BuiltinEntry {
         builtin: Builtin::Restrict,
         type_name: "Sys.Restrict",
         kinds: &[Kind::Command],
-        description: "Gives rights of this connection up, for good: types that it may send and see, and being an operator. Without data it only tells what they are.",
-        input: r#"{"type":"object","properties":{"allow":{"type":"array","items":{"type":"string"}},"operator":{"type":"boolean"}},"additionalProperties":false}"#,
-        output: r#"{"type":"object","properties":{"peer":{"type":["string","null"]},"allow":{"type":"array","items":{"type":"string"}},"operator":{"type":"boolean"}}}"#,
+        description: "Gives rights of this connection up, for good: types that it may send and see, and \
+            being an operator. Without data it only tells what they are.",
+        input: concat!(
+            r#"{"type":"object","properties":{"allow":{"type":"array","items":{"type":"string"}},"#,
+            r#""operator":{"type":"boolean"}},"additionalProperties":false}"#,
+        ),
+        output: concat!(
+            r#"{"type":"object","properties":{"peer":{"type":["string","null"]},"#,
+            r#""allow":{"type":"array","items":{"type":"string"}},"operator":{"type":"boolean"}}}"#,
+        ),
     },
     BuiltinEntry {
         builtin: Builtin::Tap,
         type_name: "Sys.Tap",
         kinds: &[Kind::Command],
-        description: "Sends records of the messages that pass to this connection, as events Sys.Tapped: requests when they end, events when they are told. For operators.",
-        input: r#"{"type":"object","properties":{"types":{"type":"array","items":{"type":"string"}},"capabilities":{"type":"array","items":{"type":"string"}},"kinds":{"type":"array","items":{"enum":["command","query","event"]}},"correlation":{"type":"string"},"failed":{"type":"boolean"},"data":{"type":"boolean"},"trace":{"type":"boolean"},"perSecond":{"type":"integer","minimum":1},"gatherMs":{"type":"integer","minimum":0,"maximum":10000},"off":{"type":"boolean"}},"additionalProperties":false}"#,
-        output: r#"{"type":"object","properties":{"tapping":{"type":"boolean"},"recordsPerSecond":{"type":"integer"}}}"#,
+        description: "Sends records of the messages that pass to this connection, as events Sys.Tapped: \
+            requests when they end, events when they are told. For operators.",
+        input: concat!(
+            r#"{"type":"object","properties":{"types":{"type":"array","items":{"type":"string"}},"#,
+            r#""capabilities":{"type":"array","items":{"type":"string"}},"#,
+            r#""kinds":{"type":"array","items":{"enum":["command","query","event"]}},"#,
+            r#""correlation":{"type":"string"},"failed":{"type":"boolean"},"#,
+            r#""data":{"type":"boolean"},"trace":{"type":"boolean"},"#,
+            r#""perSecond":{"type":"integer","minimum":1},"#,
+            r#""gatherMs":{"type":"integer","minimum":0,"maximum":10000},"#,
+            r#""off":{"type":"boolean"}},"additionalProperties":false}"#,
+        ),
+        output: concat!(
+            r#"{"type":"object","properties":{"tapping":{"type":"boolean"},"#,
+            r#""recordsPerSecond":{"type":"integer"}}}"#,
+        ),
     },
     BuiltinEntry {
         builtin: Builtin::Logs,
         type_name: "Sys.Logs",
         kinds: &[Kind::Query],
-        description: "Tells the last lines that capabilities wrote to standard error, oldest first. New ones are the event Sys.Log. For operators.",
-        input: r#"{"type":"object","properties":{"capability":{"type":"string"},"lines":{"type":"integer","minimum":1,"maximum":1000},"after":{"type":"integer","minimum":0}},"additionalProperties":false}"#,
-        output: r#"{"type":"object","properties":{"lines":{"type":"array","items":{"type":"object","properties":{"number":{"type":"integer"},"at":{"type":"integer"},"capabilityId":{"type":"string"},"incarnation":{"type":"integer"},"text":{"type":"string"}}}},"forgotten":{"type":"integer"}}}"#,
+        description: "Tells the last lines that capabilities wrote to standard error, oldest first. New ones \
+            are the event Sys.Log. For operators.",
+        input: concat!(
+            r#"{"type":"object","properties":{"capability":{"type":"string"},"#,
+            r#""lines":{"type":"integer","minimum":1,"maximum":1000},"#,
+            r#""after":{"type":"integer","minimum":0}},"additionalProperties":false}"#,
+        ),
+        output: concat!(
+            r#"{"type":"object","properties":{"lines":{"type":"array","#,
+            r#""items":{"type":"object","properties":{"number":{"type":"integer"},"#,
+            r#""at":{"type":"integer"},"capabilityId":{"type":"string"},"#,
+            r#""incarnation":{"type":"integer"},"text":{"type":"string"}}}},"#,
+            r#""forgotten":{"type":"integer"}}}"#,
+        ),
     },
     BuiltinEntry {
         builtin: Builtin::RestartActor,
         type_name: "Sys.RestartActor",
         kinds: &[Kind::Command],
-        description: "Ends the running incarnation of a capability when it has finished what it has, and starts the next one. For operators.",
-        input: r#"{"type":"object","properties":{"capability":{"type":"string"}},"required":["capability"],"additionalProperties":false}"#,
-        output: r#"{"type":"object","properties":{"capabilityId":{"type":"string"},"incarnation":{"type":"integer"},"state":{"type":"string"}}}"#,
+        description: "Ends the running incarnation of a capability when it has finished what it has, and \
+            starts the next one. For operators.",
+        input: concat!(
+            r#"{"type":"object","properties":{"capability":{"type":"string"}},"#,
+            r#""required":["capability"],"additionalProperties":false}"#,
+        ),
+        output: concat!(
+            r#"{"type":"object","properties":{"capabilityId":{"type":"string"},"#,
+            r#""incarnation":{"type":"integer"},"state":{"type":"string"}}}"#,
+        ),
     },
     BuiltinEntry {
         builtin: Builtin::Reload,
         type_name: "Sys.Reload",
         kinds: &[Kind::Command],
-        description: "Has the daemon read its configuration again and take over what has changed. For operators.",
+        description: "Has the daemon read its configuration again and take over what has changed. For \
+            operators.",
         input: EMPTY,
-        output: r#"{"type":"object","properties":{"added":{"type":"array","items":{"type":"string"}},"changed":{"type":"array","items":{"type":"string"}},"removed":{"type":"array","items":{"type":"string"}},"notes":{"type":"array","items":{"type":"string"}}}}"#,
+        output: concat!(
+            r#"{"type":"object","properties":{"added":{"type":"array","items":{"type":"string"}},"#,
+            r#""changed":{"type":"array","items":{"type":"string"}},"#,
+            r#""removed":{"type":"array","items":{"type":"string"}},"#,
+            r#""notes":{"type":"array","items":{"type":"string"}}}}"#,
+        ),
     },
     BuiltinEntry {
         builtin: Builtin::Console,
         type_name: "Sys.Console",
         kinds: &[Kind::Command],
-        description: "Opens the console for the owner of the daemon's socket: an address with a token that works once, within a minute. For operators.",
+        description: "Opens the console for the owner of the daemon's socket: an address with a token that \
+            works once, within a minute. For operators.",
         input: EMPTY,
-        output: r#"{"type":"object","properties":{"url":{"type":"string"},"expiresInMs":{"type":"integer"}}}"#,
+        output: concat!(
+            r#"{"type":"object","properties":{"url":{"type":"string"},"#,
+            r#""expiresInMs":{"type":"integer"}}}"#,
+        ),
     },
     BuiltinEntry {
         builtin: Builtin::NodeTrace,
         type_name: "Sys.NodeTrace",
         kinds: &[Kind::Query],
-        description: "Fetches what another node remembers of a request that it was passed, as `Sys.Trace` tells it there. `peer` is who sent the request, if that was not the peer that asks; for operators.",
-        input: r#"{"type":"object","properties":{"id":{"type":"string"},"peer":{"type":"string"}},"required":["id"],"additionalProperties":false}"#,
-        output: r#"{"type":"object","properties":{"node":{"type":"string"},"trace":{"type":"object"}},"required":["node","trace"]}"#,
+        description: "Fetches what another node remembers of a request that it was passed, as `Sys.Trace` \
+            tells it there. `peer` is who sent the request, if that was not the peer that asks; \
+            for operators.",
+        input: concat!(
+            r#"{"type":"object","properties":{"id":{"type":"string"},"peer":{"type":"string"}},"#,
+            r#""required":["id"],"additionalProperties":false}"#,
+        ),
+        output: concat!(
+            r#"{"type":"object","properties":{"node":{"type":"string"},"#,
+            r#""trace":{"type":"object"}},"required":["node","trace"]}"#,
+        ),
     },
     BuiltinEntry {
         builtin: Builtin::Result,
         type_name: "Sys.Result",
         kinds: &[Kind::Query],
-        description: "Tells what became of a command that the same peer sent under this id: it waits, a capability has it, or it ended, and with which outcome. For clients that come back.",
-        input: r#"{"type":"object","properties":{"id":{"type":"string"}},"required":["id"],"additionalProperties":false}"#,
-        output: r#"{"type":"object","properties":{"id":{"type":"string"},"state":{"enum":["waiting","delivered","ended"]},"attempts":{"type":"integer"},"outcome":{"type":["object","null"]}},"required":["id","state"]}"#,
+        description: "Tells what became of a command that the same peer sent under this id: it waits, a \
+            capability has it, or it ended, and with which outcome. For clients that come back.",
+        input: concat!(
+            r#"{"type":"object","properties":{"id":{"type":"string"}},"required":["id"],"#,
+            r#""additionalProperties":false}"#,
+        ),
+        output: concat!(
+            r#"{"type":"object","properties":{"id":{"type":"string"},"#,
+            r#""state":{"enum":["waiting","delivered","ended"]},"attempts":{"type":"integer"},"#,
+            r#""outcome":{"type":["object","null"]}},"required":["id","state"]}"#,
+        ),
     },
     BuiltinEntry {
         builtin: Builtin::TimerSchedule,
         type_name: "Timer.Schedule",
         kinds: &[Kind::Command],
-        description: "Sends a message later: after `delay` ms, at a Unix time `at` in ms, or every `repeat` ms (`count` times). Its outcome comes to this connection, with `metadata.timerId`; when that is gone, the schedule goes on and its outcomes are events (`Sys.TimerOutcome`). A tick that stands for late ones says how many (`metadata.missedTicks`). All repeating schedules of a peer tick at most so often a second (`limits.peer_ticks_per_second`).",
-        input: r#"{"type":"object","properties":{"delay":{"type":"integer","minimum":0},"at":{"type":"integer","minimum":0},"repeat":{"type":"integer","minimum":1},"count":{"type":"integer","minimum":1},"timerId":{"type":"string"},"message":{"type":"object","properties":{"kind":{"enum":["command","query","event"]},"type":{"type":"string"},"data":true,"metadata":{"type":"object","properties":{"correlation":{"type":"string"},"traceparent":{"type":"string"},"timeout":{"type":"integer","minimum":0}}}},"required":["kind","type","data"]}},"required":["message"],"dependentRequired":{"count":["repeat"]},"additionalProperties":false}"#,
+        description: "Sends a message later: after `delay` ms, at a Unix time `at` in ms, or every `repeat` \
+            ms (`count` times). Its outcome comes to this connection, with `metadata.timerId`; \
+            when that is gone, the schedule goes on and its outcomes are events \
+            (`Sys.TimerOutcome`). A tick that stands for late ones says how many \
+            (`metadata.missedTicks`). All repeating schedules of a peer tick at most so often a \
+            second (`limits.peer_ticks_per_second`).",
+        input: concat!(
+            r#"{"type":"object","properties":{"delay":{"type":"integer","minimum":0},"#,
+            r#""at":{"type":"integer","minimum":0},"repeat":{"type":"integer","minimum":1},"#,
+            r#""count":{"type":"integer","minimum":1},"timerId":{"type":"string"},"#,
+            r#""message":{"type":"object","properties":{"kind":{"enum":["command","query","#,
+            r#""event"]},"type":{"type":"string"},"data":true,"#,
+            r#""metadata":{"type":"object","properties":{"correlation":{"type":"string"},"#,
+            r#""traceparent":{"type":"string"},"timeout":{"type":"integer","minimum":0}}}},"#,
+            r#""required":["kind","type","data"]}},"required":["message"],"#,
+            r#""dependentRequired":{"count":["repeat"]},"additionalProperties":false}"#,
+        ),
         output: r#"{"type":"object","properties":{"timerId":{"type":"string"}}}"#,
     },
     BuiltinEntry {
@@ -283,7 +463,10 @@ pub(crate) const BUILTINS: &[BuiltinEntry] = &[
         type_name: "Timer.Cancel",
         kinds: &[Kind::Command],
         description: "Cancels a scheduled message of the same peer; for operators, that of any `peer`.",
-        input: r#"{"type":"object","properties":{"timerId":{"type":"string"},"peer":{"type":"string"}},"required":["timerId"],"additionalProperties":false}"#,
+        input: concat!(
+            r#"{"type":"object","properties":{"timerId":{"type":"string"},"#,
+            r#""peer":{"type":"string"}},"required":["timerId"],"additionalProperties":false}"#,
+        ),
         output: r#"{"type":"object","properties":{"cancelled":{"type":"boolean"}}}"#,
     },
     BuiltinEntry {
@@ -292,7 +475,10 @@ pub(crate) const BUILTINS: &[BuiltinEntry] = &[
         kinds: &[Kind::Query],
         description: "Lists the scheduled messages of the same peer; for operators, those of `all`.",
         input: r#"{"type":"object","properties":{"all":{"type":"boolean"}}}"#,
-        output: r#"{"type":"object","properties":{"timers":{"type":"array","items":{"type":"object"}}}}"#,
+        output: concat!(
+            r#"{"type":"object","properties":{"timers":{"type":"array","#,
+            r#""items":{"type":"object"}}}}"#,
+        ),
     },
 ];
 

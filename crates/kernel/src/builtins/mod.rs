@@ -1,10 +1,11 @@
 //! What the kernel serves itself: description, timers, subscriptions, supervision, dead letters,
 //! numbers.
 //!
-//! Each built-in has a file, and a line in `catalogue`. It reads its request, asks or changes the
-//! parts that it concerns, and returns an answer or a refusal; one whose work grows with what there
-//! is returns a task that works in slices (`chores`). Those that operators look at the daemon with
-//! and steer it are in `operators`. Only the flow of messages calls this room.
+//! Each built-in has a file, an entry in `catalogue` that says what it is, and a line in the match
+//! below. It reads its request, asks or changes the parts that it concerns, and returns an answer
+//! or a refusal; one whose work grows with what there is returns a task that works in slices
+//! (`chores`). Those that operators look at the daemon with and steer it are in `operators`. Only
+//! the flow of messages calls this room.
 
 mod cancel;
 mod catalogue;

@@ -242,6 +242,16 @@ fn a_capability_that_keeps_the_rules_passes_its_test() {
 }
 
 #[test]
+fn a_capability_that_refuses_everything_passes_its_test_with_a_doubt() {
+    let change = "HANDLERS.get(message[\"type\"]) => None";
+    let output = test_capability(change, &["--cases", "20", "--seed", "7"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let told = stdout(&output);
+    assert!(told.starts_with("it: 20 requests and 0 events of 2 types (20 refused by it)"), "{told}");
+    assert!(told.contains("\n  but it refused every request"), "{told}");
+}
+
+#[test]
 fn a_capability_that_breaks_a_rule_is_told_which_with_the_seed_that_repeats_it() {
     for (change, words) in [
         // Data that its own schema does not admit.

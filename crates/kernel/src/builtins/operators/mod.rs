@@ -2,8 +2,8 @@
 //! letters, restarts, the console.
 //!
 //! Each file is a built-in, as in the folder above, which calls it. Who may do what is decided
-//! before that, by `flow/rights`; a file here asks it again only where some of its answers are for
-//! everybody.
+//! before that, by `flow/rules/rights.rs`; a file here asks it again only where some of its answers
+//! are for everybody.
 
 mod console;
 mod dead_letters;

@@ -70,7 +70,10 @@ fn test(arguments: &TestCapabilityArguments) -> Result<ExitCode, Failure> {
     let outcome = test_run.run().and_then(|()| test_run.end(&mut subject));
     let told = test_run.told();
     match outcome {
-        Ok(()) => Ok(output::print(&format!("{id}: {told}, seed {seed}: it keeps the rules\n"))),
+        Ok(()) => {
+            let doubt = test_run.doubt();
+            Ok(output::print(&format!("{id}: {told}, seed {seed}: it keeps the rules{doubt}\n")))
+        }
         Err(Flaw::Failed(failure)) => Err(failure),
         Err(Flaw::Broke { what, line }) => {
             let sent = line.map_or(String::new(), |line| format!("  sent      {}\n", text::visible(&line)));
@@ -159,6 +162,18 @@ impl TestRun {
             text::count(types as u64, "type", "types"),
             self.errors
         )
+    }
+
+    /// What the test cannot say though all went well.
+    fn doubt(&self) -> &'static str {
+        match self.requests {
+            0 => "",
+            requests if requests == self.errors => {
+                "\n  but it refused every request, so nothing that it does was tried; are the `examples` of its \
+                 inbound schema what it takes?"
+            }
+            _ => "",
+        }
     }
 
     /// Sends everything: one after the other first, then several at once.
