@@ -28,6 +28,8 @@ pub(super) struct Causes {
     at_risk: usize,
     /// What this incarnation called its last events.
     said: SaidIds,
+    /// Whether it has said anything at all.
+    has_spoken: bool,
 }
 
 impl Causes {
@@ -75,6 +77,7 @@ impl Causes {
     /// The next incarnation begins.
     pub(super) fn forget_said(&mut self) {
         self.said = SaidIds::default();
+        self.has_spoken = false;
     }
 }
 
@@ -106,7 +109,14 @@ impl Actors {
     /// An actor speaks, so it did not die of the events that it took before.
     #[inline]
     pub(crate) fn spoke(&mut self, capability: CapabilityId) {
-        self.get_mut(capability).causes.nothing_at_risk();
+        let causes = &mut self.get_mut(capability).causes;
+        causes.has_spoken = true;
+        causes.nothing_at_risk();
+    }
+
+    /// Whether the actor has said anything since it began.
+    pub(crate) fn has_spoken(&self, capability: CapabilityId) -> bool {
+        self.get(capability).causes.has_spoken
     }
 
     /// The workflow of a message with this id that the actor took lately, or has overdue, if there

@@ -8,6 +8,10 @@ use crate::kernel::Kernel;
 use crate::requests::{Ended, PeerId, RequestKey, Requester};
 use mainspring_message::{Envelope, Failure, Kind, Started};
 
+/// What is said of an actor from which nothing has come at all: most programs keep what they write
+/// until it is much, unless they are told otherwise.
+const MUTE: &str = "; it has said nothing since it began: does it flush what it writes?";
+
 impl Kernel {
     /// The actor's outcome reaches the requester.
     pub(crate) fn complete(&mut self, key: RequestKey, answer: Envelope) {
@@ -20,13 +24,18 @@ impl Kernel {
 
     /// The deadline of a request has passed.
     pub(crate) fn time_out(&mut self, key: RequestKey) {
-        let from = match self.requests.time_out(key, &mut self.out) {
+        let text = match self.requests.time_out(key, &mut self.out) {
             None => return,
-            Some(Handler::Capability(capability)) => format!(" from {}", self.actors.id(capability)),
-            Some(Handler::Builtin(_)) => String::new(),
+            Some(Handler::Capability(capability)) => {
+                let was_delivered = self.requests.delivery(key).is_some_and(|(_, attempts, _)| attempts > 0);
+                let is_mute = was_delivered && !self.actors.has_spoken(capability);
+                let hint = if is_mute { MUTE } else { "" };
+                format!("no outcome from {} before the deadline{hint}", self.actors.id(capability))
+            }
+            Some(Handler::Builtin(_)) => "no outcome before the deadline".to_owned(),
         };
         self.keep_as_overdue(key);
-        self.fail(key, Failure::Timeout, &format!("no outcome{from} before the deadline"));
+        self.fail(key, Failure::Timeout, &text);
     }
 
     /// A request in progress stays with its actor past its deadline, until an outcome comes or the

@@ -181,11 +181,17 @@ fn s8_3_2_a_request_without_outcome_times_out_and_an_outcome_cancels_the_timer()
     world.pass_ms(1);
     let error = world.only_written(client);
     assert_eq!(error.type_name(), "Sys.Timeout");
+    let text = "no outcome from memory before the deadline; it has said nothing since it began: does it flush what it writes?";
     assert_eq!(
         data(&error),
-        json!({ "code": 504, "message": "no outcome from memory before the deadline", "originalId": "c-1",
-                "originalType": "Memory.Cleanup", "started": "yes" })
+        json!({ "code": 504, "message": text, "originalId": "c-1", "originalType": "Memory.Cleanup", "started": "yes" })
     );
+    let (actor, overdue) = world.only_delivered();
+    world.replies(actor, &overdue, json!(1));
+    world.ask(client, &line_with("command", "Memory.Cleanup", "c-2", json!(1), json!({ "timeout": 100 })));
+    world.pass_ms(100);
+    let error = world.only_written(client);
+    assert_eq!(data(&error)["message"], json!("no outcome from memory before the deadline"), "it has spoken");
 
     let mut world = memory();
     let client = world.connect(1);

@@ -14,6 +14,18 @@ pub(super) fn is_item(word: &str) -> bool {
     !word.starts_with(['{', '[', '"']) && word.contains('=')
 }
 
+/// What to write instead, where a text was refused that could have been a number, or another thing of
+/// JSON: `reason` is that of the refusal.
+pub(super) fn meant_as_json(items: &[String], reason: &str) -> String {
+    let meant = items.iter().filter(|item| is_item(item)).find_map(|item| {
+        let (key, text) = item.split_once('=').filter(|(key, _)| !key.ends_with(':'))?;
+        let is_json = serde_json::from_str::<Value>(text).is_ok_and(|value| !value.is_string());
+        let refused = format!(": {} is not of type ", Value::from(text));
+        (is_json && reason.contains(&refused)).then_some((key, text))
+    });
+    meant.map_or(String::new(), |(key, text)| format!("; {key}={text} is a text, write {key}:={text}"))
+}
+
 /// The object that items make.
 pub(super) fn object(items: &[String]) -> Result<String, Failure> {
     let mut whole = Value::Object(Map::new());
@@ -106,6 +118,20 @@ mod tests {
             .unwrap(),
             r#"{"deep":{"x":{"y":"1"}},"empty":"","key":"colour","list":["a","b"],"note":"a=b","value":[1,2.5]}"#
         );
+    }
+
+    #[test]
+    fn a_text_that_could_have_been_a_number_is_told() {
+        let told = |items: &[&str], reason: &str| {
+            let items: Vec<String> = items.iter().map(ToString::to_string).collect();
+            meant_as_json(&items, reason)
+        };
+        let reason = "Sys.SchemaError (422): data/by: \"1\" is not of type \"integer\"";
+        assert_eq!(told(&["name=x", "by=1"], reason), "; by=1 is a text, write by:=1");
+        for items in [&["name=x", "by=2"][..], &["by:=\"1\""], &["{\"by\": \"1\"}"], &[]] {
+            assert_eq!(told(items, reason), "", "{items:?}");
+        }
+        assert_eq!(told(&["by=one"], "data/by: \"one\" is not of type \"integer\""), "");
     }
 
     #[test]

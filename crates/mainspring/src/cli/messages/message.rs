@@ -137,7 +137,9 @@ pub(in crate::cli) fn emit(arguments: &Emit) -> ExitCode {
         let mut client = arguments.target.connect()?;
         let sent = client.emit(&draft)?;
         if let Some(refusal) = sent.refusal {
-            return Err(Failure::Refused(text::error_line(&refusal)));
+            let reason = text::error_line(&refusal);
+            let meant = items::meant_as_json(&arguments.message.data, &reason);
+            return Err(Failure::Refused(reason + &meant));
         }
         Ok(output::print(&audience(&mut client, &sent.event)))
     };
@@ -206,8 +208,10 @@ fn request(kind: Kind, type_name: &str, arguments: &RequestArguments) -> Result<
         eprintln!("{}", outcome.line());
         return Ok(ExitCode::FAILURE);
     }
-    let meant = meant(&mut client, &outcome, type_name);
-    Err(Failure::Refused(text::error_line(&outcome) + &meant))
+    let reason = text::error_line(&outcome);
+    let meant =
+        meant(&mut client, &outcome, type_name) + &items::meant_as_json(&arguments.message.data, &reason);
+    Err(Failure::Refused(reason + &meant))
 }
 
 /// Which type was meant, where there is none of that name.
