@@ -1,28 +1,24 @@
-//! `memcpy` and `memmove` for the static program. Those of musl are a `rep movsq` for every length,
-//! which takes longer to begin than a message is long: they were a third of the CPU time of a
-//! request. These copy short pieces by a few wide loads and stores, as the C library of GNU does.
+//! `memcpy`, `memmove` and `memcmp` for the static program. To copy, musl has a `rep movsq` for every
+//! length, which takes longer to begin than a message is long: it was a third of the CPU time of a
+//! request. To compare, it goes byte by byte. These take short pieces by a few wide loads and stores,
+//! as the C library of GNU does.
 //!
 //! Only optimised builds have them: without optimisation the compiler might copy by calling them.
 
-use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_storeu_si128};
+use std::arch::x86_64::{__m128i, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_movemask_epi8};
 
 /// From so many bytes on, the processor's own instruction is faster.
 const LONG: usize = 2048;
-/// What is copied at once.
+/// What is copied at once where it is much.
+const WIDE: usize = 64;
+/// What is compared at once.
 const BLOCK: usize = 16;
 
-/// Reads one block.
+/// Copies that much.
 #[inline(always)]
-unsafe fn load(from: *const u8) -> __m128i {
-    // SAFETY: the caller vouches for sixteen bytes there.
-    unsafe { _mm_loadu_si128(from.cast::<__m128i>()) }
-}
-
-/// Writes one block.
-#[inline(always)]
-unsafe fn store(to: *mut u8, block: __m128i) {
-    // SAFETY: the caller vouches for sixteen bytes there.
-    unsafe { _mm_storeu_si128(to.cast::<__m128i>(), block) }
+unsafe fn copy_wide(to: *mut u8, from: *const u8) {
+    // SAFETY: the caller vouches for so many bytes at both.
+    unsafe { to.cast::<[__m128i; 4]>().write_unaligned(from.cast::<[__m128i; 4]>().read_unaligned()) }
 }
 
 /// The first and the last bytes of something of one to two times the width of `T`: both are read
@@ -52,24 +48,16 @@ unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, count: usize) -> *mut 
             2..4 => ends::<u16>(to, from, count),
             4..8 => ends::<u32>(to, from, count),
             8..16 => ends::<u64>(to, from, count),
-            16..LONG => {
-                let last = count - BLOCK;
+            16..=32 => ends::<__m128i>(to, from, count),
+            33..=64 => ends::<[__m128i; 2]>(to, from, count),
+            65..=128 => ends::<[__m128i; 4]>(to, from, count),
+            129..LONG => {
                 let mut at = 0;
-                while at + 4 * BLOCK <= last {
-                    let (to, from) = (to.add(at), from.add(at));
-                    let (first, second) = (load(from), load(from.add(BLOCK)));
-                    let (third, fourth) = (load(from.add(2 * BLOCK)), load(from.add(3 * BLOCK)));
-                    store(to, first);
-                    store(to.add(BLOCK), second);
-                    store(to.add(2 * BLOCK), third);
-                    store(to.add(3 * BLOCK), fourth);
-                    at += 4 * BLOCK;
+                while at + WIDE < count {
+                    copy_wide(to.add(at), from.add(at));
+                    at += WIDE;
                 }
-                while at < last {
-                    store(to.add(at), load(from.add(at)));
-                    at += BLOCK;
-                }
-                store(to.add(last), load(from.add(last)));
+                copy_wide(to.add(count - WIDE), from.add(count - WIDE));
             }
             _ => std::arch::asm!(
                 "rep movsb",
@@ -119,6 +107,62 @@ unsafe extern "C" fn memmove(to: *mut u8, from: *const u8, count: usize) -> *mut
     to
 }
 
+/// How the first bytes compare that differ, of one to two times the width of `T`, read as a number.
+macro_rules! compare_ends {
+    ($number:ty, $one:expr, $other:expr, $count:expr) => {{
+        let read =
+            |from: *const u8, at: usize| <$number>::from_be(from.add(at).cast::<$number>().read_unaligned());
+        let last = $count - size_of::<$number>();
+        let heads = (read($one, 0), read($other, 0));
+        let (one, other) = if heads.0 != heads.1 { heads } else { (read($one, last), read($other, last)) };
+        i32::from(one > other) - i32::from(one < other)
+    }};
+}
+
+/// How two pieces of `count` bytes compare: as the first bytes do that differ.
+///
+/// # Safety
+/// As the C standard says of `memcmp`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn memcmp(one: *const u8, other: *const u8, count: usize) -> i32 {
+    // SAFETY: everything that is read lies within the `count` bytes that the caller vouches for.
+    unsafe {
+        match count {
+            0 => 0,
+            1 => i32::from(*one) - i32::from(*other),
+            2..4 => compare_ends!(u16, one, other, count),
+            4..8 => compare_ends!(u32, one, other, count),
+            8..16 => compare_ends!(u64, one, other, count),
+            _ => {
+                let last = count - BLOCK;
+                let mut at = 0;
+                loop {
+                    let load = |from: *const u8| _mm_loadu_si128(from.add(at).cast::<__m128i>());
+                    let equal = _mm_movemask_epi8(_mm_cmpeq_epi8(load(one), load(other)));
+                    if equal != 0xffff {
+                        let at = at + (!equal).trailing_zeros() as usize;
+                        return i32::from(*one.add(at)) - i32::from(*other.add(at));
+                    }
+                    if at == last {
+                        return 0;
+                    }
+                    at = (at + BLOCK).min(last);
+                }
+            }
+        }
+    }
+}
+
+/// Whether two pieces of `count` bytes differ.
+///
+/// # Safety
+/// As for `memcmp`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn bcmp(one: *const u8, other: *const u8, count: usize) -> i32 {
+    // SAFETY: the caller vouches for the same.
+    unsafe { memcmp(one, other, count) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,6 +194,32 @@ mod tests {
                 unsafe { memmove(start.add(to), start.add(from), count) };
                 assert_eq!(moved, expected, "{count} from {from} to {to}");
             }
+        }
+    }
+
+    #[test]
+    fn every_length_is_compared_by_its_first_difference_and_nothing_beside_it() {
+        let source: Vec<u8> = (0..400_u32).map(|number| (number * 7 + number / 256) as u8).collect();
+        for count in (0..140).chain([200, 333]) {
+            for place in 0..count {
+                for by in [1, 0x80, 0xff] {
+                    let (one, mut other) =
+                        (source[1..1 + count + 8].to_vec(), source[1..1 + count + 8].to_vec());
+                    other[place] = other[place].wrapping_add(by);
+                    // What lies behind the first difference says nothing.
+                    other[place + 1..].iter_mut().for_each(|byte| *byte = !*byte);
+                    let wanted = one[..count].cmp(&other[..count]) as i32;
+                    // SAFETY: both have so many bytes.
+                    let told = unsafe { memcmp(one.as_ptr(), other.as_ptr(), count) };
+                    assert_eq!(told.signum(), wanted, "{count} bytes that differ at {place}");
+                    // SAFETY: as above.
+                    assert_ne!(unsafe { bcmp(one.as_ptr(), other.as_ptr(), count) }, 0);
+                }
+            }
+            let mut same = source[..count + 8].to_vec();
+            same[count..].fill(0);
+            // SAFETY: both have so many bytes.
+            assert_eq!(unsafe { memcmp(source.as_ptr(), same.as_ptr(), count) }, 0, "{count}");
         }
     }
 }
