@@ -1,7 +1,7 @@
-//! `memcpy`, `memmove` and `memcmp` for the static program. To copy, musl has a `rep movsq` for every
-//! length, which takes longer to begin than a message is long: it was a third of the CPU time of a
-//! request. To compare, it goes byte by byte. These take short pieces by a few wide loads and stores,
-//! as the C library of GNU does.
+//! `memcpy`, `memmove` and `memcmp` for the static program. To copy, musl has a `rep movsq` for
+//! every length, which takes longer to begin than a message is long: it was a third of the CPU time
+//! of a request. To compare, it goes byte by byte. These take short pieces by a few wide loads and
+//! stores, as the C library of GNU does.
 //!
 //! Only optimised builds have them: without optimisation the compiler might copy by calling them.
 
