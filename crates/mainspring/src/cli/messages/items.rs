@@ -14,8 +14,8 @@ pub(super) fn is_item(word: &str) -> bool {
     !word.starts_with(['{', '[', '"']) && word.contains('=')
 }
 
-/// What to write instead, where a text was refused that could have been a number, or another thing of
-/// JSON: `reason` is that of the refusal.
+/// What to write instead, where a text was refused that could have been a number, or another thing
+/// of JSON: `reason` is that of the refusal.
 pub(super) fn meant_as_json(items: &[String], reason: &str) -> String {
     let meant = items.iter().filter(|item| is_item(item)).find_map(|item| {
         let (key, text) = item.split_once('=').filter(|(key, _)| !key.ends_with(':'))?;
