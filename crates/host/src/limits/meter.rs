@@ -55,6 +55,7 @@ impl Stretch {
     }
 
     /// Whether the guest has used so much CPU time. The cheap clock says no most of the time.
+    #[cfg(feature = "wasi")]
     pub(crate) fn has_used(self, time: Duration) -> bool {
         self.start.elapsed() >= time && self.cpu_time() >= time
     }
