@@ -17,8 +17,8 @@ const READ_BYTES: usize = 5 << 10;
 /// The same while others wait to be read: then there is always somebody who works, and fewer reads
 /// and writes are better.
 const READ_IN_TURN_BYTES: usize = 10 << 10;
-/// The same for a client whose requests wait for the disk or a capability: then there is somebody
-/// who works as well, and one flush is to carry many.
+/// The same for a client whose answers wait for the disk: then there is somebody who works as well,
+/// and one flush is to carry many.
 const READ_WAITING_BYTES: usize = 20 << 10;
 /// The same for a client in the middle of a long line.
 const READ_LONG_BYTES: usize = 64 << 10;
@@ -87,7 +87,7 @@ impl Clients {
         let ClientTable { slots, buffer, counters, partial_bytes, readable, .. } = table;
         let Some(client) = slots.get_mut(slot) else { return };
         let id = client.id;
-        let waits = |kernel: &mut Kernel, _| kernel.owes(id) || kernel.has_unwritten(id);
+        let waits = |kernel: &mut Kernel, _| kernel.has_unwritten(id);
         let room = match (client.lines.held_bytes() >= READ_BYTES, readable.is_empty()) {
             (true, _) => buffer.len(),
             _ if self.kernel_cell.with(waits) => buffer.len().min(READ_WAITING_BYTES),
