@@ -295,6 +295,57 @@ fn the_latest_roots_are_listed_newest_first_with_the_size_of_their_workflow() {
     }
 }
 
+/// The types of the latest roots.
+fn latest_types(world: &mut World, client: ConnectionId, what: Value) -> Vec<String> {
+    let told = reply(world, client, "query", "Sys.Trace", what);
+    let nodes = told["nodes"].as_array().unwrap().iter();
+    nodes.map(|node| node["type"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_scheduled_message_that_was_sent_is_among_the_latest_roots() {
+    let mut world = World::booted(vec![shop(), manifest("bank", &["command:Bank.Pay"])]);
+    let client = world.connect(1);
+    let bystander = world.connect(2);
+    world.call(bystander, "command", "Sys.Restrict", json!({ "operator": false }));
+    let later = json!({ "delay": 5, "message": { "kind": "command", "type": "Bank.Pay", "data": 1 } });
+    world.call(client, "command", "Timer.Schedule", later.clone());
+    assert_eq!(latest_types(&mut world, client, json!({ "latest": 9 })), [""; 0], "it was not sent yet");
+    world.pass_ms(5);
+    let (bank, pay) = world.only_delivered();
+    assert_eq!(latest_types(&mut world, client, json!({ "latest": 9 })), ["Bank.Pay"]);
+    world.replies(bank, &pay, json!("paid"));
+    for what in [json!({ "latest": 9 }), json!({ "latest": 9, "type": "Bank.*" })] {
+        assert_eq!(latest_types(&mut world, client, what), ["Bank.Pay"]);
+    }
+    // Whoever asks for built-in messages as well finds it under the one that scheduled it.
+    assert!(
+        !latest_types(&mut world, client, json!({ "latest": 9, "type": "*" })).contains(&"Bank.Pay".into())
+    );
+    assert_eq!(latest_types(&mut world, bystander, json!({ "latest": 9 })), [""; 0], "it is another's");
+    // What a capability schedules belongs to the request because of which it does.
+    world.ask(client, &line("command", "Order.Place", "order", json!(1)));
+    let (actor, order) = world.only_delivered();
+    world.says_draft(actor, Draft::caused_by(&order, Kind::Command, "Timer.Schedule", Json::from(later)));
+    world.says_draft(actor, Draft::reply(&order, Json::null()));
+    world.take_delivered();
+    world.pass_ms(5);
+    assert_eq!(world.only_delivered().1.type_name(), "Bank.Pay");
+    assert_eq!(latest_types(&mut world, client, json!({ "latest": 9 })), ["Order.Place", "Bank.Pay"]);
+}
+
+#[test]
+fn a_peer_that_is_no_operator_finds_what_it_scheduled_among_the_latest_roots() {
+    let mut world = World::booted(vec![manifest("bank", &["command:Bank.Pay"])]);
+    let client = world.connect(1);
+    world.call(client, "command", "Sys.Restrict", json!({ "operator": false }));
+    let later = json!({ "delay": 5, "message": { "kind": "command", "type": "Bank.Pay", "data": 1 } });
+    world.call(client, "command", "Timer.Schedule", later);
+    world.pass_ms(5);
+    assert_eq!(world.only_delivered().1.type_name(), "Bank.Pay");
+    assert_eq!(latest_types(&mut world, client, json!({ "latest": 9 })), ["Bank.Pay"]);
+}
+
 #[test]
 fn a_trace_shows_data_if_that_is_kept_and_others_do_not_see_it() {
     let mut config = Config::default();

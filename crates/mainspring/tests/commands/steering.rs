@@ -131,6 +131,19 @@ fn trace_without_arguments_lists_the_latest() {
 }
 
 #[test]
+fn a_scheduled_message_is_in_the_trace_without_arguments_once_it_was_sent() {
+    let daemon = start(WORKER);
+    daemon.ok(&["send", "App.Work", "--delay", "1h", "--timer", "late"]);
+    let page = daemon.ok(&["trace"]);
+    assert_eq!(page, "no message is remembered; 1 message is for later: see `mainspring timers`\n");
+    daemon.ok(&["send", "App.Work", "--delay", "1ms"]);
+    eventually("it is listed", || {
+        daemon.ok(&["trace"]).contains("command App.Work  the daemon  worker  reply")
+    });
+    assert_eq!(daemon.ok(&["trace", "--type", "App.*"]).lines().count(), 2);
+}
+
+#[test]
 fn restart_starts_a_capability_anew() {
     let daemon = start(WORKER);
     let pid = || -> Value {

@@ -68,6 +68,7 @@ impl Kernel {
                     failed: data.failed,
                     families: Families::default(),
                     known: HashSet::default(),
+                    builtins: HashMap::default(),
                     roots: Vec::new(),
                     sizes: HashMap::default(),
                     names: HashMap::default(),
@@ -222,7 +223,8 @@ impl LimitedView {
     }
 }
 
-/// The latest messages that nothing remembered has caused.
+/// The latest messages that nothing remembered has caused. A built-in message that is not listed
+/// itself is no cause: what somebody scheduled would be nowhere otherwise.
 #[derive(Debug)]
 struct Latest {
     most: usize,
@@ -232,6 +234,9 @@ struct Latest {
     families: Families,
     /// Hashes of all ids, and of those of answers.
     known: HashSet<u64, foldhash::fast::FixedState>,
+    /// Built-in messages that are not listed, by the hash of their id: the hash of their own cause,
+    /// and where they stand.
+    builtins: HashMap<u64, (Option<u64>, NodePlace), foldhash::fast::FixedState>,
     /// Messages that are wanted if nothing known has caused them: number of the name, hash of the
     /// cause, when, where.
     roots: Vec<(u32, Option<u64>, i64, NodePlace)>,
@@ -242,11 +247,16 @@ struct Latest {
 }
 
 impl Latest {
+    /// Whether messages of a type are listed. Built-in ones are on request only.
+    fn lists(&self, type_name: &str) -> bool {
+        match &self.type_name {
+            Some(pattern) => covers(pattern, type_name),
+            None => !is_reserved(type_name),
+        }
+    }
+
     fn fits(&self, kernel: &Kernel, record: &Record<'_>) -> bool {
-        let is_type = match &self.type_name {
-            Some(pattern) => covers(pattern, record.type_name),
-            None => !is_reserved(record.type_name),
-        };
+        let is_type = self.lists(record.type_name);
         let ends = ends(record);
         let is_capability = self.capability.as_ref().is_none_or(|id| {
             [ends.0, ends.1].into_iter().flatten().any(|capability| kernel.actors.id(capability) == id)
@@ -273,6 +283,28 @@ impl Latest {
         if self.fits(kernel, record) {
             self.roots.push((own, cause, record.accepted_ns, place));
         }
+        if is_reserved(record.type_name) && !self.lists(record.type_name) {
+            self.builtins.insert(hash, (cause, place));
+        }
+    }
+
+    /// Where the built-in messages stand that caused these.
+    fn unlisted_causes(&self, kernel: &Kernel, places: &[NodePlace]) -> Vec<NodePlace> {
+        let cause = |place: &NodePlace| {
+            let cause = kernel.out.hash_id(record_at(kernel, *place)?.causation?);
+            Some(self.builtins.get(&cause)?.1)
+        };
+        places.iter().filter_map(cause).collect()
+    }
+
+    /// What keeps a message with this cause from being a root, if anything does. Of built-in
+    /// messages one step is looked at, because chains of causes that clients make up may be circles.
+    fn above(&self, cause: Option<u64>) -> Option<u64> {
+        let cause = match self.builtins.get(&cause?) {
+            Some((above, _)) => (*above)?,
+            None => cause?,
+        };
+        self.known.contains(&cause).then_some(cause)
     }
 }
 
@@ -381,6 +413,9 @@ impl Trace {
             }
             let shown: Vec<NodePlace> = latest.into_iter().map(|Reverse((_, place))| place).collect();
             if let Some(view) = &mut self.view {
+                if let Wanted::Latest(latest) = &self.wanted {
+                    view.learn(kernel, &latest.unlisted_causes(kernel, &shown));
+                }
                 view.learn(kernel, &shown);
             }
             self.shown = Some(shown);
@@ -507,7 +542,7 @@ impl Trace {
             && let Some((name, cause, accepted_ns, place)) = latest.roots.pop()
         {
             slice.spend(work::LOOK);
-            if cause.is_none_or(|cause| !latest.known.contains(&cause)) {
+            if latest.above(cause).is_none() {
                 latest.names.insert(place, name);
                 found.add(accepted_ns, place, latest.most);
             }

@@ -18,7 +18,7 @@ Examples:
   mainspring trace order-7 --json | jq '.nodes[] | select(.outcome.kind == \"error\")'
 
 The daemon remembers what happened of late, within `limits.history_bytes_max`. AT is when a message was taken, TOOK how long until its outcome, WAITED \
-how much of that it waited for its capability.
+how much of that it waited for its capability. What was scheduled is there once it was sent; until then `mainspring timers` lists it.
 
 Exit code: 0 it is shown, 1 nothing of it is remembered, or the daemon refuses or does not answer, 2 the command line is wrong, 3 no daemon.";
 
@@ -84,7 +84,10 @@ fn latest(arguments: &TraceArguments) -> Result<ExitCode, Failure> {
     let nodes: Vec<&Value> = data["nodes"].as_array().into_iter().flatten().collect();
     let can_choose =
         !look.json && !nodes.is_empty() && io::stdin().is_terminal() && io::stdout().is_terminal();
-    let printed = look.print(&data, |data| Ok(listing(data, &nodes)))?;
+    let printed = look.print(&data, |data| match nodes.is_empty() {
+        true => Ok(format!("no message is remembered{}\n", for_later(look))),
+        false => Ok(listing(data, &nodes)),
+    })?;
     if !can_choose {
         return Ok(printed);
     }
@@ -102,10 +105,20 @@ fn latest(arguments: &TraceArguments) -> Result<ExitCode, Failure> {
     arguments.show(json!({ "id": node["id"] }))
 }
 
-fn listing(data: &Value, nodes: &[&Value]) -> String {
-    if nodes.is_empty() {
-        return "no message is remembered\n".into();
+/// Where the messages are that nobody has sent yet, if there are any. Who may not ask for that is
+/// told nothing.
+fn for_later(look: &ReadCommand) -> String {
+    let stats = look.target.ask("Sys.Stats", json!({})).unwrap_or_default();
+    match stats["gauges"]["schedules"].as_u64().unwrap_or(0) {
+        0 => String::new(),
+        count => format!(
+            "; {} for later: see `mainspring timers`",
+            text::count(count, "message is", "messages are")
+        ),
     }
+}
+
+fn listing(data: &Value, nodes: &[&Value]) -> String {
     let heading = ["", "TIME", "TOOK", "MESSAGE", "FROM", "TO", "OUTCOME", "MESSAGES", "CORRELATION"];
     let mut rows = vec![heading.map(String::from).to_vec()];
     let started_ms = data["startedAt"].as_u64().unwrap_or(0);
