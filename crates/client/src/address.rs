@@ -39,10 +39,12 @@ pub enum Address {
 
 impl Address {
     /// Where the daemon listens: by `MAINSPRING_TCP` or `MAINSPRING_SOCKET`, by `mainspring.toml`
-    /// in this folder (a Unix socket before TCP), or the user's own socket.
+    /// in this folder or the nearest above it (a Unix socket before TCP), or the user's own socket.
+    /// Nothing above the home folder is looked at from within it.
     ///
     /// # Errors
-    /// There is no token for a TCP listener, or it cannot be read; `mainspring.toml` has a fault.
+    /// There is no token for a TCP listener, or it cannot be read; `mainspring.toml` has a fault, or
+    /// is above this folder and belongs to another user.
     pub fn find() -> Result<Address, ConnectError> {
         if let Some(place) = text_variable(TCP_VARIABLE)? {
             return Address::tcp(place);
@@ -50,7 +52,7 @@ impl Address {
         if let Some(path) = variable(SOCKET_VARIABLE) {
             return Ok(Address::Unix(path.into()));
         }
-        Ok(of_folder()?.unwrap_or_else(|| Address::Unix(default_socket())))
+        Ok(of_project()?.unwrap_or_else(|| Address::Unix(default_socket())))
     }
 
     /// A TCP listener, with the token that the environment holds or names.
@@ -169,12 +171,58 @@ struct Token {
     token_file: Option<PathBuf>,
 }
 
-/// What `mainspring.toml` in this folder says. A file with a fault must not lead to the daemon of
-/// another.
-fn of_folder() -> Result<Option<Address>, ConnectError> {
-    let fault = |words: String| ConnectError::BadAddress(format!("{CONFIG_FILE}: {words}"));
+/// The folder of `mainspring.toml`, relative to this one: this one, or the nearest above it.
+fn project() -> Result<Option<PathBuf>, ConnectError> {
+    if Path::new(CONFIG_FILE).exists() {
+        return Ok(Some(PathBuf::new()));
+    }
+    let Ok(here) = env::current_dir() else { return Ok(None) };
+    let home = variable("HOME").and_then(|home| fs::canonicalize(home).ok());
+    match above(&here, home.as_deref()) {
+        Some(way) => check_owners(&way).map(|()| Some(way)),
+        None => Ok(None),
+    }
+}
+
+/// The way to the nearest folder above this one that has a configuration. The home folder is the
+/// last that is looked at.
+fn above(here: &Path, home: Option<&Path>) -> Option<PathBuf> {
+    let mut way = PathBuf::new();
+    for folder in here.ancestors().take_while(|folder| Some(*folder) != home) {
+        way.push("..");
+        if folder.parent()?.join(CONFIG_FILE).exists() {
+            return Some(way);
+        }
+    }
+    None
+}
+
+/// Makes sure that `mainspring.toml` of a folder above is nobody else's: neither the folder, nor
+/// the file, nor a link in its place.
+fn check_owners(folder: &Path) -> Result<(), ConnectError> {
+    let file = folder.join(CONFIG_FILE);
+    let fault = |words: String| ConnectError::BadAddress(format!("{}: {words}", file.display()));
+    let user = rustix::process::geteuid().as_raw();
+    let system = fs::metadata("/").map_or(0, |root| root.uid());
+    for about in [fs::metadata(folder), fs::symlink_metadata(&file), fs::metadata(&file)] {
+        let owner = about.map_err(|error| fault(error.to_string()))?.uid();
+        if ![user, 0, system].contains(&owner) {
+            return Err(fault(format!(
+                "belongs to user {owner}, or is in a folder of that user; the file of another user is read \
+                 in its own folder alone"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// What `mainspring.toml` says. A file with a fault must not lead to the daemon of another.
+fn of_project() -> Result<Option<Address>, ConnectError> {
+    let Some(folder) = project()? else { return Ok(None) };
+    let file = folder.join(CONFIG_FILE);
+    let fault = |words: String| ConnectError::BadAddress(format!("{}: {words}", file.display()));
     let mut text = String::new();
-    match fs::File::open(CONFIG_FILE) {
+    match fs::File::open(&file) {
         Ok(file) => {
             file.take(CONFIG_BYTES_MAX).read_to_string(&mut text).map_err(|error| fault(error.to_string()))?
         }
@@ -183,7 +231,7 @@ fn of_folder() -> Result<Option<Address>, ConnectError> {
     };
     let config: Config = toml::from_str(&text).map_err(|error| fault(error.message().to_owned()))?;
     if let Some(path) = config.listen.iter().find_map(|listener| listener.unix.clone()) {
-        return Ok(Some(Address::Unix(path)));
+        return Ok(Some(Address::Unix(folder.join(path))));
     }
     let tcp = config.listen.into_iter().find_map(|listener| Some((listener.tcp?, listener.tokens)));
     let Some((place, tokens)) = tcp else { return Ok(None) };
@@ -192,7 +240,28 @@ fn of_folder() -> Result<Option<Address>, ConnectError> {
     }
     match tokens.into_iter().next() {
         Some(Token { token: Some(token), .. }) => Ok(Some(Address::Tcp { place, token })),
-        Some(Token { token_file: Some(path), .. }) => Address::tcp_with_token_file(place, &path).map(Some),
+        Some(Token { token_file: Some(path), .. }) => {
+            Address::tcp_with_token_file(place, &folder.join(path)).map(Some)
+        }
         _ => Err(ConnectError::Token(format!("{CONFIG_FILE} has no token for {place}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_configuration_above_a_folder_is_found_up_to_the_home_folder() {
+        let root = tempfile::tempdir().unwrap();
+        let (home, deep) = (root.path().join("home"), root.path().join("home/project/capabilities"));
+        fs::create_dir_all(&deep).unwrap();
+        fs::write(root.path().join(CONFIG_FILE), "").unwrap();
+        assert_eq!(above(&deep, Some(&home)), None);
+        assert_eq!(above(&deep, None), Some("../../..".into()));
+        fs::write(home.join(CONFIG_FILE), "").unwrap();
+        assert_eq!(above(&deep, Some(&home)), Some("../..".into()));
+        fs::write(home.join("project").join(CONFIG_FILE), "").unwrap();
+        assert_eq!(above(&deep, Some(&home)), Some("..".into()));
     }
 }

@@ -59,6 +59,44 @@ def test_a_faulty_file_does_not_lead_to_the_daemon_of_another(empty_place: pathl
             find.find()
 
 
+def test_below_a_project_its_file_is_found_up_to_the_home_folder(
+    empty_place: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (empty_place / "mainspring.toml").write_text('[[listen]]\nunix = "app.sock"\n')
+    below = empty_place / "a" / "b"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    monkeypatch.setenv("HOME", "/nowhere")
+    assert find.find() == Address(socket="../../app.sock")
+    monkeypatch.setenv("HOME", str(empty_place))
+    assert find.find() == Address(socket="../../app.sock")
+    monkeypatch.setenv("HOME", str(empty_place / "a"))
+    assert find.find().socket == find.default_socket()
+    secret(empty_place)
+    (empty_place / "mainspring.toml").write_text(
+        '[[listen]]\ntcp = "127.0.0.1:7700"\ntokens = [{ name = "a", token_file = "token" }]\n'
+    )
+    monkeypatch.setenv("HOME", str(empty_place))
+    assert find.find() == Address(tcp="127.0.0.1:7700", token="the secret")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of others")
+def test_the_file_of_another_user_above_this_folder_is_refused(
+    empty_place: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    below = empty_place / "b"
+    below.mkdir()
+    (empty_place / "mainspring.toml").write_text('[[listen]]\nunix = "app.sock"\n')
+    monkeypatch.chdir(below)
+    monkeypatch.setenv("HOME", "/nowhere")
+    for place in (empty_place / "mainspring.toml", empty_place):
+        os.chown(place, 12345, -1)
+        with pytest.raises(BadAddress, match="belongs to user 12345"):
+            find.find()
+        os.chown(place, 0, -1)
+    assert find.find() == Address(socket="../app.sock")
+
+
 def test_a_token_that_others_may_read_is_refused(empty_place: pathlib.Path) -> None:
     with pytest.raises(TokenProblem, match="chmod 600"):
         find.find(tcp="127.0.0.1:1", token_file=secret(empty_place, 0o644))

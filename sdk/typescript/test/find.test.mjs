@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { chmodSync, chownSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, mkdirSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import process from "node:process";
@@ -115,6 +115,46 @@ test("a socket, or its folder, of another user is told nothing", { skip }, async
     await new Promise((done) => server.close(done));
     rmSync(folder, { recursive: true });
   }
+});
+
+/** Runs something in a folder, with a home and without what the environment says about a daemon. */
+function within(folder, home, run) {
+  const [there, before] = [process.cwd(), { ...process.env }];
+  for (const name of ["MAINSPRING_TCP", "MAINSPRING_SOCKET"]) delete process.env[name];
+  process.env.HOME = home;
+  process.chdir(folder);
+  try {
+    return run();
+  } finally {
+    process.chdir(there);
+    Object.assign(process.env, before);
+  }
+}
+
+test("below a project its file is found, up to the home folder", () => {
+  const folder = realpathSync(makeFolder());
+  const below = join(folder, "a", "b");
+  mkdirSync(below, { recursive: true });
+  writeFileSync(join(folder, "mainspring.toml"), '[[listen]]\nunix = "app.sock"\n');
+  for (const home of ["/nowhere", folder]) {
+    assert.deepEqual(within(below, home, findDaemon), { unix: join(folder, "app.sock") });
+  }
+  assert.notEqual(within(below, join(folder, "a"), findDaemon).unix, join(folder, "app.sock"));
+  rmSync(folder, { recursive: true });
+});
+
+test("the file of another user above this folder is refused", { skip }, () => {
+  const folder = realpathSync(makeFolder());
+  mkdirSync(join(folder, "b"));
+  const file = join(folder, "mainspring.toml");
+  writeFileSync(file, '[[listen]]\nunix = "app.sock"\n');
+  for (const place of [file, folder]) {
+    chownSync(place, 12345, 0);
+    assert.throws(() => within(join(folder, "b"), "/nowhere", findDaemon), /belongs to user 12345/);
+    chownSync(place, 0, 0);
+  }
+  assert.deepEqual(within(join(folder, "b"), "/nowhere", findDaemon), { unix: join(folder, "app.sock") });
+  rmSync(folder, { recursive: true });
 });
 
 test("a token that others may read is refused", () => {

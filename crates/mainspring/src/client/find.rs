@@ -59,11 +59,11 @@ pub struct Flags<'a> {
 
 impl Address {
     /// Where the daemon listens: by flag, by `MAINSPRING_TCP` or `MAINSPRING_SOCKET`, by
-    /// `mainspring.toml` in this folder, or where it is by default.
+    /// `mainspring.toml` in this folder or the nearest above it, or where it is by default.
     ///
     /// # Errors
-    /// There is no token for a TCP listener, or it cannot be read; `mainspring.toml` in this folder
-    /// would have to say, and has a fault.
+    /// There is no token for a TCP listener, or it cannot be read; `mainspring.toml` would
+    /// have to say, and has a fault or belongs to another user.
     pub fn find(flags: Flags<'_>) -> Result<Address, ClientError> {
         if let Some(path) = flags.socket {
             return Ok(Address::Unix(path.to_path_buf()));
@@ -79,7 +79,7 @@ impl Address {
         if let Some(path) = chosen_socket_path(None) {
             return Ok(Address::Unix(path));
         }
-        let found = listener_of_folder()?.map(Address::of_listener).transpose()?.flatten();
+        let found = listener_of_project()?.map(Address::of_listener).transpose()?.flatten();
         Ok(found.unwrap_or_else(|| Address::Unix(default_socket_path())))
     }
 
@@ -102,17 +102,14 @@ impl Address {
     }
 }
 
-/// The listener that `mainspring.toml` in this folder names. A file that names none because it is
-/// wrong must not lead to the daemon of another.
-fn listener_of_folder() -> Result<Option<Listener>, ClientError> {
-    let file = Path::new(CONFIG_FILE);
-    if config::file_to_load(None).is_none() {
-        return Ok(None);
-    }
-    if let Some(listener) = first_listener_of_file(file) {
+/// The listener that `mainspring.toml` names, in this folder or above it. A file that names none
+/// because it is wrong must not lead to the daemon of another.
+fn listener_of_project() -> Result<Option<Listener>, ClientError> {
+    let Some(file) = config::file_to_load(None).map_err(ClientError::BadConfig)? else { return Ok(None) };
+    if let Some(listener) = first_listener_of_file(&file) {
         return Ok(Some(listener));
     }
-    let Err(mut error) = config::load(None, &Overrides::default()) else { return Ok(None) };
+    let Err(mut error) = config::load(Some(&file), &Overrides::default()) else { return Ok(None) };
     // What is wrong with a capability's own file says nothing about the listener.
     error.problems.retain(|problem| problem.path == file);
     if error.problems.is_empty() { Ok(None) } else { Err(ClientError::BadConfig(error)) }

@@ -6,6 +6,7 @@
 //! - `checks`: what goes wrong beyond keys.
 //! - `capabilities`, `patterns`: the capabilities that a file names.
 //! - `assemble`: all of it, in order.
+//! - `find`: which file it is when none is named.
 //! - `reference`: the documentation.
 //!
 //! Nothing here knows the daemon: both know `settings`.
@@ -13,6 +14,7 @@
 mod assemble;
 mod capabilities;
 mod checks;
+mod find;
 mod keys;
 mod patterns;
 mod reference;
@@ -32,13 +34,13 @@ use report::Sources;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// The file that is read when none is named and it is there.
+/// The file that is read when none is named and it is there, in this folder or above it.
 pub const CONFIG_FILE: &str = "mainspring.toml";
 
 /// What flags say, which comes before what files say.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
-    /// Leave `mainspring.toml` in this folder alone; a file that is named is read all the same.
+    /// Look for no `mainspring.toml`; a file that is named is read all the same.
     pub no_config: bool,
     /// One Unix socket at this path instead of those of the file; TCP sockets stay. Absent:
     /// `MAINSPRING_SOCKET`, if that is set.
@@ -55,13 +57,15 @@ pub struct Overrides {
     pub log_format: Option<LogFormat>,
 }
 
-/// The file that [`load`] reads: the one that is named, or else `mainspring.toml` in this folder if
-/// it is there.
-#[must_use]
-pub fn file_to_load(path: Option<&Path>) -> Option<PathBuf> {
+/// The file that [`load`] reads: the one that is named, or else `mainspring.toml` in this folder or
+/// in the nearest folder above it, up to the home folder, if it is there.
+///
+/// # Errors
+/// The nearest one is above this folder and belongs to another user.
+pub fn file_to_load(path: Option<&Path>) -> Result<Option<PathBuf>, ConfigError> {
     match path {
-        Some(path) => Some(path.to_path_buf()),
-        None => Path::new(CONFIG_FILE).exists().then(|| PathBuf::from(CONFIG_FILE)),
+        Some(path) => Ok(Some(path.to_path_buf())),
+        None => find::nearest(),
     }
 }
 
@@ -102,7 +106,7 @@ fn load_with(
     overrides: &Overrides,
     guests: Option<&mut GuestCheck<'_>>,
 ) -> Result<Checked, ConfigError> {
-    let file = file_to_load(path).filter(|_| path.is_some() || !overrides.no_config);
+    let file = if path.is_none() && overrides.no_config { None } else { file_to_load(path)? };
     let mut checked = match file {
         Some(path) => load_file(&path, guests)?,
         None => Checked { settings: defaults(), warnings: Vec::new() },

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The longest secret that is read, with the end of its line. No token is longer than the first
 /// line of a client.
@@ -29,6 +29,15 @@ pub(crate) fn read_secret(path: &Path) -> Result<String, String> {
         return Err(format!("{shown}: it is longer than {SECRET_BYTES_MAX} bytes"));
     }
     Ok(text.trim_end_matches(['\n', '\r']).to_owned())
+}
+
+/// A path from the root, without detours in its folder; a link at its end stays one.
+pub(crate) fn whole_path(path: &Path) -> PathBuf {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match (folder.canonicalize(), path.file_name()) {
+        (Ok(folder), Some(name)) => folder.join(name),
+        _ => std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()),
+    }
 }
 
 /// What went wrong, without the number of the operating system.

@@ -71,6 +71,12 @@ pub(crate) fn check_path(path: &Path) -> Result<(), Distrust> {
     if about.is_symlink() { check_owner(path, &about) } else { Ok(()) }
 }
 
+/// Makes sure that a file is not another's, nor is its folder or a link that leads to it.
+pub(crate) fn check_file(path: &Path) -> Result<(), Distrust> {
+    check_path(path)?;
+    check_owner(path, &look(path)?)
+}
+
 fn look(place: &Path) -> Result<Metadata, Distrust> {
     fs::metadata(place).map_err(|reason| Distrust::Unknown { place: place.to_owned(), reason })
 }

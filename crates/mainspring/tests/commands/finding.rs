@@ -69,6 +69,111 @@ fn the_configuration_in_this_folder_names_the_socket() {
 }
 
 #[test]
+fn commands_below_a_project_reach_its_daemon() {
+    let daemon = Real::start("native = ['Memory']\n[journal]\nfolder = 'kept'\n");
+    let below = daemon.folder().join("capabilities/greeter");
+    fs::create_dir_all(&below).unwrap();
+    let run = |arguments: &[&str]| {
+        let output = command(arguments, &below).env_remove("XDG_RUNTIME_DIR").output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
+        stdout(&output).to_owned()
+    };
+    run(&["send", "Memory.Set", "key=a", "value=b"]);
+    assert_eq!(run(&["query", "Memory.Get", "key=a"]), "{\"value\":\"b\"}\n");
+    assert!(run(&["check"]).starts_with("../../mainspring.toml: all is well\n"));
+    assert!(run(&["journal", "export"]).contains("Memory.Set"));
+    // A relative path in the file begins at the file.
+    assert!(run(&["check"]).contains("unix ../../it.sock\n"));
+    // `new` begins a project of its own, and its file is the nearest from then on.
+    assert!(run(&["new", "capability", "own", "--lang", "shell"]).contains("wrote mainspring.toml\n"));
+    assert!(below.join("mainspring.toml").is_file() && below.join("capabilities/own").is_dir());
+    assert!(run(&["check"]).starts_with("mainspring.toml: all is well\n"));
+}
+
+#[test]
+fn up_below_a_project_runs_it_and_no_config_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let below = folder.path().join("below");
+    fs::create_dir(&below).unwrap();
+    fs::write(folder.path().join("mainspring.toml"), "native = []\n[[listen]]\nunix = 'it.sock'\n").unwrap();
+    let mut child = command(&["up"], &below).stdout(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
+    let output = command(&["query", "Sys.Stats", "--wait", "30s"], folder.path()).output().unwrap();
+    let stats: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let file = folder.path().canonicalize().unwrap().join("mainspring.toml");
+    assert_eq!(stats["floors"]["daemon"]["configuration"], file.to_str().unwrap());
+    // It is this project's, so it may be ended from here.
+    assert!(command(&["down"], &below).output().unwrap().status.success());
+    assert!(child.wait().unwrap().success());
+    let mut told = String::new();
+    std::io::Read::read_to_string(child.stdout.as_mut().unwrap(), &mut told).unwrap();
+    assert!(told.starts_with("mainspring runs ../mainspring.toml\n"), "{told}");
+    let mut up = command(&["up", "--batch", "--no-config"], &below);
+    assert!(up.stdin(Stdio::null()).output().unwrap().status.success());
+    fs::write(folder.path().join("mainspring.toml"), "wrong = 1\n").unwrap();
+    let mut up = command(&["up", "--batch"], &below);
+    let output = up.stdin(Stdio::null()).output().unwrap();
+    assert!(stderr(&output).contains("--> ../mainspring.toml:1:1"), "{}", stderr(&output));
+}
+
+#[test]
+fn the_file_of_another_user_above_this_folder_is_refused() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (above, below) = (folder.path().join("a"), folder.path().join("a/b"));
+    fs::create_dir_all(&below).unwrap();
+    let file = above.join("mainspring.toml");
+    let (stranger, root) = (Some(12_345), Some(0));
+    fs::write(&file, "[[listen]]\nunix = 'it.sock'\n").unwrap();
+    // The file, its folder, or a link in its place.
+    let linked = || {
+        fs::rename(&file, above.join("real.toml")).unwrap();
+        symlink("real.toml", &file).unwrap();
+        std::os::unix::fs::lchown(&file, stranger, None).unwrap();
+    };
+    let steps: [(&dyn Fn(), &str); 3] = [
+        (
+            &|| std::os::unix::fs::chown(&file, stranger, None).unwrap(),
+            "../mainspring.toml belongs to user 12345",
+        ),
+        (
+            &|| {
+                std::os::unix::fs::chown(&file, root, None).unwrap();
+                std::os::unix::fs::chown(&above, stranger, None).unwrap();
+            },
+            ".. belongs to user 12345",
+        ),
+        (
+            &|| {
+                std::os::unix::fs::chown(&above, root, None).unwrap();
+                linked();
+            },
+            "../mainspring.toml belongs to user 12345",
+        ),
+    ];
+    for (step, words) in steps {
+        step();
+        for (arguments, code) in [
+            (&["query", "Syscall.Ping"][..], 2),
+            (&["check"], 2),
+            (&["up", "--batch"], 1),
+            (&["journal", "check"], 2),
+            (&["down"], 2),
+        ] {
+            let output = command(arguments, &below).stdin(Stdio::null()).output().unwrap();
+            assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", stderr(&output));
+            assert!(stderr(&output).contains(words), "{arguments:?}: {}", stderr(&output));
+        }
+        // Whoever goes there has chosen it.
+        assert!(command(&["check"], &above).output().unwrap().status.success());
+        let output =
+            command(&["up", "--batch", "--no-config"], &below).stdin(Stdio::null()).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+    }
+}
+
+#[test]
 fn the_users_runtime_folder_is_the_last_resort() {
     let fake = pong();
     let folder = tempfile::tempdir().unwrap();

@@ -19,9 +19,11 @@ export interface Place {
 }
 /**
  * The daemon's listener: as the program says, or else by `MAINSPRING_TCP` or `MAINSPRING_SOCKET`,
- * by `mainspring.toml` in this folder, or the user's own socket.
+ * by `mainspring.toml` in this folder or the nearest above it, or the user's own socket. Nothing
+ * above the home folder is looked at from within it.
  *
- * @throws {ConnectError} There is no token for TCP, or it cannot be read; `mainspring.toml` has a fault.
+ * @throws {ConnectError} There is no token for TCP, or it cannot be read; `mainspring.toml` has a fault, or is above
+ * this folder and belongs to another user.
  */
 export declare function findDaemon(place?: Place): Address;
 /** How an address is told to people: without its token. */

@@ -1,5 +1,5 @@
 /** Where the daemon is: found as the commands of `mainspring` find it. */
-import { existsSync, lstatSync, readFileSync, statSync } from "node:fs";
+import { existsSync, lstatSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import process from "node:process";
 import { ConnectError } from "../errors.js";
@@ -10,9 +10,11 @@ const FILE_BYTES_MAX = 4 * 1024 * 1024;
 const TOKEN_BYTES_MAX = 4096;
 /**
  * The daemon's listener: as the program says, or else by `MAINSPRING_TCP` or `MAINSPRING_SOCKET`,
- * by `mainspring.toml` in this folder, or the user's own socket.
+ * by `mainspring.toml` in this folder or the nearest above it, or the user's own socket. Nothing
+ * above the home folder is looked at from within it.
  *
- * @throws {ConnectError} There is no token for TCP, or it cannot be read; `mainspring.toml` has a fault.
+ * @throws {ConnectError} There is no token for TCP, or it cannot be read; `mainspring.toml` has a fault, or is above
+ * this folder and belongs to another user.
  */
 export function findDaemon(place = {}) {
     if (place.socket !== undefined)
@@ -85,9 +87,9 @@ function readToken(path) {
  * a fault leads nowhere else.
  */
 function ofConfiguration() {
-    if (!existsSync(CONFIG_FILE))
+    const path = nearestConfiguration();
+    if (path === undefined)
         return undefined;
-    const path = resolve(CONFIG_FILE);
     try {
         if (statSync(path).size > FILE_BYTES_MAX)
             throw new Error(`it is longer than ${FILE_BYTES_MAX} bytes`);
@@ -102,6 +104,34 @@ function ofConfiguration() {
         if (error instanceof ConnectError)
             throw error;
         throw new ConnectError(`${path}: ${error.message}`, error);
+    }
+}
+/** The file in this folder, or in the nearest one above it that has one; the home folder is the last. */
+function nearestConfiguration() {
+    if (existsSync(CONFIG_FILE))
+        return resolve(CONFIG_FILE);
+    const home = variable("HOME");
+    const last = home !== undefined && existsSync(home) ? realpathSync(home) : undefined;
+    for (let folder = process.cwd(); folder !== last && folder !== dirname(folder);) {
+        folder = dirname(folder);
+        const path = join(folder, CONFIG_FILE);
+        if (existsSync(path)) {
+            checkOwners(folder, path);
+            return path;
+        }
+    }
+    return undefined;
+}
+/** Makes sure that a file above this folder is nobody else's: not its folder, the file, or a link in its place. */
+function checkOwners(folder, path) {
+    const user = process.geteuid?.();
+    if (user === undefined)
+        return;
+    const trusted = [user, 0, statSync("/").uid];
+    for (const about of [statSync(folder), lstatSync(path), statSync(path)]) {
+        if (trusted.includes(about.uid))
+            continue;
+        throw new ConnectError(`${path} belongs to user ${about.uid}, or is in a folder of that user; the file of another user is read in its own folder alone`);
     }
 }
 function ofListeners(listeners, folder) {

@@ -4,6 +4,7 @@ use crate::client::fresh_id;
 use crate::config::{self, Overrides};
 use crate::daemon::{self, Options, Report};
 use crate::settings::{LogFormat, LogLevel};
+use crate::system::files::whole_path;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -31,10 +32,11 @@ const TRIAL_DATA_BYTES: usize = 4 << 20;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(in crate::cli) struct UpArguments {
-    /// The configuration; mainspring.toml in this folder, if it is there, unless told otherwise.
+    /// The configuration [default: mainspring.toml in this folder or the nearest above it; without
+    /// one, the built-in defaults].
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Leave mainspring.toml in this folder alone.
+    /// Look for no mainspring.toml.
     #[arg(long, conflicts_with = "config")]
     no_config: bool,
     /// Listen on this Unix socket.
@@ -83,8 +85,10 @@ pub(in crate::cli) fn up(arguments: &UpArguments) -> Result<ExitCode, daemon::Er
     let flags = overrides(arguments);
     // What was found once is read again by its name: that it is gone later is a fault, and not the
     // wish for an empty house.
-    let file = config::file_to_load(arguments.config.as_deref())
-        .filter(|_| arguments.config.is_some() || !arguments.no_config);
+    let file = match arguments.no_config {
+        true => Ok(None),
+        false => config::file_to_load(arguments.config.as_deref()),
+    };
     let load = move |file: Option<&Path>| {
         config::load(file, &flags).map(|mut settings| {
             // Whoever tries it out wants to see what passes; whoever writes a file says so there.
@@ -94,15 +98,24 @@ pub(in crate::cli) fn up(arguments: &UpArguments) -> Result<ExitCode, daemon::Er
             settings
         })
     };
-    let settings = match load(file.as_deref()) {
-        Ok(settings) => settings,
+    let (file, settings) = match file.and_then(|file| Ok((load(file.as_deref())?, file))) {
+        Ok((settings, file)) => (file, settings),
         Err(error) => {
             daemon::tell_unreadable(report, error.phase(), &error.to_string());
             return Ok(ExitCode::FAILURE);
         }
     };
     daemon::install_log(&settings.log)?;
-    let configuration = file.clone();
+    let mut configuration = file.clone();
+    if let (None, Some(file)) = (&arguments.config, &file)
+        && file.components().count() > 1
+    {
+        configuration = Some(whole_path(file));
+        // Whoever is somewhere below the project may not have thought of it.
+        if matches!(report, Report::Human) {
+            println!("mainspring runs {}", file.display());
+        }
+    }
     let watch = arguments.watch.then(|| {
         let file = file.clone();
         Arc::new(move || sources(file.as_deref())) as daemon::SourceFinder

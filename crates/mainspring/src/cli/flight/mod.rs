@@ -5,6 +5,8 @@ mod show;
 
 use crate::cli::support::read_command::told;
 use crate::cli::support::target::Failure;
+use crate::client::ClientError;
+use crate::config;
 use crate::flight::reading::{Recording, runs};
 use mainspring_journal::DiskFolder;
 use std::path::{Path, PathBuf};
@@ -47,7 +49,7 @@ pub(in crate::cli) fn run(arguments: &FlightArguments) -> ExitCode {
 /// Which recording.
 #[derive(Debug, clap::Args)]
 struct FlightPlace {
-    /// The folder of the recordings [default: that of ./mainspring.toml].
+    /// The folder of the recordings [default: that of mainspring.toml, in this folder or above].
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
     /// Which run: 0 is the newest, 1 the one before it.
@@ -60,8 +62,9 @@ impl FlightPlace {
         if let Some(folder) = &self.folder {
             return Ok(folder.clone());
         }
-        crate::config::flight_of_file(Path::new(crate::config::CONFIG_FILE)).ok_or_else(|| {
-            Failure::Usage("no recordings: ./mainspring.toml names none; give their folder".into())
+        let file = config::file_to_load(None).map_err(ClientError::BadConfig)?;
+        file.as_deref().and_then(config::flight_of_file).ok_or_else(|| {
+            Failure::Usage("no recordings: mainspring.toml names none; give their folder".into())
         })
     }
 

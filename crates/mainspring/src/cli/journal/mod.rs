@@ -12,6 +12,8 @@ mod salvage;
 
 use crate::cli::support::read_command::told;
 use crate::cli::support::target::Failure;
+use crate::client::ClientError;
+use crate::config;
 use crate::text::units;
 use mainspring_journal::{DiskFolder, Error};
 use std::io::{IsTerminal, Write};
@@ -67,7 +69,7 @@ pub(in crate::cli) fn run(arguments: &JournalArguments) -> ExitCode {
 /// Which journal.
 #[derive(Debug, clap::Args)]
 struct JournalPlace {
-    /// The journal's folder [default: that of ./mainspring.toml].
+    /// The journal's folder [default: that of mainspring.toml, in this folder or above].
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
 }
@@ -77,9 +79,10 @@ impl JournalPlace {
         if let Some(folder) = &self.folder {
             return Ok(folder.clone());
         }
-        let file = Path::new(crate::config::CONFIG_FILE);
-        crate::config::journal_of_file(file)
-            .ok_or_else(|| Failure::Usage("no journal: ./mainspring.toml names none; give its folder".into()))
+        let file = config::file_to_load(None).map_err(ClientError::BadConfig)?;
+        file.as_deref()
+            .and_then(config::journal_of_file)
+            .ok_or_else(|| Failure::Usage("no journal: mainspring.toml names none; give its folder".into()))
     }
 
     /// Opens it to be read, beside whoever writes it.

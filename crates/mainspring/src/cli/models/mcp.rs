@@ -6,7 +6,7 @@ use crate::cli::models::install::{self, Entry, ModelClient};
 use crate::cli::support::output;
 use crate::cli::support::target::{DaemonPlace, Failure};
 use crate::client::Address;
-use crate::system::files::read_secret;
+use crate::system::files::{read_secret, whole_path};
 use serde_json::{Map, Value, json};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -262,7 +262,7 @@ fn bridge_arguments(serve: &Serve) -> Result<Vec<String>, Failure> {
     let mut made = vec!["mcp".to_owned()];
     match serve.place.address()? {
         Address::Unix(path) => {
-            let path = std::path::absolute(path).unwrap_or_default();
+            let path = whole_path(&path);
             made.extend(["--socket".to_owned(), path.display().to_string()]);
         }
         Address::Tcp { tls: Some(_), .. } => return Err(no_tls()),

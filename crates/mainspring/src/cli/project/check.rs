@@ -30,8 +30,8 @@ Exit code: 0 it can be used, 1 something is wrong (every problem is shown with i
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(in crate::cli) struct CheckArguments {
-    /// The file to check [default: mainspring.toml in this folder; without one, the built-in
-    /// defaults].
+    /// The file to check [default: mainspring.toml in this folder or the nearest above it;
+    /// without one, the built-in defaults].
     file: Option<PathBuf>,
     /// Say nothing but what is wrong.
     #[arg(short, long)]
@@ -58,10 +58,13 @@ pub(in crate::cli) fn run(arguments: &CheckArguments) -> ExitCode {
         Some(CheckedPage::Protocol) => return crate::cli::support::output::print(&protocol::reference()),
         None => {}
     }
-    let file = config::file_to_load(arguments.file.as_deref());
+    let file = match config::file_to_load(arguments.file.as_deref()) {
+        Ok(file) => file,
+        Err(error) => return refuse(&error),
+    };
     let mut guests = Guests::default();
     let mut refusal = |id: &str, program: &GuestProgram| guests.refusal(id, program);
-    match config::check(arguments.file.as_deref(), &Overrides::default(), &mut refusal) {
+    match config::check(file.as_deref(), &Overrides::default(), &mut refusal) {
         Ok(Checked { settings, warnings }) => {
             for warning in &warnings {
                 eprintln!("{}\n", warning.render(text::may_colour_errors()));
@@ -72,10 +75,7 @@ pub(in crate::cli) fn run(arguments: &CheckArguments) -> ExitCode {
             let name = file.map_or("the built-in defaults".into(), |path| path.display().to_string());
             crate::cli::support::output::print(&summary(&name, &settings, warnings.len()))
         }
-        Err(error) => {
-            eprintln!("{}", error.render(text::may_colour_errors()));
-            exit_code(&error)
-        }
+        Err(error) => refuse(&error),
     }
 }
 
@@ -93,7 +93,9 @@ impl Guests {
     }
 }
 
-fn exit_code(error: &ConfigError) -> ExitCode {
+/// Tells what is wrong.
+fn refuse(error: &ConfigError) -> ExitCode {
+    eprintln!("{}", error.render(text::may_colour_errors()));
     if error.unreadable { ExitCode::from(EXIT_UNREADABLE) } else { ExitCode::FAILURE }
 }
 

@@ -24,8 +24,8 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 /// Where the daemon is.
 #[derive(Clone, Debug, clap::Args)]
 pub(in crate::cli) struct DaemonPlace {
-    /// The socket of the daemon [default: $MAINSPRING_SOCKET, that of ./mainspring.toml, or the
-    /// user's own].
+    /// The socket of the daemon [default: $MAINSPRING_SOCKET, that of mainspring.toml in this
+    /// folder or the nearest above it, or the user's own].
     #[arg(long, value_name = "PATH", help_heading = "Daemon", global = true)]
     socket: Option<PathBuf>,
     /// The TCP listener of the daemon instead, such as 127.0.0.1:7700 [default: $MAINSPRING_TCP].
@@ -184,11 +184,15 @@ impl Target {
     }
 
     /// Refuses when the daemon is another project's: projects without a socket of their own share
-    /// that of the user, and whoever ends or reloads a daemon means the one of this folder.
+    /// that of the user, and whoever ends or reloads a daemon means the one of this project.
     pub(in crate::cli) fn require_own_daemon(&self) -> Result<(), Failure> {
         let is_shared = !self.place.is_given()
             && matches!(self.place.address()?, Address::Unix(path) if path == default_socket_path());
-        let Some(own) = std::fs::canonicalize(config::CONFIG_FILE).ok().filter(|_| is_shared) else {
+        if !is_shared {
+            return Ok(());
+        }
+        let file = config::file_to_load(None).map_err(ClientError::BadConfig)?;
+        let Some((own, file)) = file.and_then(|file| Some((file.canonicalize().ok()?, file))) else {
             return Ok(());
         };
         let stats = self.ask("Sys.Stats", serde_json::json!({}))?;
@@ -201,10 +205,10 @@ impl Target {
             None => "no configuration".into(),
         };
         Err(Failure::Refused(format!(
-            "the daemon on your socket runs {theirs}, and not the {} of this folder; go to its folder, or say \
+            "the daemon on your socket runs {theirs}, and not the {} of this project; go to its folder, or say \
              which you mean with --socket; a project has a socket of its own by `[[listen]]` and `unix = \
              \"app.sock\"`",
-            config::CONFIG_FILE
+            file.display()
         )))
     }
 

@@ -1,7 +1,7 @@
 """Where the daemon is, and what lets a client in: the same answers that the commands give.
 
 In this order: what the caller says, `MAINSPRING_TCP`, `MAINSPRING_SOCKET`, the first listener of `mainspring.toml` in
-the current folder (a Unix socket before TCP), the user's own socket.
+the current folder or the nearest above it (a Unix socket before TCP), the user's own socket.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def find(
     chosen = os.environ.get("MAINSPRING_SOCKET")
     if chosen:
         return Address(socket=chosen)
-    return _of_folder() or Address(socket=default_socket())
+    return _of_project() or Address(socket=default_socket())
 
 
 def default_socket() -> str:
@@ -115,10 +115,39 @@ def read_secret(path: str) -> str:
         raise TokenProblem(f"the token: {path} is not UTF-8 text") from error
 
 
-def _of_folder() -> Address | None:
-    """What `mainspring.toml` in this folder says. A file with a fault must not lead to the daemon of another."""
+def _project() -> str | None:
+    """The folder of `mainspring.toml`, relative to this one: it, or the nearest above it, up to the home folder."""
+    if os.path.exists(CONFIG_FILE):
+        return ""
+    home = os.path.realpath(os.environ["HOME"]) if os.environ.get("HOME") else None
+    here, way = os.getcwd(), ""
+    while here not in (home, os.path.dirname(here)):
+        here, way = os.path.dirname(here), os.path.join(way, "..")
+        if os.path.exists(os.path.join(here, CONFIG_FILE)):
+            _check_owners(way)
+            return way
+    return None
+
+
+def _check_owners(folder: str) -> None:
+    """Makes sure that the file of a folder above is nobody else's: not the folder, the file, or a link in its place."""
+    file = os.path.join(folder, CONFIG_FILE)
+    trusted = (os.geteuid(), 0, os.stat("/").st_uid)
+    for about in (os.stat(folder), os.lstat(file), os.stat(file)):
+        if about.st_uid not in trusted:
+            raise BadAddress(
+                f"{file} belongs to user {about.st_uid}, or is in a folder of that user; "
+                "the file of another user is read in its own folder alone"
+            )
+
+
+def _of_project() -> Address | None:
+    """What `mainspring.toml` says. A file with a fault must not lead to the daemon of another."""
+    folder = _project()
+    if folder is None:
+        return None
     try:
-        text = pathlib.Path(CONFIG_FILE).read_text("utf-8")
+        text = pathlib.Path(folder, CONFIG_FILE).read_text("utf-8")
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
@@ -132,21 +161,21 @@ def _of_folder() -> Address | None:
         raise BadAddress(f"{CONFIG_FILE}: `listen` is not a list of tables")
     for listener in sorted(found, key=lambda one: "unix" not in one):
         if isinstance(listener.get("unix"), str):
-            return Address(socket=listener["unix"])
+            return Address(socket=os.path.join(folder, listener["unix"]))
         if isinstance(listener.get("tcp"), str):
-            return _of_tcp(listener)
+            return _of_tcp(listener, folder)
     return None
 
 
-def _of_tcp(listener: dict[str, Any]) -> Address:
+def _of_tcp(listener: dict[str, Any], folder: str) -> Address:
     place: str = listener["tcp"]
     if place.rpartition(":")[2] == "0":
         raise BadAddress(f"the daemon of {CONFIG_FILE} chooses its TCP port itself: say which with tcp=, or a socket=")
     for token in listener.get("tokens", []):
         secret = token.get("token")
-        return Address(
-            tcp=place, token=secret if isinstance(secret, str) else read_secret(str(token.get("token_file")))
-        )
+        if not isinstance(secret, str):
+            secret = read_secret(os.path.join(folder, str(token.get("token_file"))))
+        return Address(tcp=place, token=secret)
     raise TokenProblem(f"{CONFIG_FILE} has no token for {place}")
 
 

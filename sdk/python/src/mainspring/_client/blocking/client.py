@@ -184,7 +184,7 @@ def connect(
     """Connects to a daemon: `with connect() as ms`.
 
     Without arguments the daemon is found as the commands find it: by `MAINSPRING_TCP` and `MAINSPRING_SOCKET`, by
-    `mainspring.toml` in the current folder, or at the user's own socket.
+    `mainspring.toml` in the current folder or the nearest above it, or at the user's own socket.
 
     Args:
         socket: The path of its Unix socket.
