@@ -217,6 +217,38 @@ fn a_skeleton_in_javascript_with_the_sdk_works() {
 }
 
 #[test]
+fn a_node_that_is_too_old_for_typescript_is_told_before_anything_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = folder.path().join("node");
+    let new = |language: &str, dir: &str| {
+        let words = ["new", "capability", "hello", "--lang", language, "--dir", dir];
+        let output = command(&words, folder.path()).env("PATH", folder.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        stdout(&output).to_owned()
+    };
+    let told = new("typescript", "none");
+    assert!(
+        told.contains("Next:\n  # it needs Node 22.18 or later, and there is no `node` here: install one"),
+        "{told}"
+    );
+    for (version, language, advice) in [
+        (
+            "v20.20.2",
+            "typescript",
+            "  # it needs Node 22.18 or later, and this is v20.20.2: install one, or begin again with --lang javascript\n",
+        ),
+        ("v20.20.2", "javascript", ""),
+        ("v18.1.0", "javascript", "  # it needs Node 20.4 or later, and this is v18.1.0: install one\n"),
+        ("v22.18.0", "typescript", ""),
+    ] {
+        fs::write(&node, format!("#!/bin/sh\necho {version}\n")).unwrap();
+        fs::set_permissions(&node, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let told = new(language, &format!("{version}-{language}"));
+        assert!(told.contains(&format!("Next:\n{advice}  (cd ")), "{told}");
+    }
+}
+
+#[test]
 fn a_skeleton_in_typescript_with_the_sdk_works() {
     // Before 22.18 Node does not run TypeScript as it is.
     let version = Command::new("node").arg("--version").output().map(|output| stdout(&output).to_owned());

@@ -3,10 +3,12 @@
 //!
 //! The skeletons are files in the folders beside this one; `templates` lists which belong to a
 //! language. `packages` writes the SDKs that the binary carries, `listing` looks whether the
-//! configuration names the new manifest, `mcp` asks a server of tools.
+//! configuration names the new manifest, `node` whether Node is new enough, `mcp` asks a server of
+//! tools.
 
 mod listing;
 mod mcp;
+mod node;
 mod packages;
 mod templates;
 
@@ -15,6 +17,7 @@ use crate::cli::support::target::Failure;
 use crate::config::CONFIG_FILE;
 use listing::Listing;
 use mainspring_message::check_type_name;
+use node::NodeNeeded;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -168,6 +171,7 @@ fn write_capability(arguments: &NewPlace, template: &Template) -> Result<String,
     let mut told = format!("wrote {}\n", folder.display());
     let change = list_manifest(&arguments.dir, &folder, template.manifest(), &mut told)?;
     told += "\nNext:\n";
+    told += &template.node.and_then(NodeNeeded::advice).unwrap_or_default();
     for command in template.build.into_iter().chain([template.test]) {
         told += &format!("  (cd {} && {command})\n", folder.display());
     }

@@ -1,11 +1,18 @@
 //! The files of each skeleton. `{{name}}`, `{{Type}}` and `{{program}}` stand for the capability's
 //! name, for what its types begin with, and for the table of its program.
 
+use crate::cli::project::new::node::NodeNeeded;
 use crate::cli::project::new::packages::{
     CarriedFile, GUEST_PACKAGE, GUEST_SKELETON, JAVASCRIPT_SKELETON, NODE_PACKAGE, PYTHON_PACKAGE,
     PYTHON_SKELETON, Package, RUST_PACKAGE, RUST_SKELETON, TYPESCRIPT_SKELETON,
 };
 use crate::cli::project::new::{GuestLanguage, Language};
+
+/// Node runs TypeScript as it is from this version on.
+const NODE_FOR_TYPESCRIPT: NodeNeeded =
+    NodeNeeded { oldest: (22, 18), otherwise: ", or begin again with --lang javascript" };
+/// As the SDK's `package.json` says.
+const NODE_FOR_SDK: NodeNeeded = NodeNeeded { oldest: (20, 4), otherwise: "" };
 
 /// A skeleton.
 pub(in crate::cli::project::new) struct Template {
@@ -18,6 +25,8 @@ pub(in crate::cli::project::new) struct Template {
     pub(in crate::cli::project::new) test: &'static str,
     /// The package of an SDK that it uses.
     pub(in crate::cli::project::new) package: Option<Package>,
+    /// The Node that it needs, if not any does.
+    pub(in crate::cli::project::new) node: Option<NodeNeeded>,
 }
 
 impl Template {
@@ -45,6 +54,7 @@ impl Template {
                     build: None,
                     test: "python3 -m unittest",
                     package: Some(Package::Python),
+                    node: None,
                 },
                 PYTHON_PACKAGE,
             ),
@@ -55,6 +65,7 @@ impl Template {
                     build: None,
                     test: "node --test main.test.mjs",
                     package: Some(Package::Node),
+                    node: Some(NODE_FOR_SDK),
                 },
                 NODE_PACKAGE,
             ),
@@ -65,6 +76,7 @@ impl Template {
                     build: None,
                     test: "node --test main.test.ts",
                     package: Some(Package::Node),
+                    node: Some(NODE_FOR_TYPESCRIPT),
                 },
                 NODE_PACKAGE,
             ),
@@ -75,6 +87,7 @@ impl Template {
                     build: Some("cargo build --release"),
                     test: "cargo test --release",
                     package: Some(Package::Rust),
+                    node: None,
                 },
                 RUST_PACKAGE,
             ),
@@ -91,6 +104,7 @@ impl Template {
             build: Some("cargo build --release --target wasm32-unknown-unknown"),
             test: "cargo test",
             package: Some(Package::Guest),
+            node: None,
         };
         let is_carried = !GUEST_SKELETON.is_empty() && !GUEST_PACKAGE.is_empty();
         (language == GuestLanguage::Rust && is_carried).then_some(template)
@@ -124,6 +138,7 @@ impl Template {
                 build: None,
                 test: "python3 -m unittest",
                 package: None,
+                node: None,
             },
             Language::Javascript => &Template {
                 files: &[
@@ -135,6 +150,7 @@ impl Template {
                 build: None,
                 test: "node --test",
                 package: None,
+                node: None,
             },
             Language::Typescript => &Template {
                 files: &[
@@ -149,6 +165,7 @@ impl Template {
                 build: Some("npm install && npm run build"),
                 test: "npm test",
                 package: None,
+                node: None,
             },
             Language::Go => &Template {
                 files: &[
@@ -162,6 +179,7 @@ impl Template {
                 build: Some("go build -o main"),
                 test: "go test",
                 package: None,
+                node: None,
             },
             Language::Shell => &Template {
                 files: &[
@@ -173,6 +191,7 @@ impl Template {
                 build: None,
                 test: "sh test.sh",
                 package: None,
+                node: None,
             },
             Language::C => &Template {
                 files: &[
@@ -184,6 +203,7 @@ impl Template {
                 build: Some("cc -O2 -Wall -o main main.c"),
                 test: "sh test.sh",
                 package: None,
+                node: None,
             },
             Language::Rust => &Template {
                 files: RUST_FILES,
@@ -191,6 +211,7 @@ impl Template {
                 build: Some("cargo build --release"),
                 test: "cargo test",
                 package: None,
+                node: None,
             },
         }
     }
@@ -204,6 +225,7 @@ impl Template {
                 build: Some("cargo build --release --target wasm32-wasip1"),
                 test: "cargo test",
                 package: None,
+                node: None,
             },
             GuestLanguage::C => &Template {
                 files: &[
@@ -217,6 +239,7 @@ impl Template {
                 build: Some("sh build.sh"),
                 test: "sh test.sh",
                 package: None,
+                node: None,
             },
         }
     }
