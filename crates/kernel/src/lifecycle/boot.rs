@@ -187,7 +187,7 @@ impl Kernel {
             }
             Err(reason) => {
                 it.state = AdapterState::Ended;
-                let text = format!("the adapter {} could not be started: {reason}", it.name);
+                let text = format!("the listener {} could not be started: {reason}", it.name);
                 self.boot_failed_in_phase(&text);
             }
         }

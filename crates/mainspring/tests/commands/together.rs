@@ -85,7 +85,7 @@ fn up_shows_what_is_wrong_with_its_configuration_and_does_not_start() {
     let text = stderr(&output);
     assert!(
         text.starts_with(
-            "mainspring: the boot failed in LOAD:\nerror: there is no key `levle` here; did you mean `level`?\n --> mainspring.toml:2:1\n"
+            "mainspring: the boot failed while reading its files:\nerror: there is no key `levle` here; did you mean `level`?\n --> mainspring.toml:2:1\n"
         ),
         "{text}"
     );

@@ -177,7 +177,10 @@ fn a_configuration_with_a_fault_fails_the_boot_in_its_first_phase() {
     assert_eq!((&report["kind"], &report["type"]), (&json!("error"), &json!("Sys.BootFailed")));
     let message = report["data"]["message"].as_str().unwrap();
     assert!(message.starts_with("LOAD: error: there is no key `nonsense` here"), "{message}");
-    assert!(complaint.starts_with("mainspring: the boot failed in LOAD:\nerror: "), "{complaint}");
+    assert!(
+        complaint.starts_with("mainspring: the boot failed while reading its files:\nerror: "),
+        "{complaint}"
+    );
     assert!(complaint.contains("mainspring.toml:1:1"), "{complaint}");
     let (told, complaint_again) = up(&[]);
     assert_eq!((told.as_str(), complaint_again), ("", complaint));
@@ -195,7 +198,9 @@ fn a_boot_that_fails_over_a_schema_or_a_second_handler_says_in_which_phase() {
     let twice = manifest("a", "{ const = \"A.B\" }") + &manifest("b", "{ const = \"A.B\" }");
     let reserved = manifest("a", "{ const = \"Sys.Mine\" }");
     let both = open.clone() + &manifest("b", "{ const = \"A.B\" }").replace("\"d\"", "\"\"");
-    for (text, phase) in [(open, "DISCOVER"), (twice, "BUILD"), (reserved, "BUILD"), (both, "LOAD")] {
+    let discover = ("DISCOVER", "reading the schemas of capabilities");
+    let (build, load) = (("BUILD", "finding who handles what"), ("LOAD", "reading its files"));
+    for (text, (phase, deed)) in [(open, discover), (twice, build), (reserved, build), (both, load)] {
         let folder = TempDir::new().unwrap();
         std::fs::write(folder.path().join("mainspring.toml"), &text).unwrap();
         let output = mainspring().args(["up", "--json"]).current_dir(folder.path()).output().unwrap();
@@ -203,6 +208,23 @@ fn a_boot_that_fails_over_a_schema_or_a_second_handler_says_in_which_phase() {
         let message = report["data"]["message"].as_str().unwrap();
         assert!(message.starts_with(&format!("{phase}: error: ")), "{phase}: {message}");
         let complaint = String::from_utf8(output.stderr).unwrap();
-        assert!(complaint.starts_with(&format!("mainspring: the boot failed in {phase}:\n")), "{complaint}");
+        // People are told what was done, programs the name of the phase.
+        let words = format!("mainspring: the boot failed while {deed}:\n");
+        assert!(complaint.starts_with(&words), "{complaint}");
     }
+}
+
+#[test]
+fn a_listener_that_cannot_be_opened_is_told_in_words_and_by_its_phase() {
+    let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    std::fs::write(folder.path().join("mainspring.toml"), "[[listen]]\nunix = 'file/it.sock'\n").unwrap();
+    let output = mainspring().args(["up", "--json"]).current_dir(folder.path()).output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let message = report["data"]["message"].as_str().unwrap();
+    assert!(message.starts_with("ADAPT: the listener unix could not be started: "), "{message}");
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    let words =
+        "mainspring: the boot failed while opening listeners: the listener unix could not be started: ";
+    assert!(complaint.starts_with(words), "{complaint}");
 }

@@ -178,10 +178,25 @@ impl ReportStream {
     }
 }
 
+/// What happens in a phase of the boot, for people; `Sys.BootFailed` has the name of the phase.
+fn deed(phase: &str) -> Option<&'static str> {
+    Some(match phase {
+        "LOAD" => "reading its files",
+        "DISCOVER" => "reading the schemas of capabilities",
+        "BUILD" => "finding who handles what",
+        "SPAWN" => "starting capabilities",
+        "ATTACH" => "waiting for capabilities",
+        "ADAPT" => "opening listeners",
+        _ => return None,
+    })
+}
+
 /// Every line but the first is indented: none begins like one of the log.
 fn failure_text(text: &str) -> String {
+    let (phase, reason) = text.split_once(": ").unwrap_or(("", text));
+    let (deed, text) = deed(phase).map_or((String::new(), text), |deed| (format!(" while {deed}"), reason));
     let lines: Vec<_> = text.lines().map(one_line).collect();
-    format!("mainspring: the boot failed in {}", lines.join("\n  "))
+    format!("mainspring: the boot failed{deed}: {}", lines.join("\n  "))
 }
 
 /// Tells that the settings cannot be used, and which phase of the boot that fails.
@@ -211,7 +226,8 @@ pub(crate) fn unreadable(report: Report, phase: BootPhase, problems: &str) {
     if report == Report::Json {
         print(&format!("{}\n", parts.compose(&mut String::new()).line()));
     }
-    print_error(&format!("mainspring: the boot failed in {phase}:\n{problems}\n"));
+    let deed = deed(&phase.to_string()).unwrap_or_default();
+    print_error(&format!("mainspring: the boot failed while {deed}:\n{problems}\n"));
 }
 
 /// Writes a line of the kernel's to the log; whatever is about a capability has its id as a field,

@@ -74,7 +74,7 @@ pub(crate) fn open(
         (false, false) => format!("{facts} facts read in {took_ms} ms: {}", counts.join(", ")),
     };
     let after = if opened.closed || opened.created { "" } else { " (the last daemon did not end in order)" };
-    let told = vec![format!("journal {path}: {what}{after}")];
+    let told = vec![format!("the journal in {path}: {what}{after}")];
     let sealed = journal.sealed_up_to().unwrap_or(0);
     let plan = Plan {
         folder: disk,
