@@ -71,8 +71,16 @@ impl Client {
     /// # Errors
     /// The message breaks the rules, the connection failed, or the daemon does not read.
     pub fn send(&mut self, draft: &Draft) -> Result<Envelope, ClientError> {
+        self.send_to(draft, None)
+    }
+
+    /// The same, to the node of the bus that has this name.
+    fn send_to(&mut self, draft: &Draft, node: Option<&str>) -> Result<Envelope, ClientError> {
         draft.check().map_err(|(field, reason)| ClientError::BadMessage { field, reason })?;
-        let message = draft.compose(&fresh_id(), now_ms(), &mut self.scratch);
+        let mut message = draft.compose(&fresh_id(), now_ms(), &mut self.scratch);
+        if let Some(node) = node {
+            message = message.with_metadata_member("to_node", node);
+        }
         let mut line = Vec::with_capacity(message.line().len() + 1);
         line.extend_from_slice(message.line().as_bytes());
         line.push(b'\n');
@@ -171,7 +179,16 @@ impl Client {
     /// # Errors
     /// There is no outcome.
     pub fn request(&mut self, draft: &Draft) -> Result<Envelope, ClientError> {
-        let sent = self.send(draft)?;
+        self.request_at(draft, None)
+    }
+
+    /// The same, of the node of the bus that has this name if one is named. A type that this node
+    /// serves itself goes to no other.
+    ///
+    /// # Errors
+    /// There is no outcome.
+    pub fn request_at(&mut self, draft: &Draft, node: Option<&str>) -> Result<Envelope, ClientError> {
+        let sent = self.send_to(draft, node)?;
         self.wait_for(|message| {
             let is_answer = message.kind().is_outcome() && message.causation() == Some(sent.id());
             is_answer || names_no_message(message)

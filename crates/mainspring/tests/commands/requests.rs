@@ -55,6 +55,42 @@ fn id_correlation_and_timeout_travel_with_the_message() {
 }
 
 #[test]
+fn the_node_that_is_to_do_it_travels_with_the_message() {
+    for (words, kind) in [(["send", "Order.Place"], "command"), (["query", "Order.Place"], "query")] {
+        let fake = Fake::serve(move |connection| {
+            let described = connection.read().unwrap();
+            assert_eq!(described["type"], json!("Syscall.Describe"));
+            let handler = json!({ "capability": "uplink:orders", "kind": kind });
+            connection.reply(&described, &json!({ "handlers": [handler] }).to_string());
+            let request = connection.read().unwrap();
+            assert_eq!((&request["kind"], &request["type"]), (&json!(kind), &json!("Order.Place")));
+            assert_eq!(request["metadata"]["to_node"], json!("kitchen"));
+            connection.reply(&request, "true");
+        });
+        let output = fake.run(&[&words[..], &["--to-node", "kitchen"]].concat());
+        assert_eq!((output.status.code(), stdout(&output)), (Some(0), "true\n"), "{}", stderr(&output));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for wrong in [&["--to-node", "a b"][..], &["--to-node", "b", "--delay", "1h"]] {
+        let output = command(&[&["send", "Order.Place"], wrong].concat(), folder.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_node_cannot_be_named_for_what_the_daemon_serves_itself() {
+    let fake = Fake::serve(|connection| {
+        let described = connection.read().unwrap();
+        connection.reply(&described, r#"{"handlers":[{"capability":"orders","kind":"command"}]}"#);
+        let stats = connection.read().unwrap();
+        connection.reply(&stats, r#"{"floors":{}}"#);
+    });
+    let output = fake.run(&["send", "Order.Place", "--to-node", "kitchen"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("goes to no other node; leave --to-node out"), "{}", stderr(&output));
+}
+
+#[test]
 fn data_comes_from_a_file_or_from_standard_input() {
     for way in ["file", "input"] {
         let fake = Fake::serve(|connection| {

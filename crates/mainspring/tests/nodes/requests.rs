@@ -198,6 +198,33 @@ fn n10_1_several_nodes_share_the_load_and_one_can_be_addressed() {
 }
 
 #[test]
+fn n10_1_a_command_line_names_the_node_that_does_it() {
+    let nats = NatsServer::start();
+    let nodes: Vec<Node> =
+        ["b", "c"].iter().map(|name| Plan::new(name, &nats).serves(SHARED).start()).collect();
+    let own = crate::support::process("own", &["query:Test.Where"], &["python3", "work.py"], "");
+    let a = Plan::new("a", &nats).uplink("import = [\"Test.*\"]").config(&own).start();
+    a.sees(&["b", "c"]);
+    let run = |words: &[&str]| {
+        let mut command = crate::support::mainspring();
+        let output = command.args(words).arg("--socket").arg(a.path("socket")).output().expect("the program");
+        (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+    };
+    for node in &nodes {
+        let (code, told) = run(&["send", "Test.Do", "--to-node", &node.name]);
+        assert_eq!(code, Some(0), "{told}");
+        assert!(told.contains(&format!("\"node\": \"{}\"", node.name)), "{told}");
+    }
+    let (code, told) = run(&["send", "Test.Do", "--to-node", "nobody"]);
+    assert!(code == Some(1) && told.contains("node \"nobody\" does not share Test.Do now"), "{told}");
+    // What is served here would be done here.
+    let (code, told) = run(&["query", "Test.Where", "--to-node", "b"]);
+    assert!(code == Some(1) && told.contains("is served here, so it goes to no other node"), "{told}");
+    let (code, told) = run(&["query", "Test.Where", "--to-node", "a"]);
+    assert!(code == Some(0), "{told}");
+}
+
+#[test]
 fn n10_2_equal_keys_go_to_the_same_node_while_it_lives() {
     let nats = NatsServer::start();
     let more = format!("{SHARED}\npartition_by = \"/data/key\"");

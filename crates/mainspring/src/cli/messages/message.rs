@@ -7,6 +7,7 @@ use crate::cli::support::trace_tree::tree;
 use crate::cli::support::{completion, input, near, other_nodes, output, text};
 use crate::client::Client;
 use mainspring_message::{Draft, Envelope, Failure as Refusal, Json, Kind, Text};
+use mainspring_uplink::{IMPORT_PREFIX, check_name};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ Examples:
   mainspring send Order.Place item:=7 --id order-7      # sent twice, it is done once
   mainspring send Order.Place item:=7 --trace           # and what that caused
   mainspring send Report.Make --at 18:00                # later; see `mainspring timers`
+  mainspring send Order.Place item:=7 --to-node kitchen # one of several; see `mainspring nodes`
 
 `key=text` makes a text, `key:=json` anything else, `key=@file` and `key:=@file` read it from a file; `a[b]=c` and `a[]=c` nest.
 
@@ -92,6 +94,12 @@ struct RequestArguments {
     /// a fresh one].
     #[arg(long)]
     id: Option<String>,
+    /// Have this node of the bus do it, and no other; for types that other nodes serve.
+    #[arg(
+        long, value_name = "NAME", value_parser = node_name, add = completion::nodes(),
+        conflicts_with_all = ["delay", "at", "every"]
+    )]
+    to_node: Option<String>,
     /// Print the whole message that comes back, as it came.
     #[arg(long)]
     raw: bool,
@@ -102,6 +110,14 @@ struct RequestArguments {
     schedule: Schedule,
     #[command(flatten)]
     target: Target,
+}
+
+/// The name of a node.
+fn node_name(text: &str) -> Result<String, String> {
+    match check_name(text) {
+        Ok(()) => Ok(text.to_owned()),
+        Err(_) => Err("must be 1 to 32 letters, digits, `-` or `_`".into()),
+    }
 }
 
 /// One message.
@@ -189,7 +205,10 @@ fn request(kind: Kind, type_name: &str, arguments: &RequestArguments) -> Result<
         return Ok(output::print(&arguments.schedule.make(&draft, &arguments.target)?));
     }
     let mut client = arguments.target.connect()?;
-    let outcome = client.request(&draft)?;
+    if let Some(node) = &arguments.to_node {
+        require_elsewhere(&mut client, &draft, node)?;
+    }
+    let outcome = client.request_at(&draft, arguments.to_node.as_deref())?;
     let caused = match arguments.trace {
         true => match ask(&mut client, "Sys.Trace", json!({ "id": outcome.causation() })) {
             Some(trace) => {
@@ -212,6 +231,28 @@ fn request(kind: Kind, type_name: &str, arguments: &RequestArguments) -> Result<
     let meant =
         meant(&mut client, &outcome, type_name) + &items::meant_as_json(&arguments.message.data, &reason);
     Err(Failure::Refused(reason + &meant))
+}
+
+/// Refuses to name another node for what this one serves itself: it would be done here, whatever
+/// the message says.
+fn require_elsewhere(client: &mut Client, draft: &Draft, node: &str) -> Result<(), Failure> {
+    let name = draft.type_name.as_str();
+    let described = ask(client, "Syscall.Describe", json!({ "type": name })).unwrap_or_default();
+    let mut handlers = described["handlers"].as_array().into_iter().flatten();
+    let is_own = handlers.any(|handler| {
+        let capability = handler["capability"].as_str().unwrap_or_default();
+        handler["kind"] == draft.kind.as_str() && !capability.starts_with(IMPORT_PREFIX)
+    });
+    if !is_own {
+        return Ok(());
+    }
+    let stats = ask(client, "Sys.Stats", json!({})).unwrap_or_default();
+    match &stats["floors"]["uplink"]["node"] {
+        Value::String(own) if own == node => Ok(()),
+        _ => Err(Failure::Refused(format!(
+            "{name} is served here, so it goes to no other node; leave --to-node out"
+        ))),
+    }
 }
 
 /// Which type was meant, where there is none of that name.

@@ -1,4 +1,4 @@
-//! What a shell may complete that only the daemon knows: types, capabilities, timers.
+//! What a shell may complete that only the daemon knows: types, capabilities, timers, nodes.
 //!
 //! A shell asks at every press of a key, so whatever takes too long or fails is nothing to
 //! complete, without a word.
@@ -61,6 +61,16 @@ pub(in crate::cli) fn timers() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let data = ask("Timer.List", json!({})).unwrap_or_default();
         list(&data["timers"]).filter_map(|it| candidate(&it["timerId"], &it["type"])).collect()
+    })
+}
+
+/// Names of other nodes of the bus.
+pub(in crate::cli) fn nodes() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let data = ask("Sys.Stats", json!({})).unwrap_or_default();
+        list(&data["floors"]["uplink"]["nodes"])
+            .filter_map(|it| candidate(&it["node"], &it["state"]))
+            .collect()
     })
 }
 
