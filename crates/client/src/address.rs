@@ -190,7 +190,7 @@ fn above(here: &Path, home: Option<&Path>) -> Option<PathBuf> {
     let mut way = PathBuf::new();
     for folder in here.ancestors().take_while(|folder| Some(*folder) != home) {
         way.push("..");
-        if folder.parent()?.join(CONFIG_FILE).exists() {
+        if folder.parent()?.join(CONFIG_FILE).is_file() {
             return Some(way);
         }
     }

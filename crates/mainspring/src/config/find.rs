@@ -34,7 +34,8 @@ fn above(folder: &Path, home: Option<&Path>) -> Option<PathBuf> {
     let mut way = PathBuf::new();
     for place in folder.ancestors().take_while(|place| Some(*place) != home) {
         way.push("..");
-        if place.parent()?.join(CONFIG_FILE).exists() {
+        // Whatever else has that name may have no end, or wait for a writer.
+        if place.parent()?.join(CONFIG_FILE).is_file() {
             return Some(way.join(CONFIG_FILE));
         }
     }
@@ -53,6 +54,8 @@ mod tests {
         let deep = root.join("home/project/capabilities/greeter");
         fs::create_dir_all(&deep).unwrap();
         fs::write(root.join(CONFIG_FILE), "").unwrap();
+        // A folder of that name is not meant.
+        fs::create_dir(deep.parent().unwrap().join(CONFIG_FILE)).unwrap();
         let home = root.join("home");
         assert_eq!(above(&deep, Some(&home)), None);
         assert_eq!(above(&deep, None), Some("../../../../mainspring.toml".into()));

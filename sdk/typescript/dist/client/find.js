@@ -115,7 +115,7 @@ function nearestConfiguration() {
     for (let folder = process.cwd(); folder !== last && folder !== dirname(folder);) {
         folder = dirname(folder);
         const path = join(folder, CONFIG_FILE);
-        if (existsSync(path)) {
+        if (existsSync(path) && statSync(path).isFile()) {
             checkOwners(folder, path);
             return path;
         }

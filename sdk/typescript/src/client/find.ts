@@ -125,7 +125,7 @@ function nearestConfiguration(): string | undefined {
   for (let folder = process.cwd(); folder !== last && folder !== dirname(folder);) {
     folder = dirname(folder);
     const path = join(folder, CONFIG_FILE);
-    if (existsSync(path)) {
+    if (existsSync(path) && statSync(path).isFile()) {
       checkOwners(folder, path);
       return path;
     }

@@ -123,7 +123,7 @@ def _project() -> str | None:
     here, way = os.getcwd(), ""
     while here not in (home, os.path.dirname(here)):
         here, way = os.path.dirname(here), os.path.join(way, "..")
-        if os.path.exists(os.path.join(here, CONFIG_FILE)):
+        if os.path.isfile(os.path.join(here, CONFIG_FILE)):
             _check_owners(way)
             return way
     return None
