@@ -43,8 +43,8 @@ impl Address {
     /// Nothing above the home folder is looked at from within it.
     ///
     /// # Errors
-    /// There is no token for a TCP listener, or it cannot be read; `mainspring.toml` has a fault, or
-    /// is above this folder and belongs to another user.
+    /// There is no token for a TCP listener, or it cannot be read; `mainspring.toml` has a fault,
+    /// or is above this folder and belongs to another user.
     pub fn find() -> Result<Address, ConnectError> {
         if let Some(place) = text_variable(TCP_VARIABLE)? {
             return Address::tcp(place);

@@ -298,7 +298,7 @@ impl Latest {
     }
 
     /// What keeps a message with this cause from being a root, if anything does. Of built-in
-    /// messages one step is looked at, because chains of causes that clients make up may be circles.
+    /// messages one step is looked at: chains of causes that clients make up may be circles.
     fn above(&self, cause: Option<u64>) -> Option<u64> {
         let cause = match self.builtins.get(&cause?) {
             Some((above, _)) => (*above)?,
