@@ -109,7 +109,11 @@ fn j8_3_a_burst_is_kept_within_the_bound_and_its_newest_stays() {
 #[test]
 fn j8_3_what_has_no_room_is_lost_and_told() {
     let shared = Arc::new(FlightShared::default());
-    let mut sink = FlightSink { shared: Arc::clone(&shared), panic_after: None };
+    let mut sink = FlightSink {
+        shared: Arc::clone(&shared),
+        #[cfg(debug_assertions)]
+        panic_after: None,
+    };
     let record = vec![0; 1 << 20];
     for _ in 0..20 {
         sink.take(&record);
