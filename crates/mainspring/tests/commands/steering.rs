@@ -144,6 +144,19 @@ fn a_scheduled_message_is_in_the_trace_without_arguments_once_it_was_sent() {
 }
 
 #[test]
+fn a_query_that_is_sent_as_a_command_is_told_with_what_to_type() {
+    let daemon = start(WORKER);
+    for (words, told) in [
+        (["send", "App.Ask"], "it is a query; ask it with `mainspring query App.Ask`\n"),
+        (["query", "App.Work"], "it is a command; give it with `mainspring send App.Work`\n"),
+        (["send", "Sys.Stats"], "it is a query; ask it with `mainspring query Sys.Stats`\n"),
+    ] {
+        let output = daemon.run(&words);
+        assert!(stderr(&output).ends_with(told), "{}", stderr(&output));
+    }
+}
+
+#[test]
 fn restart_starts_a_capability_anew() {
     let daemon = start(WORKER);
     let pid = || -> Value {

@@ -229,7 +229,7 @@ fn request(kind: Kind, type_name: &str, arguments: &RequestArguments) -> Result<
     }
     let reason = text::error_line(&outcome);
     let meant =
-        meant(&mut client, &outcome, type_name) + &items::meant_as_json(&arguments.message.data, &reason);
+        meant(&mut client, &outcome, &draft) + &items::meant_as_json(&arguments.message.data, &reason);
     Err(Failure::Refused(reason + &meant))
 }
 
@@ -256,7 +256,8 @@ fn require_elsewhere(client: &mut Client, draft: &Draft, node: &str) -> Result<(
 }
 
 /// Which type was meant, where there is none of that name.
-fn meant(client: &mut Client, outcome: &Envelope, type_name: &str) -> String {
+fn meant(client: &mut Client, outcome: &Envelope, sent: &Draft) -> String {
+    let type_name = sent.type_name.as_str();
     let is_unknown = Refusal::from_type_name(outcome.type_name()) == Some(Refusal::Routing);
     let data: Value = serde_json::from_str(outcome.data()).unwrap_or_default();
     if !is_unknown || data["originalType"] != type_name {
@@ -265,8 +266,18 @@ fn meant(client: &mut Client, outcome: &Envelope, type_name: &str) -> String {
     let all = ask(client, "Syscall.Describe", json!({})).unwrap_or_default();
     let handles = all["capabilities"].as_array().into_iter().flatten();
     let handles = handles.flat_map(|it| it["handles"].as_array().into_iter().flatten());
+    let builtins = all["builtins"].as_array().into_iter().flatten();
+    let kind = handles.clone().find(|it| it["type"] == type_name).map(|it| &it["kind"]);
+    let kind = kind.or_else(|| Some(&builtins.clone().find(|it| it["type"] == type_name)?["kinds"][0]));
+    // The error says what it is instead.
+    match kind.and_then(Value::as_str) {
+        Some(kind) if kind == sent.kind.as_str() => return String::new(),
+        Some("query") => return format!("; ask it with `mainspring query {type_name}`"),
+        Some("command") => return format!("; give it with `mainspring send {type_name}`"),
+        _ => {}
+    }
     let names: Vec<&str> = handles
-        .chain(all["builtins"].as_array().into_iter().flatten())
+        .chain(builtins)
         .filter_map(|it| it["type"].as_str())
         .filter(|name| *name != type_name)
         .collect();
