@@ -1,7 +1,7 @@
 //! A loop as this library keeps it.
 
 use crate::error::{Error, Result};
-use crate::original::Originals;
+use crate::functions::original::Originals;
 use crate::registry::{self, Key, Shared};
 use crate::types::Name;
 use reactor::{Backend, Builder, ChildWatcher, Handle, Reactor, SignalWatcher, StallWatch, VirtualClock};

@@ -5,7 +5,9 @@
 //!   can do, without limits;
 //! - `reactor_*`, declared in `include/reactor.h`: the names, types and limits of the library that
 //!   the loop's callback API comes from, so that programs compiled against it link against this one
-//!   unchanged ([`original`]).
+//!   unchanged ([`functions::original`]).
+//!
+//! [`functions`] has both; everything else is what they stand on.
 //!
 //! # How it stays safe
 //! - **Names, not addresses.** What C holds as `ms_reactor *` is a slot and a generation in the
@@ -21,15 +23,8 @@
 
 pub mod arguments;
 pub mod boundary;
-pub mod calls;
 pub mod error;
 pub mod event_loop;
-pub mod introspection;
-pub mod life_cycle;
-pub mod original;
-pub mod processes;
+pub mod functions;
 pub mod registry;
-pub mod running;
-pub mod timers;
 pub mod types;
-pub mod watching;
