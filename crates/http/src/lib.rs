@@ -19,26 +19,26 @@
 //! - [`console`]: the page, and the sessions that it runs under.
 //! - [`limits`]: every bound, with what happens at it.
 //! - [`tls`]: certificates, and the encrypted stream.
+//!
+//! Within: `server` takes sockets, `wire` drives each of them, `routes` and `answers` say what a
+//! request is for and what it is told, `documents` and `metrics` are made on request.
 
 pub mod access;
 mod answers;
-mod body;
 pub mod bus;
 mod cloud_events;
-mod connection;
 pub mod console;
 mod documents;
-mod exchange;
 pub mod limits;
 mod metrics;
 mod problem;
 mod routes;
 mod server;
-mod stream;
-pub mod tls;
+mod wire;
 
 pub use access::{Access, Token};
 pub use bus::{Bus, Closed, Health, Inbox, Link, Peer};
 pub use console::{Session, Sessions};
 pub use limits::Limits;
 pub use server::{Options, Server};
+pub use wire::tls;

@@ -1,6 +1,6 @@
 //! What went wrong, as `application/problem+json` (RFC 9457).
 
-use crate::body::Body;
+use crate::wire::body::Body;
 use bytes::Bytes;
 use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};

@@ -42,7 +42,7 @@ pub(crate) enum NoRoute {
 }
 
 impl NoRoute {
-    pub(crate) fn into_response(self, path: &str) -> hyper::Response<crate::body::Body> {
+    pub(crate) fn into_response(self, path: &str) -> hyper::Response<crate::wire::body::Body> {
         match self {
             NoRoute::NotFound => {
                 let text = format!("there is nothing at {path}; GET /openapi.json lists what there is");

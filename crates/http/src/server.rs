@@ -3,10 +3,10 @@
 
 use crate::access::Access;
 use crate::bus::Bus;
-use crate::connection;
 use crate::console::Sessions;
 use crate::limits::Limits;
-use crate::tls::Tls;
+use crate::wire::connection;
+use crate::wire::tls::Tls;
 use mainspring_reactor::Handle;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

@@ -1,10 +1,10 @@
 //! The page of the console, and the sessions that it opens.
 
 use super::respond_json;
-use crate::body::{self, Body};
 use crate::console::Sessions;
 use crate::problem::Problem;
 use crate::server::Shared;
+use crate::wire::body::{self, Body};
 use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::header::{

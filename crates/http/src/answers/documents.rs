@@ -1,11 +1,11 @@
 //! `/openapi.json`, `/asyncapi.json` and `/schemas/{Type}.json`: the catalogue as it is now.
 
 use super::{Asked, respond_json};
-use crate::body::Body;
+use crate::bus::exchange::Exchange;
 use crate::documents::catalogue::Catalogue;
 use crate::documents::{asyncapi, openapi};
-use crate::exchange::Exchange;
 use crate::problem::Problem;
+use crate::wire::body::Body;
 use hyper::{Response, StatusCode};
 
 pub(super) async fn openapi(asked: &Asked<'_>) -> Result<Response<Body>, Problem> {

@@ -4,10 +4,10 @@
 
 use super::streams::StreamPlace;
 use super::{Asked, message, one_event};
-use crate::body::{Body, Chunks};
+use crate::bus::exchange::{Ask, Exchange};
 use crate::cloud_events;
-use crate::exchange::{Ask, Exchange};
 use crate::problem::Problem;
+use crate::wire::body::{Body, Chunks};
 use bytes::Bytes;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};

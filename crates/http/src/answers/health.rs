@@ -1,11 +1,11 @@
 //! `/livez`, `/readyz` and `/metrics`.
 
 use super::{Asked, respond, respond_json};
-use crate::body::Body;
 use crate::metrics;
 use crate::problem::Problem;
 use crate::routes::Route;
 use crate::server::Shared;
+use crate::wire::body::Body;
 use bytes::Bytes;
 use hyper::header::ACCEPT;
 use hyper::{Response, StatusCode};

@@ -1,10 +1,10 @@
 //! One command, query or event: the data is the body, the outcome is the response.
 
 use super::{Asked, respond};
-use crate::body::{self, Body};
+use crate::bus::exchange::{Ask, Exchange, Outcome};
 use crate::cloud_events;
-use crate::exchange::{Ask, Exchange, Outcome};
 use crate::problem::Problem;
+use crate::wire::body::{self, Body};
 use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::header::{HeaderName, HeaderValue};

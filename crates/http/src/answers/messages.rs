@@ -2,9 +2,9 @@
 
 use super::Asked;
 use super::streams::StreamPlace;
-use crate::body::{Body, Chunks};
-use crate::exchange::Exchange;
+use crate::bus::exchange::Exchange;
 use crate::problem::Problem;
+use crate::wire::body::{Body, Chunks};
 use bytes::{Buf, Bytes, BytesMut};
 use hyper::body::{Body as HttpBody, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderValue};

@@ -10,12 +10,12 @@ mod messages;
 mod one_event;
 mod streams;
 
-use crate::body::Body;
 use crate::bus::Peer;
-use crate::connection::Connection;
-use crate::exchange::Exchange;
+use crate::bus::exchange::Exchange;
 use crate::problem::Problem;
 use crate::routes::{Route, route};
+use crate::wire::body::Body;
+use crate::wire::connection::Connection;
 use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};

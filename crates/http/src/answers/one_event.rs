@@ -3,10 +3,10 @@
 
 use super::events::Wanted;
 use super::respond;
-use crate::body::Body;
+use crate::bus::exchange::Exchange;
 use crate::cloud_events;
-use crate::exchange::Exchange;
 use crate::problem::Problem;
+use crate::wire::body::Body;
 use bytes::Bytes;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};

@@ -2,8 +2,8 @@
 //! client wants.
 
 use super::crowded;
-use crate::connection::Connection;
 use crate::problem::Problem;
+use crate::wire::connection::Connection;
 use std::rc::Rc;
 
 /// A place among the streams, given back when this is dropped.

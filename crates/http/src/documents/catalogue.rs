@@ -1,6 +1,6 @@
 //! The catalogue: every type that can be sent, with its schemas, as `Syscall.Describe` tells it.
 
-use crate::exchange::{Ask, Exchange};
+use crate::bus::exchange::{Ask, Exchange};
 use mainspring_message::Kind;
 use serde::Deserialize;
 use serde_json::{Value, json};

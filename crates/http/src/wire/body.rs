@@ -1,8 +1,8 @@
 //! Bodies: what is sent, and what is read within bounds.
 
-use crate::connection::Answering;
 use crate::limits::Limits;
 use crate::problem::Problem;
+use crate::wire::connection::Answering;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::StatusCode;

@@ -2,7 +2,7 @@
 //!
 //! The handshake happens inside the first read, so the limit for a request's head covers it.
 
-use crate::stream::{Abort, Stream};
+use crate::wire::stream::{Abort, Stream};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use rustix::net::{RecvFlags, SendFlags};
 use rustls::pki_types::pem::PemObject;

@@ -1,4 +1,7 @@
-//! What stands behind the server: whoever routes messages, and how its messages come back.
+//! What stands behind the server: whoever routes messages, and how its messages come back;
+//! `exchange` is one client's connection on it.
+
+pub(crate) mod exchange;
 
 use mainspring_message::Envelope;
 use std::cell::{Cell, RefCell};

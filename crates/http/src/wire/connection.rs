@@ -3,10 +3,10 @@
 use crate::access::LastToken;
 use crate::answers;
 use crate::bus::Peer;
-use crate::exchange::Exchange;
+use crate::bus::exchange::Exchange;
 use crate::problem::Problem;
 use crate::server::{Place, Shared};
-use crate::stream::{Abort, Stall, Stream};
+use crate::wire::stream::{Abort, Stall, Stream};
 use hyper::HeaderMap;
 use hyper::rt::{Read, ReadBuf, Write};
 use hyper::server::conn::http1;
