@@ -45,8 +45,9 @@ pub(crate) struct Scan<F> {
     pub(crate) name: String,
     pub(crate) head: Head,
     length: u64,
-    window: Vec<u8>,
-    window_start: u64,
+    /// What was read of the file at once, and where it begins there.
+    read_ahead: Vec<u8>,
+    read_ahead_at: u64,
     /// Where the next batch is expected.
     pub(crate) offset: u64,
     /// The last number used so far.
@@ -66,8 +67,8 @@ impl<F: File> Scan<F> {
             name,
             head,
             length,
-            window: Vec::new(),
-            window_start: 0,
+            read_ahead: Vec::new(),
+            read_ahead_at: 0,
             offset,
             last,
             leapt_to: None,
@@ -84,7 +85,7 @@ impl<F: File> Scan<F> {
 
     /// Reads from the file again what was read ahead.
     pub(crate) fn look_again(&mut self) {
-        self.window.clear();
+        self.read_ahead.clear();
     }
 
     /// Whether nothing stands behind the batches that were read.
@@ -98,18 +99,18 @@ impl<F: File> Scan<F> {
 
     /// The bytes at an offset. A read error is damage, never the end.
     fn bytes(&mut self, offset: u64, count: usize) -> Result<&[u8]> {
-        let end = self.window_start + self.window.len() as u64;
-        if offset < self.window_start || offset + count as u64 > end {
+        let end = self.read_ahead_at + self.read_ahead.len() as u64;
+        if offset < self.read_ahead_at || offset + count as u64 > end {
             let size = count.max(CHUNK).min((self.length - offset) as usize);
-            self.window.resize(size, 0);
-            if let Err(error) = self.file.read_at(&mut self.window, offset) {
-                self.window.clear();
+            self.read_ahead.resize(size, 0);
+            if let Err(error) = self.file.read_at(&mut self.read_ahead, offset) {
+                self.read_ahead.clear();
                 return Err(self.damaged(offset, format!("it cannot be read: {error}")));
             }
-            self.window_start = offset;
+            self.read_ahead_at = offset;
         }
-        let start = (offset - self.window_start) as usize;
-        Ok(&self.window[start..start + count])
+        let start = (offset - self.read_ahead_at) as usize;
+        Ok(&self.read_ahead[start..start + count])
     }
 
     /// What stands at an offset, whatever came before.

@@ -60,14 +60,14 @@ impl Handle {
 
     /// A handle for other threads.
     pub fn remote(&self) -> Remote {
-        Remote { mailbox: self.0.mailbox().clone() }
+        Remote { remote_side: self.0.remote_side().clone() }
     }
 
     /// Stops the loop: the turn in progress ends, then [`run`](crate::Reactor::run) returns.
     /// Requested while no run is in progress, it makes the next one return after a single turn that
     /// does not block.
     pub fn stop(&self) {
-        self.0.mailbox().request_stop();
+        self.0.remote_side().request_stop();
     }
 
     /// Ends everything on the loop there and then, as dropping the [`Reactor`](crate::Reactor)
@@ -79,7 +79,7 @@ impl Handle {
     /// output or [`Error::Closed`](crate::Error::Closed); whoever waits elsewhere for something on
     /// this loop is woken and told the same. Driving a closed loop is refused.
     pub fn close(&self) {
-        self.0.mailbox().request_stop();
+        self.0.remote_side().request_stop();
         self.0.close();
     }
 

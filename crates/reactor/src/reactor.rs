@@ -2,7 +2,7 @@
 
 use crate::observe::stats::count;
 use crate::sys::Wait;
-use crate::tasks::remote::Mailbox;
+use crate::tasks::remote::RemoteSide;
 use crate::turn::{Batch, run_deferred, run_tasks};
 use crate::{Builder, Error, Handle, Instant, Result};
 use std::future::Future;
@@ -121,12 +121,12 @@ impl Reactor {
     fn run_while(&mut self, keep_going: impl Fn(&Handle) -> bool) -> Result<()> {
         self.handle.core().check_open()?;
         let _running = RunGuard::begin(&self.handle);
-        if self.handle.core().mailbox().take_stop() {
+        if self.handle.core().remote_side().take_stop() {
             return self.turn(Wait::Now, None).map(drop);
         }
         while keep_going(&self.handle) {
             self.turn(Wait::Block, None)?;
-            if self.handle.core().mailbox().take_stop() || self.handle.core().is_closed() {
+            if self.handle.core().remote_side().take_stop() || self.handle.core().is_closed() {
                 break;
             }
         }
@@ -144,8 +144,8 @@ impl Reactor {
     /// [`Error::Io`](crate::Error::Io) if waiting fails.
     pub fn block_on<F: Future>(&mut self, future: F) -> Result<F::Output> {
         let _running = RunGuard::begin(&self.handle);
-        let mailbox = self.handle.core().mailbox().clone();
-        let main = Arc::new(MainTask { woken: AtomicBool::new(true), mailbox });
+        let remote_side = self.handle.core().remote_side().clone();
+        let main = Arc::new(MainTask { woken: AtomicBool::new(true), remote_side });
         let waker = Waker::from(main.clone());
         let mut future = pin!(future);
         // Whether the future has been polled since the loop was closed, so that it could find out.
@@ -178,7 +178,7 @@ impl Reactor {
         let core = self.handle.core();
         count(&core.counters.turns, 1);
         let plain = wait == Wait::Block && deadline.is_none() && core.is_own() && self.batch.events_done();
-        if !plain || core.mailbox().needs_attention() {
+        if !plain || core.remote_side().needs_attention() {
             return self.full_turn(wait, deadline);
         }
         // The usual turn of a busy loop: nothing but descriptors, so nothing else is asked for,
@@ -187,7 +187,7 @@ impl Reactor {
         self.batch.fetch_events(&self.handle)?;
         let callbacks = self.batch.dispatch_events::<false>(&self.handle);
         let core = self.handle.core();
-        if core.mailbox().needs_attention() {
+        if core.remote_side().needs_attention() {
             return self.finish_turn(callbacks, Wait::Block);
         }
         count(&core.counters.callbacks, callbacks as u64);
@@ -222,7 +222,7 @@ impl Reactor {
         let core = self.handle.core();
         count(&core.counters.callbacks, outcome.callbacks as u64);
         self.busy = outcome.callbacks > 0 || outcome.had_other_work;
-        core.mailbox().set_attention(core.needs_full_turn() || self.batch.has_stale_set());
+        core.remote_side().set_attention(core.needs_full_turn() || self.batch.has_stale_set());
         core.prepare_for_embedder()?;
         Ok(outcome)
     }
@@ -261,7 +261,7 @@ impl Drop for RunGuard {
 /// The future of a [`Reactor::block_on`].
 struct MainTask {
     woken: AtomicBool,
-    mailbox: Arc<Mailbox>,
+    remote_side: Arc<RemoteSide>,
 }
 
 impl Wake for MainTask {
@@ -271,8 +271,8 @@ impl Wake for MainTask {
 
     fn wake_by_ref(self: &Arc<Self>) {
         self.woken.store(true, Ordering::Release);
-        if !self.mailbox.is_owner() {
-            self.mailbox.notify();
+        if !self.remote_side.is_owner() {
+            self.remote_side.notify();
         }
     }
 }

@@ -194,7 +194,7 @@ impl Batch {
             ALARM => {
                 handle.core().poller.borrow_mut().alarm_rang();
                 self.alarm_rang = true;
-                handle.core().mailbox().set_attention(true);
+                handle.core().remote_side().set_attention(true);
             }
             _ => self.discard(handle, token, stale),
         }
@@ -209,7 +209,7 @@ impl Batch {
         let is_known = self.stale_tokens.contains(&token) || self.stale_tokens.len() == STALE_TOKENS_MAX;
         if stale && is_known {
             self.rebuild = true;
-            handle.core().mailbox().set_attention(true);
+            handle.core().remote_side().set_attention(true);
         } else if stale {
             self.stale_tokens.push(token);
         }
@@ -240,7 +240,7 @@ impl Batch {
         }
         let next = [core.next_deadline(), deadline].into_iter().flatten().min();
         let left = next.map_or(STALE_SET_PAUSE, |next| next.saturating_duration_since(core.now()));
-        core.mailbox().wake_fd.await_readable(left.min(STALE_SET_PAUSE));
+        core.remote_side().wake_fd.await_readable(left.min(STALE_SET_PAUSE));
     }
 
     /// Takes in what other threads have left.
@@ -248,9 +248,9 @@ impl Batch {
         let core = handle.core();
         count(&core.counters.wakeups, 1);
         self.woken = true;
-        core.mailbox().set_attention(true);
-        core.mailbox().acknowledge();
-        let mut inbox = core.mailbox().inbox();
+        core.remote_side().set_attention(true);
+        core.remote_side().acknowledge();
+        let mut inbox = core.remote_side().inbox();
         self.signalled.extend(inbox.signalled.drain(..));
         self.ended.append(&mut inbox.ended);
         let runnables = std::mem::take(&mut inbox.runnables);
@@ -263,10 +263,10 @@ impl Batch {
         drop((inbox, deferred));
         if more {
             // The rest waits where its number is bounded, for the next turn.
-            core.mailbox().notify();
+            core.remote_side().notify();
         }
         for runnable in runnables {
-            core.mailbox().push_ready(runnable);
+            core.remote_side().push_ready(runnable);
         }
     }
 
@@ -365,7 +365,7 @@ pub(crate) fn run_tasks(handle: &Handle) -> bool {
     let core = handle.core();
     let mut ran = 0;
     while ran < TASKS_PER_TURN_MAX as u64
-        && let Some(runnable) = core.mailbox().pop_ready()
+        && let Some(runnable) = core.remote_side().pop_ready()
     {
         ran += 1;
         count(&core.counters.task_polls, 1);
@@ -412,7 +412,7 @@ fn disarm(core: &Core, watcher: Watcher) {
 /// told for ever.
 #[cold]
 fn silence(core: &Core, watcher: Watcher) {
-    core.mailbox().set_attention(true);
+    core.remote_side().set_attention(true);
     if core.fds.borrow_mut().park(watcher) {
         core.leave_set(watcher.raw_fd());
     }

@@ -17,7 +17,7 @@ impl Core {
     pub(crate) fn close(&self) {
         self.closed.set(true);
         let left = {
-            let mut inbox = self.mailbox.inbox();
+            let mut inbox = self.remote_side.inbox();
             inbox.closed = true;
             inbox.signalled.clear();
             inbox.ended.clear();
@@ -60,15 +60,17 @@ impl Core {
             }
             // One at a time: whatever else is ready must be in sight of a close that this drop may
             // lead to.
-            while let Some(runnable) = self.mailbox.pop_ready().or_else(|| self.mailbox.pop_handed_over()) {
+            while let Some(runnable) =
+                self.remote_side.pop_ready().or_else(|| self.remote_side.pop_handed_over())
+            {
                 drop(runnable);
             }
             let under_way = self.tasks.borrow().len() > self.polls_under_way.get();
-            if !under_way || !self.mailbox.await_handover(self.handover_timeout()) {
+            if !under_way || !self.remote_side.await_handover(self.handover_timeout()) {
                 break;
             }
         }
-        self.mailbox.inbox().tasks_ended = true;
+        self.remote_side.inbox().tasks_ended = true;
     }
 
     fn handover_timeout(&self) -> Duration {

@@ -22,7 +22,7 @@ impl Core {
     #[inline(always)]
     fn insert_timer(&self, deadline: Instant, action: Action, inert: bool) -> Result<Timer> {
         self.check_open()?;
-        self.mailbox.set_attention(true);
+        self.remote_side.set_attention(true);
         let turn = self.counters.turns.get();
         let timer = self.timers.borrow_mut().insert(deadline, action, inert, turn);
         self.arm_for_embedder(deadline)?;
@@ -76,7 +76,7 @@ impl Core {
     #[cold]
     fn arm_now(&self, deadline: Instant) -> Result<()> {
         if self.virtual_clock().is_some() || deadline <= self.latest_now.get() {
-            self.mailbox.notify_embedder();
+            self.remote_side.notify_embedder();
             return Ok(());
         }
         self.renew_after_fork()?;
@@ -89,7 +89,7 @@ impl Core {
             return Ok(());
         }
         if self.has_immediate_work() || self.poller.borrow().has_always_ready() {
-            self.mailbox.notify_embedder();
+            self.remote_side.notify_embedder();
         }
         self.next_deadline().map_or(Ok(()), |deadline| self.arm_for_embedder(deadline))
     }
@@ -102,8 +102,8 @@ impl Core {
             Poller::Epoll(epoll) => {
                 use std::os::fd::AsRawFd;
                 self.embedded.set(true);
-                self.mailbox.set_embedded();
-                self.mailbox.set_attention(true);
+                self.remote_side.set_embedded();
+                self.remote_side.set_attention(true);
                 return epoll.embedding_fd().map(|fd| fd.as_raw_fd());
             }
             Poller::Poll(_) => {}

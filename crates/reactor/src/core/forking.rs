@@ -30,7 +30,7 @@ impl Core {
         let signals = crate::process::signals::prepare_for_child(self)?;
         let poller = self.poller.borrow().prepare_for_child()?;
         self.poller.borrow_mut().after_fork(poller)?;
-        self.mailbox.after_fork(wake)?;
+        self.remote_side.after_fork(wake)?;
         crate::process::signals::after_fork(self, signals)?;
         self.pool.borrow_mut().after_fork();
         self.labels.borrow_mut().after_fork();

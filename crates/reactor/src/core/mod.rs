@@ -12,7 +12,7 @@ use crate::process::children::ChildTable;
 use crate::process::signals::SignalTable;
 use crate::sys::{Poller, WAKE};
 use crate::tasks::pool::Pool;
-use crate::tasks::remote::{Mailbox, Wakeup};
+use crate::tasks::remote::{RemoteSide, Wakeup};
 use crate::time::clock::{Clock, VirtualClock};
 use crate::time::timers::TimerTable;
 use crate::watch::fds::{CurrentCall, FdTable};
@@ -57,7 +57,7 @@ pub(crate) struct Core {
     pool: RefCell<Pool>,
     labels: RefCell<Labels>,
     observer: RefCell<Observer>,
-    mailbox: Arc<Mailbox>,
+    remote_side: Arc<RemoteSide>,
     pub(crate) clock: Clock,
     pub(crate) counters: Counters,
     pub(crate) observed: Cell<bool>,
@@ -93,7 +93,7 @@ impl Core {
             pool: RefCell::new(pool),
             labels: RefCell::default(),
             observer: RefCell::default(),
-            mailbox: Arc::new(Mailbox::new(wake_fd)),
+            remote_side: Arc::new(RemoteSide::new(wake_fd)),
             clock,
             counters: Counters::default(),
             observed: Cell::new(false),
@@ -114,8 +114,8 @@ impl Core {
         self.closed.get()
     }
 
-    pub(crate) fn mailbox(&self) -> &Arc<Mailbox> {
-        &self.mailbox
+    pub(crate) fn remote_side(&self) -> &Arc<RemoteSide> {
+        &self.remote_side
     }
 
     pub(crate) fn pool(&self) -> &RefCell<Pool> {
@@ -146,9 +146,9 @@ impl Core {
 
     pub(crate) fn defer(&self, call: Deferred) -> Result<()> {
         self.check_open()?;
-        self.mailbox.set_attention(true);
+        self.remote_side.set_attention(true);
         self.deferred.borrow_mut().push_back(call);
-        self.mailbox.notify_embedder();
+        self.remote_side.notify_embedder();
         Ok(())
     }
 
@@ -157,7 +157,7 @@ impl Core {
         let signalled = Arc::new(AtomicBool::new(false));
         let slot = WakeupSlot { signalled: signalled.clone(), callback: Some(callback) };
         let key = self.wakeups.borrow_mut().insert(slot);
-        Ok(Wakeup::new(self.mailbox.clone(), key, signalled))
+        Ok(Wakeup::new(self.remote_side.clone(), key, signalled))
     }
 
     pub(crate) fn task_begun(&self) -> usize {
@@ -197,7 +197,7 @@ impl Core {
 
     /// Whether the next turn must not block.
     pub(crate) fn has_immediate_work(&self) -> bool {
-        !self.deferred.borrow().is_empty() || self.mailbox.has_ready() || self.timer_known_due()
+        !self.deferred.borrow().is_empty() || self.remote_side.has_ready() || self.timer_known_due()
     }
 
     /// Whether the next turn must look after more than ready descriptors.
@@ -224,7 +224,7 @@ impl Core {
             && self.children.borrow().is_empty()
             && self.tasks.borrow().is_empty()
             && self.pool.borrow().in_flight() == 0
-            && self.mailbox.inbox().calls.is_empty()
+            && self.remote_side.inbox().calls.is_empty()
     }
 
     // Observation
@@ -250,7 +250,7 @@ impl Core {
         let mut observer = self.observer.borrow_mut();
         change(&mut observer);
         self.observed.set(observer.is_on());
-        self.mailbox.set_attention(true);
+        self.remote_side.set_attention(true);
     }
 
     pub(crate) fn set_timing(&self, on: bool) {

@@ -26,7 +26,7 @@ impl Core {
         }
         let (change, tokens) = self.fds.borrow().plan(fd, request);
         let (kernel, token) = self.apply(change, fd, tokens, request)?;
-        self.mailbox.set_attention(true);
+        self.remote_side.set_attention(true);
         let (watcher, replaced) =
             self.fds.borrow_mut().commit_watch(fd, token, request, kernel, handler, &self.current_call);
         drop(replaced);
@@ -43,7 +43,7 @@ impl Core {
         request.interest = interest;
         let (change, tokens) = self.fds.borrow().plan(watcher.raw_fd(), &request);
         let (kernel, token) = self.apply(change, watcher.raw_fd(), tokens, &request)?;
-        self.mailbox.set_attention(true);
+        self.remote_side.set_attention(true);
         self.fds.borrow_mut().commit_interest(watcher, token, &request, kernel);
         Ok(())
     }
@@ -62,7 +62,7 @@ impl Core {
             Change::Modify => poller.modify(fd, tokens, request.interest, request.mode)?,
         };
         if registration == Registration::Always {
-            self.mailbox.notify_embedder();
+            self.remote_side.notify_embedder();
         }
         Ok((Kernel::Armed(registration), token))
     }
@@ -72,7 +72,7 @@ impl Core {
         else {
             return false;
         };
-        self.mailbox.set_attention(true);
+        self.remote_side.set_attention(true);
         if known_to_kernel {
             self.leave_set(watcher.raw_fd());
         }
@@ -83,7 +83,9 @@ impl Core {
 
     /// Whether the loop itself works by the descriptor: nobody else may change how it is watched.
     pub(crate) fn is_own_fd(&self, fd: RawFd) -> bool {
-        self.mailbox.wake_fd.owns(fd) || self.poller.borrow().owns(fd) || self.fds.borrow().is_internal(fd)
+        self.remote_side.wake_fd.owns(fd)
+            || self.poller.borrow().owns(fd)
+            || self.fds.borrow().is_internal(fd)
     }
 
     pub(crate) fn interest_of(&self, watcher: Watcher) -> Option<Interest> {
@@ -150,7 +152,13 @@ impl Core {
             wanted.extract_if(.., |entry| !entry.certain && !poller.has(entry.fd)).map(|entry| entry.fd),
         );
         let (interest, mode) = (Interest::READ, Mode::Level);
-        wanted.push(Wanted { fd: self.mailbox.wake_fd.raw_fd(), token: WAKE, interest, mode, certain: true });
+        wanted.push(Wanted {
+            fd: self.remote_side.wake_fd.raw_fd(),
+            token: WAKE,
+            interest,
+            mode,
+            certain: true,
+        });
         gone.extend(poller.rebuild(&wanted)?);
         self.fds.borrow_mut().kernel_forgot();
         drop(poller);
@@ -164,7 +172,7 @@ impl Core {
         let wanted = self.fds.borrow().registrations();
         let mut gone = Vec::new();
         let mut poller = self.poller.borrow_mut();
-        poller.add(self.mailbox.wake_fd.raw_fd(), WAKE, Interest::READ, Mode::Level)?;
+        poller.add(self.remote_side.wake_fd.raw_fd(), WAKE, Interest::READ, Mode::Level)?;
         for entry in wanted {
             match poller.add(entry.fd, entry.token, entry.interest, entry.mode) {
                 Ok(_) => {}

@@ -18,17 +18,17 @@ struct MutexInner<T: 'static> {
 }
 
 /// What a fork does with a lock, whatever it guards.
-trait Hold {
+trait ForkLock {
     /// # Safety
     /// Only for the thread that has [`LOCKS`] locked.
     unsafe fn hold(&self);
     /// # Safety
-    /// Only for the thread that has [`LOCKS`] locked, after [`hold`](Hold::hold).
+    /// Only for the thread that has [`LOCKS`] locked, after [`hold`](ForkLock::hold).
     unsafe fn release(&self);
 }
 
 /// The address of a live lock.
-struct Address(*const dyn Hold);
+struct Address(*const dyn ForkLock);
 
 // SAFETY: an address is used by the thread that has the list locked, and only while it is on the
 // list; what is behind it is made for all threads (`T: Send`).
@@ -47,7 +47,7 @@ unsafe impl Sync for ListGuard {}
 impl<T: Send + 'static> ForkMutex<T> {
     pub(crate) fn new(value: T) -> ForkMutex<T> {
         let inner = Box::new(MutexInner { mutex: Mutex::new(value), held: UnsafeCell::new(None) });
-        let address: *const dyn Hold = std::ptr::from_ref(&*inner);
+        let address: *const dyn ForkLock = std::ptr::from_ref(&*inner);
         locks().push(Address(address));
         ForkMutex(inner)
     }
@@ -75,7 +75,7 @@ impl<T: Send + 'static> Drop for ForkMutex<T> {
     }
 }
 
-impl<T: Send> Hold for MutexInner<T> {
+impl<T: Send> ForkLock for MutexInner<T> {
     unsafe fn hold(&self) {
         let guard = self.mutex.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the guard is dropped by `release`, before the list is unlocked; until then this

@@ -47,7 +47,7 @@ impl Inbox {
 }
 
 /// State shared between the loop and every thread that may wake it.
-pub(crate) struct Mailbox {
+pub(crate) struct RemoteSide {
     owner: ThreadToken,
     pub(crate) wake_fd: WakeFd,
     stop: AtomicBool,
@@ -63,9 +63,9 @@ pub(crate) struct Mailbox {
     ready: LocalQueue,
 }
 
-impl Mailbox {
-    pub(crate) fn new(wake_fd: WakeFd) -> Mailbox {
-        Mailbox {
+impl RemoteSide {
+    pub(crate) fn new(wake_fd: WakeFd) -> RemoteSide {
+        RemoteSide {
             owner: ThreadToken::current(),
             wake_fd,
             stop: AtomicBool::new(false),
@@ -203,9 +203,9 @@ impl Mailbox {
 /// Woken tasks, touched by the loop's own thread only.
 struct LocalQueue(UnsafeCell<VecDeque<Runnable>>);
 
-// SAFETY: `Mailbox::with_ready` is the only access and checks that it runs on the owner's thread. A
-// `Runnable` may be dropped on any thread as far as memory goes (async-task itself checks the
-// thread before it touches a local future).
+// SAFETY: `RemoteSide::with_ready` is the only access and checks that it runs on the owner's
+// thread. A `Runnable` may be dropped on any thread as far as memory goes (async-task itself checks
+// the thread before it touches a local future).
 unsafe impl Sync for LocalQueue {}
 // SAFETY: as above; moving the queue moves no future.
 unsafe impl Send for LocalQueue {}
@@ -235,18 +235,18 @@ impl ThreadToken {
 /// ```
 #[derive(Clone)]
 pub struct Remote {
-    pub(crate) mailbox: Arc<Mailbox>,
+    pub(crate) remote_side: Arc<RemoteSide>,
 }
 
 impl Remote {
     /// Makes a waiting loop take a turn. Several wakes before the loop looks count as one.
     pub fn wake(&self) {
-        self.mailbox.notify();
+        self.remote_side.notify();
     }
 
     /// Stops the loop, as [`Handle::stop`] does.
     pub fn stop(&self) {
-        self.mailbox.request_stop();
+        self.remote_side.request_stop();
     }
 
     /// Has the loop call `call` on its own thread, among its deferred calls, in the order of
@@ -256,7 +256,7 @@ impl Remote {
     /// [`Error::InboxFull`] when [`INBOX_CALLS_MAX`] calls are waiting; [`Error::Closed`] when the
     /// loop is gone.
     pub fn call(&self, call: impl FnOnce(&Handle) + Send + 'static) -> Result<()> {
-        let mut inbox = self.mailbox.inbox();
+        let mut inbox = self.remote_side.inbox();
         if inbox.closed {
             return Err(Error::Closed);
         }
@@ -265,7 +265,7 @@ impl Remote {
         }
         inbox.calls.push_back(Box::new(call));
         drop(inbox);
-        self.mailbox.notify();
+        self.remote_side.notify();
         Ok(())
     }
 }
@@ -295,21 +295,21 @@ impl fmt::Debug for Remote {
 pub struct Wakeup(Arc<WakeupState>);
 
 struct WakeupState {
-    mailbox: Arc<Mailbox>,
+    remote_side: Arc<RemoteSide>,
     key: usize,
     signalled: Arc<AtomicBool>,
 }
 
 impl Wakeup {
-    pub(crate) fn new(mailbox: Arc<Mailbox>, key: usize, signalled: Arc<AtomicBool>) -> Wakeup {
-        Wakeup(Arc::new(WakeupState { mailbox, key, signalled }))
+    pub(crate) fn new(remote_side: Arc<RemoteSide>, key: usize, signalled: Arc<AtomicBool>) -> Wakeup {
+        Wakeup(Arc::new(WakeupState { remote_side, key, signalled }))
     }
 
     /// Has the callback called on the loop's next turn.
     pub fn signal(&self) {
         if !self.0.signalled.swap(true, Ordering::AcqRel) {
-            self.0.mailbox.inbox().signalled.push(self.0.key);
-            self.0.mailbox.notify();
+            self.0.remote_side.inbox().signalled.push(self.0.key);
+            self.0.remote_side.notify();
         }
     }
 }
@@ -322,11 +322,11 @@ impl fmt::Debug for Wakeup {
 
 impl Drop for WakeupState {
     fn drop(&mut self) {
-        let mut inbox = self.mailbox.inbox();
+        let mut inbox = self.remote_side.inbox();
         if !inbox.closed {
             inbox.ended.push(self.key);
             drop(inbox);
-            self.mailbox.notify();
+            self.remote_side.notify();
         }
     }
 }

@@ -130,8 +130,9 @@ impl Handle {
         let key = core.task_begun();
         let entry = TaskEntry { core: self.downgrade(), key };
         let tracked = Tracked { entry, future };
-        let mailbox = core.mailbox().clone();
-        let (runnable, task) = async_task::spawn_local(tracked, move |runnable| mailbox.schedule(runnable));
+        let remote_side = core.remote_side().clone();
+        let (runnable, task) =
+            async_task::spawn_local(tracked, move |runnable| remote_side.schedule(runnable));
         core.task_waker(key, runnable.waker());
         runnable.schedule();
         Ok(JoinHandle { task: Some(task.fallible()) })
