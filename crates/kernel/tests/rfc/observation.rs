@@ -335,6 +335,43 @@ fn a_scheduled_message_that_was_sent_is_among_the_latest_roots() {
 }
 
 #[test]
+fn whoever_takes_the_id_of_anothers_message_does_not_see_what_that_caused() {
+    let mut world = World::booted(vec![shop(), manifest("bank", &["command:Bank.Pay"])]);
+    let (victim, thief) = (world.connect(1), world.connect(2));
+    for client in [victim, thief] {
+        world.call(client, "command", "Sys.Restrict", json!({ "operator": false }));
+    }
+    world.ask(victim, &line("command", "Order.Place", "order-7", json!(1)));
+    let (actor, order) = world.only_delivered();
+    world.says_draft(actor, Draft::caused_by(&order, Kind::Event, "Order.Placed", Json::null()));
+    world.says_draft(actor, Draft::reply(&order, Json::null()));
+    let later = json!({ "delay": 5, "message": { "kind": "command", "type": "Bank.Pay", "data": 1 } });
+    world.ask(victim, &line("command", "Timer.Schedule", "later-7", later.clone()));
+    world.pass_ms(5);
+    let (bank, pay) = world.only_delivered();
+    world.replies(bank, &pay, json!("paid"));
+    let types = |world: &mut World, client: ConnectionId, id: &str| {
+        let told = reply(world, client, "query", "Sys.Trace", json!({ "id": id }));
+        let nodes = told["nodes"].as_array().unwrap().iter();
+        let mut types: Vec<String> = nodes.map(|node| node["type"].as_str().unwrap().to_owned()).collect();
+        types.sort();
+        types
+    };
+    assert_eq!(types(&mut world, victim, "order-7"), ["Order.Place", "Order.Placed"]);
+    assert_eq!(latest_types(&mut world, victim, json!({ "latest": 9 })), ["Bank.Pay", "Order.Place"]);
+    // The same ids, for messages of another peer.
+    world.ask(thief, &line("command", "Order.Place", "order-7", json!(1)));
+    let (actor, order) = world.only_delivered();
+    world.says_draft(actor, Draft::reply(&order, Json::null()));
+    let mut much_later = later;
+    much_later["delay"] = json!(60_000);
+    world.ask(thief, &line("command", "Timer.Schedule", "later-7", much_later));
+    assert_eq!(types(&mut world, thief, "order-7"), ["Order.Place"]);
+    assert_eq!(types(&mut world, thief, "later-7"), ["Timer.Schedule"]);
+    assert_eq!(latest_types(&mut world, thief, json!({ "latest": 9 })), ["Order.Place"]);
+}
+
+#[test]
 fn a_peer_that_is_no_operator_finds_what_it_scheduled_among_the_latest_roots() {
     let mut world = World::booted(vec![manifest("bank", &["command:Bank.Pay"])]);
     let client = world.connect(1);

@@ -177,6 +177,9 @@ struct LimitedView {
     caller: Caller,
     /// Hashes of the ids of what was seen, and of their answers.
     seen: HashSet<u64, foldhash::fast::FixedState>,
+    /// Hashes of the ids of what connections of others sent. An id is its sender's choice, so what
+    /// names one of these as its cause may be about theirs.
+    others: HashSet<u64, foldhash::fast::FixedState>,
 }
 
 impl LimitedView {
@@ -187,7 +190,7 @@ impl LimitedView {
             true => return None,
             false => Some(kernel.connections.of_peer(caller.peer)),
         };
-        Some(LimitedView { connections, caller, seen: HashSet::default() })
+        Some(LimitedView { connections, caller, seen: HashSet::default(), others: HashSet::default() })
     }
 
     /// Whether the data of a message may be seen. What the kernel serves itself may carry messages
@@ -199,6 +202,13 @@ impl LimitedView {
     /// Looks at all messages before any is told: a message may stand before what caused it, if both
     /// came at once.
     fn learn(&mut self, kernel: &Kernel, places: &[NodePlace]) {
+        if let Some(own) = &self.connections {
+            for record in places.iter().filter_map(|place| record_at(kernel, *place)) {
+                if matches!(record.from, Author::Connection(connection) if !own.contains(&connection)) {
+                    self.others.insert(kernel.out.hash_id(record.id));
+                }
+            }
+        }
         for place in places.iter().chain(places.iter().rev()) {
             if let Some(record) = record_at(kernel, *place) {
                 self.shows(kernel, &record);
@@ -212,7 +222,8 @@ impl LimitedView {
             (None, _) => true,
             (Some(own), Author::Connection(connection)) => own.contains(&connection),
             (Some(_), Author::Capability(_) | Author::Kernel) => {
-                record.causation.is_some_and(|cause| self.seen.contains(&kernel.out.hash_id(cause)))
+                let cause = record.causation.map(|cause| kernel.out.hash_id(cause));
+                cause.is_some_and(|cause| self.seen.contains(&cause) && !self.others.contains(&cause))
             }
         };
         if is_own && self.connections.is_some() {
@@ -235,8 +246,8 @@ struct Latest {
     /// Hashes of all ids, and of those of answers.
     known: HashSet<u64, foldhash::fast::FixedState>,
     /// Built-in messages that are not listed, by the hash of their id: the hash of their own cause,
-    /// and where they stand.
-    builtins: HashMap<u64, (Option<u64>, NodePlace), foldhash::fast::FixedState>,
+    /// and where they stand if no other has that id.
+    builtins: HashMap<u64, (Option<u64>, Option<NodePlace>), foldhash::fast::FixedState>,
     /// Messages that are wanted if nothing known has caused them: number of the name, hash of the
     /// cause, when, where.
     roots: Vec<(u32, Option<u64>, i64, NodePlace)>,
@@ -284,7 +295,10 @@ impl Latest {
             self.roots.push((own, cause, record.accepted_ns, place));
         }
         if is_reserved(record.type_name) && !self.lists(record.type_name) {
-            self.builtins.insert(hash, (cause, place));
+            let known = self.builtins.insert(hash, (cause, Some(place)));
+            if known.is_some() {
+                self.builtins.insert(hash, (cause, None));
+            }
         }
     }
 
@@ -292,7 +306,7 @@ impl Latest {
     fn unlisted_causes(&self, kernel: &Kernel, places: &[NodePlace]) -> Vec<NodePlace> {
         let cause = |place: &NodePlace| {
             let cause = kernel.out.hash_id(record_at(kernel, *place)?.causation?);
-            Some(self.builtins.get(&cause)?.1)
+            self.builtins.get(&cause)?.1
         };
         places.iter().filter_map(cause).collect()
     }
