@@ -11,6 +11,9 @@ pub enum Error {
     /// There is no randomness for the ids of this run.
     #[error("cannot get random numbers from the system: {0}")]
     Random(std::io::Error),
+    /// The loop cannot run beside the client of NATS.
+    #[error("[uplink]: the event loop cannot run beside NATS: {0}")]
+    Uplink(std::io::Error),
     /// The log cannot be set up.
     #[error("cannot set up the log: {0}")]
     Log(String),

@@ -53,6 +53,8 @@ use mainspring_kernel::{Config, DurableBounds, Kernel};
 use mainspring_reactor::Reactor;
 use operator::{limits, log, signals};
 use pump::Pump;
+use std::ops::ControlFlow;
+use std::rc::Rc;
 use storage::Opening;
 
 /// What a daemon is told besides its settings.
@@ -103,7 +105,7 @@ impl Default for Options {
 /// When there can be no loop at all. A boot that fails is told, and ends with exit code 1.
 pub fn run(settings: Settings, options: Options) -> Result<i32, Error> {
     let descriptors = limits::raise_descriptors();
-    let mut reactor = Reactor::new()?;
+    let reactor = Reactor::new()?;
     let mut config = settings.kernel();
     config.collect_stats = true;
     if config.limits.memory_bytes_max == 0 {
@@ -147,18 +149,39 @@ pub fn run(settings: Settings, options: Options) -> Result<i32, Error> {
     }
     let log_keeper = log::Keeper::new(&reactor);
     pump.boot();
-    let code = loop {
-        if let Some(code) = pump.turn() {
-            break code;
+    let (turning, tended) = (Rc::clone(&pump), log_keeper.clone());
+    let turn = move || match turning.turn() {
+        Some(code) => ControlFlow::Break(code),
+        None => {
+            tended.tend();
+            ControlFlow::Continue(turning.has_more())
         }
-        log_keeper.tend();
-        let timeout = pump.has_more().then_some(std::time::Duration::ZERO);
-        reactor.poll(timeout)?;
     };
+    let (_reactor, code) = drive(reactor, pump.uplink(), turn)?;
     let code = pump.end(code);
     child_processes.close();
     log_keeper.end();
     Ok(code)
+}
+
+/// Makes turns until one ends the daemon; each says whether it has more to do at once.
+fn drive(
+    mut reactor: Reactor,
+    uplink: Option<&Rc<uplink::Bridge>>,
+    mut turn: impl FnMut() -> ControlFlow<i32, bool> + 'static,
+) -> Result<(Reactor, i32), Error> {
+    #[cfg(feature = "uplink")]
+    if let Some(uplink) = uplink {
+        return uplink.drive(reactor, turn);
+    }
+    loop {
+        match turn() {
+            ControlFlow::Break(code) => return Ok((reactor, code)),
+            ControlFlow::Continue(has_more) => {
+                reactor.poll(has_more.then_some(std::time::Duration::ZERO))?;
+            }
+        }
+    }
 }
 
 /// Opens the journal, if there is to be one, and lets answers be remembered for as long as it says.

@@ -18,9 +18,12 @@ use std::time::Duration;
 use tracing::Level;
 use tracing::field::Field;
 use tracing_subscriber::field::MakeExt;
+use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// Bytes that wait when nobody reads the log. Beyond: lines are dropped, and counted.
 const WAITING_BYTES_MAX: usize = 256 << 10;
@@ -52,14 +55,17 @@ pub fn install(settings: &LogSettings) -> Result<(), crate::daemon::Error> {
         .with_target(false)
         .with_ansi(colours)
         .with_writer(log.clone());
+    // What the client of NATS logs is told by the uplink, in words of our own and once.
+    let ours = filter_fn(|about| !about.target().starts_with("async_nats"));
     let installed = match settings.format {
         LogFormat::Human => {
             let others =
                 tracing_subscriber::fmt::format().with_target(false).with_ansi(colours).with_timer(LocalTime);
             let form = Human { others, colours };
-            builder.fmt_fields(debug_fn(write_field).delimited(" ")).event_format(form).try_init()
+            let builder = builder.fmt_fields(debug_fn(write_field).delimited(" ")).event_format(form);
+            builder.finish().with(ours).try_init()
         }
-        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+        LogFormat::Json => builder.json().flatten_event(true).finish().with(ours).try_init(),
     };
     installed.map_err(|error| crate::daemon::Error::Log(error.to_string()))?;
     LOG.get_or_init(|| log);
@@ -91,6 +97,7 @@ fn write_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -
 
 /// Has lines that wait written by and by, also when nothing more is logged. While none wait it does
 /// nothing at all.
+#[derive(Clone)]
 pub(in crate::daemon) struct Keeper {
     reactor: Handle,
     armed: Rc<Cell<bool>>,

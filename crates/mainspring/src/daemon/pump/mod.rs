@@ -223,9 +223,15 @@ impl Pump {
         });
     }
 
+    /// Other nodes, if there are any.
+    pub(crate) fn uplink(&self) -> Option<&Rc<Bridge>> {
+        self.uplink.as_ref()
+    }
+
     /// Whether [`turn`](Pump::turn) has something to do at once.
     pub(crate) fn has_more(&self) -> bool {
-        self.more.get() || self.clients.has_readable()
+        let uplink_has = self.uplink.as_ref().is_some_and(|uplink| uplink.has_more());
+        self.more.get() || self.clients.has_readable() || uplink_has
     }
 
     /// Does what there is to do after a turn of the reactor. Returns the exit code when the daemon

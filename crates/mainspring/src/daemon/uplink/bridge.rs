@@ -1,19 +1,24 @@
 //! The uplink on the loop's thread: the state machine, and who calls it.
 
 #[cfg(feature = "uplink")]
-use super::nats::NatsThread;
+use super::{driving, nats::Nats};
 use super::queues::{Arrival, OUT_BYTES_SOFT, Queues};
+use crate::daemon::Error;
 use crate::daemon::kernel_cell::KernelCell;
 use crate::settings::{Settings, UplinkTable};
 use mainspring_kernel::{ActorRef, ConnectionId, Kernel, Level, Manifest, Now};
 use mainspring_message::Envelope;
-use mainspring_reactor::{Handle, Instant, Timer};
+use mainspring_reactor::{Handle, Instant, Reactor, Timer};
 use mainspring_uplink::{Boot, Command, ImportChange, Incoming, Uplink, UplinkSettings};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::ControlFlow;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::time::Duration;
+
+/// How long what came from NATS may keep the loop in one turn; the rest is for the next one.
+const ARRIVALS_TIME_MAX: Duration = Duration::from_millis(1);
 
 /// What the journal keeps for uplinks, by store and key.
 pub(crate) type Kept = BTreeMap<Box<str>, BTreeMap<Box<str>, Box<str>>>;
@@ -23,15 +28,13 @@ pub(crate) struct Bridge {
     uplink: RefCell<Uplink>,
     kernel_cell: Rc<KernelCell>,
     reactor: Handle,
-    queues: Arc<Queues>,
+    queues: Rc<Queues>,
+    /// What speaks with NATS, until the end.
     #[cfg(feature = "uplink")]
-    thread: RefCell<NatsThread>,
-    /// Whether the thread has something for the loop.
-    signalled: Rc<Cell<bool>>,
+    nats: RefCell<Option<Nats>>,
     timer: Cell<Option<(Timer, i64)>>,
     /// Kept for their room.
     commands: RefCell<Vec<Command>>,
-    arrivals: RefCell<Vec<Arrival>>,
     /// Publishes that were handed over, and what the kernel is to be told when each has left.
     handed: Cell<u64>,
     unwritten: RefCell<VecDeque<(u64, ConnectionId, usize)>>,
@@ -63,34 +66,22 @@ impl Bridge {
         let imported = uplink.restore_imports(pairs("uplink.imports"));
         uplink.restore_targets(pairs("uplink.targets"));
         uplink.restore_cursors(pairs("uplink.cursors"));
-        let signalled = Rc::new(Cell::new(false));
-        let queues = Arc::new(Queues::default());
-        let (flag, stirred) = (Rc::clone(&signalled), Rc::clone(kernel_cell));
-        let wakeup = reactor.wakeup(move |_| {
-            flag.set(true);
-            stirred.feed(|_, _| ());
-        });
-        let wakeup = wakeup.map_err(|error| error.to_string())?;
         #[cfg(not(feature = "uplink"))]
         {
-            drop(wakeup);
             Err("[uplink]: this program was built without the feature `uplink`".to_owned())
         }
         #[cfg(feature = "uplink")]
         {
-            let thread = RefCell::new(
-                NatsThread::start(table, &queues, wakeup).map_err(|text| format!("[uplink]: {text}"))?,
-            );
+            let queues = Rc::new(Queues::default());
+            let nats = Nats::start(table, &queues).map_err(|text| format!("[uplink]: {text}"))?;
             let bridge = Bridge {
                 uplink: RefCell::new(uplink),
                 kernel_cell: Rc::clone(kernel_cell),
                 reactor: reactor.clone(),
                 queues,
-                thread,
-                signalled,
+                nats: RefCell::new(Some(nats)),
                 timer: Cell::new(None),
                 commands: RefCell::default(),
-                arrivals: RefCell::default(),
                 handed: Cell::new(0),
                 unwritten: RefCell::default(),
                 was_connected: Cell::new(false),
@@ -162,9 +153,7 @@ impl Bridge {
 
     /// Does what there is to do before the kernel's turn: what came, and what is due.
     pub(crate) fn tend(&self) {
-        if self.signalled.take() {
-            self.take_arrivals();
-        }
+        self.take_arrivals();
         let now_ns = self.kernel_cell.now().mono_ns;
         let deadline = self.uplink.borrow().next_deadline_ns();
         if deadline.is_some_and(|deadline| deadline <= now_ns) {
@@ -173,10 +162,10 @@ impl Bridge {
         }
     }
 
+    /// Takes what came, for its share of the turn.
     fn take_arrivals(&self) {
-        let mut arrivals = self.arrivals.take();
-        self.queues.take(&mut arrivals);
-        for arrival in arrivals.drain(..) {
+        let mut until = None;
+        while let Some(arrival) = self.queues.next_arrival() {
             match arrival {
                 Arrival::Connected(max_payload) => {
                     tracing::info!("uplink: connected to NATS");
@@ -195,8 +184,16 @@ impl Bridge {
                     self.with(|uplink, kernel, now| uplink.received(incoming, kernel, now));
                 }
             }
+            let now = self.reactor.now();
+            if now >= *until.get_or_insert(now.checked_add(ARRIVALS_TIME_MAX).unwrap_or(now)) {
+                break;
+            }
         }
-        *self.arrivals.borrow_mut() = arrivals;
+    }
+
+    /// Whether something came for which there was no time.
+    pub(crate) fn has_more(&self) -> bool {
+        self.queues.has_arrivals()
     }
 
     /// Tells the kernel which of its bytes have left.
@@ -213,7 +210,7 @@ impl Bridge {
         self.uplink.borrow_mut().set_congested(levels.bytes_out > OUT_BYTES_SOFT);
     }
 
-    /// Hands to the thread what the turn brought, and sets the timer.
+    /// Gives to NATS what the turn brought, and sets the timer.
     pub(crate) fn flush(&self) {
         let mut commands = self.commands.take();
         let notices = {
@@ -240,8 +237,6 @@ impl Bridge {
             drop(unwritten);
             let bytes = self.queues.send(&mut commands);
             self.uplink.borrow_mut().set_congested(bytes > OUT_BYTES_SOFT);
-            #[cfg(feature = "uplink")]
-            self.thread.borrow().wake();
             self.note_written();
         }
         *self.commands.borrow_mut() = commands;
@@ -278,11 +273,26 @@ impl Bridge {
         told
     }
 
-    /// Says the last messages, and ends the thread.
+    /// Runs the loop as a task beside those of NATS, until `turn` ends it.
+    #[cfg(feature = "uplink")]
+    pub(crate) fn drive(
+        &self,
+        reactor: Reactor,
+        turn: impl FnMut() -> ControlFlow<i32, bool> + 'static,
+    ) -> Result<(Reactor, i32), Error> {
+        let nats = self.nats.borrow();
+        let Some(nats) = &*nats else { return Err(Error::Uplink(std::io::ErrorKind::NotConnected.into())) };
+        driving::drive(&nats.runtime, reactor, Rc::clone(&self.queues), turn)
+    }
+
+    /// Says the last messages, and ends the connection.
     pub(crate) fn close(&self) {
         self.flush();
+        self.queues.close();
         #[cfg(feature = "uplink")]
-        self.thread.borrow_mut().close();
+        if let Some(nats) = self.nats.take() {
+            nats.close();
+        }
     }
 }
 

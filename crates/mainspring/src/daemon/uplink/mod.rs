@@ -3,13 +3,17 @@
 //! - `bridge`: the state machine of `crates/uplink` between the kernel and the network, on the
 //!   loop's thread.
 //! - `actor`: imported capabilities, which the kernel delivers to.
-//! - `queues`: what passes between the loop and the thread that speaks with NATS.
-//! - `nats`: that thread.
+//! - `nats`: the client of NATS, in a runtime of tokio on the same thread.
+//! - `queues`: what passes between the loop and that client.
+//! - `driving`: the loop as a task of that runtime.
 //!
-//! The pump calls it once per turn; without `[uplink]` there is none, and no thread.
+//! The pump calls it once per turn; without `[uplink]` there is none, and no runtime: then the loop
+//! waits by itself.
 
 mod actor;
 mod bridge;
+#[cfg(feature = "uplink")]
+mod driving;
 #[cfg(feature = "uplink")]
 mod nats;
 mod queues;

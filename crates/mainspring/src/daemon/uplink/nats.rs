@@ -1,17 +1,28 @@
-//! The thread that speaks with NATS: one runtime on it, which lives for as long as the daemon.
+//! The client of NATS: async-nats, on the loop's own thread.
+//!
+//! async-nats needs tokio, so a daemon with an uplink has a runtime of it, for one thread. The loop
+//! is one of its tasks (`driving`), and so are the connection, one listener for each subject, and
+//! the task that carries out commands. They take turns: a message from NATS becomes a turn of the
+//! loop, and a message for NATS leaves, without another thread and its wake-up.
+//!
+//! All of them are bounded. tokio gives a task 128 steps before others have theirs; a step of the
+//! connection is one read of [`READ_BYTES`], one of a listener is one message.
 
 use super::queues::{Arrival, Queues};
 use crate::settings::UplinkTable;
 use crate::system::files::read_secret;
+use crate::system::signal_mask;
 use async_nats::{Client, ConnectOptions, Event, Message, StatusCode};
-use mainspring_reactor::Wakeup;
+use futures_core::Stream as _;
 use mainspring_uplink::Command;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
 use std::time::Duration;
-use tokio::sync::Notify;
-use tokio::task::{AbortHandle, LocalSet};
+use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinHandle, spawn_local};
 
 /// A server that does not answer pings is given up within three of these.
 const PING_INTERVAL: Duration = Duration::from_secs(1);
@@ -21,50 +32,143 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const RECONNECT_MAX: Duration = Duration::from_secs(2);
 /// How long the last messages may take at the end.
 const FAREWELL: Duration = Duration::from_secs(1);
+/// Bytes that are read at once.
+const READ_BYTES: u16 = 8 << 10;
+/// Tasks that run before the runtime looks for what has become ready.
+const TASKS_BETWEEN_LOOKS: u32 = 8;
+/// Events of the connection that wait to be told.
+const EVENTS_MAX: usize = 128;
 /// The name of a group of nodes that share something.
 const GROUP: &str = "nodes";
 
-/// What the thread and its callbacks share.
-struct NatsShared {
-    queues: Arc<Queues>,
-    wakeup: Wakeup,
-    is_connected: AtomicBool,
-    client: OnceLock<Client>,
-    /// The last that was said about why there is no connection.
-    last_error: Mutex<String>,
+/// The runtime, and the task in it that carries out commands.
+pub(super) struct Nats {
+    pub(super) runtime: LocalRuntime,
+    speaking: JoinHandle<()>,
 }
 
-impl NatsShared {
-    fn tell(&self, arrival: Arrival) {
-        if self.queues.arrive(arrival) {
-            self.wakeup.signal();
-        }
+impl Nats {
+    /// Makes the runtime. It connects by itself, now or later, while it is driven.
+    pub(super) fn start(table: &UplinkTable, queues: &Rc<Queues>) -> Result<Nats, String> {
+        let options = options(table)?;
+        // Names are looked up, and files are read, on threads.
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .event_interval(TASKS_BETWEEN_LOOKS)
+            .thread_name("uplink")
+            .on_thread_start(|| drop(signal_mask::block_all()))
+            .build_local(LocalOptions::default())
+            .map_err(|error| format!("no runtime for NATS: {error}"))?;
+        let speaking = runtime.spawn_local(speak(table.nats.clone(), options, Rc::clone(queues)));
+        Ok(Nats { runtime, speaking })
     }
 
-    fn take_event(&self, event: &Event) {
+    /// Says the last messages, and ends everything.
+    pub(super) fn close(self) {
+        let _ = self.runtime.block_on(async { tokio::time::timeout(FAREWELL, self.speaking).await });
+        // A name that is still looked up holds nobody up.
+        self.runtime.shutdown_background();
+    }
+}
+
+/// How to connect, with the credentials of the settings.
+fn options(table: &UplinkTable) -> Result<ConnectOptions, String> {
+    let mut options = ConnectOptions::new()
+        .name(format!("mainspring {}", table.node))
+        .no_echo()
+        .retry_on_initial_connect()
+        .max_reconnects(None)
+        .ping_interval(PING_INTERVAL)
+        .connection_timeout(CONNECT_TIMEOUT)
+        .read_buffer_capacity(READ_BYTES)
+        .reconnect_delay_callback(|attempts| {
+            let doubled = 1_u64.checked_shl(attempts.min(10) as u32).unwrap_or(1) * 25;
+            Duration::from_millis(doubled).min(RECONNECT_MAX)
+        });
+    if let Some(path) = &table.nkey_file {
+        options = options.nkey(read_secret(path)?.trim().to_owned());
+    }
+    if let Some(path) = &table.creds_file {
+        // The last line of the file must end, too.
+        let text = read_secret(path)? + "\n";
+        options = options.credentials(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    if let (Some(user), Some(path)) = (&table.user, &table.password_file) {
+        options = options.user_and_password(user.clone(), read_secret(path)?);
+    }
+    // The client would read the system's by itself, and hold the loop up for as long.
+    if let Some(path) = table.ca.clone().or_else(|| openssl_probe::probe().cert_file) {
+        options = options.add_root_certificates(path);
+    }
+    if let (Some(certificate), Some(key)) = (&table.certificate, &table.key) {
+        options = options.add_client_certificate(certificate.clone(), key.clone());
+    }
+    Ok(options)
+}
+
+/// A subject that is listened to.
+struct Listening {
+    is_group: bool,
+    listener: AbortHandle,
+}
+
+/// Carries out commands until there are no more.
+async fn speak(servers: Vec<String>, options: ConnectOptions, queues: Rc<Queues>) {
+    let mut listening: HashMap<String, Listening> = HashMap::new();
+    loop {
+        let (events, told) = mpsc::channel(EVENTS_MAX);
+        let options = options.clone().event_callback(move |event| {
+            let events = events.clone();
+            async move { drop(events.send(event).await) }
+        });
+        let client = match options.connect(servers.clone()).await {
+            Ok(client) => client,
+            Err(error) => return queues.arrive(Arrival::Problem(format!("no connection to NATS: {error}"))),
+        };
+        let mut telling = spawn_local(tell_events(told, client.clone(), Rc::clone(&queues)));
+        for (subject, entry) in std::mem::take(&mut listening) {
+            let again = Command::Subscribe { subject, is_group: entry.is_group };
+            carry_out(&client, &queues, &mut listening, again).await;
+        }
+        loop {
+            tokio::select! {
+                biased;
+                _ = &mut telling => break,
+                command = queues.next_command() => match command {
+                    Some(command) => carry_out(&client, &queues, &mut listening, command).await,
+                    None if queues.is_connected() => return drop(client.flush().await),
+                    None => return,
+                }
+            }
+        }
+        // A client tells for as long as it lives, and lives for ever unless it panics.
+        queues.arrive(Arrival::Disconnected);
+        queues.arrive(Arrival::Problem("the client of NATS has failed, and is started again".into()));
+        tokio::time::sleep(RECONNECT_MAX).await;
+    }
+}
+
+/// Tells the loop what happens to the connection.
+async fn tell_events(mut events: mpsc::Receiver<Event>, client: Client, queues: Rc<Queues>) {
+    let mut last_error = String::new();
+    while let Some(event) = events.recv().await {
         match event {
             Event::Connected => {
-                self.is_connected.store(true, Ordering::Release);
-                self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clear();
-                let max_payload = self.client.get().map_or(1 << 20, Client::max_payload);
-                self.tell(Arrival::Connected(max_payload));
+                last_error.clear();
+                queues.arrive(Arrival::Connected(client.max_payload()));
             }
-            Event::Disconnected | Event::Closed => {
-                self.is_connected.store(false, Ordering::Release);
-                self.tell(Arrival::Disconnected);
-            }
-            Event::ServerError(error) => self.tell(Arrival::Problem(format!("NATS: {error}"))),
+            Event::Disconnected | Event::Closed => queues.arrive(Arrival::Disconnected),
+            Event::ServerError(error) => queues.arrive(Arrival::Problem(format!("NATS: {error}"))),
             // While there is no connection, each attempt fails in the same way.
             Event::ClientError(error) => {
                 let text = explain(&error.to_string());
-                let mut last = self.last_error.lock().unwrap_or_else(PoisonError::into_inner);
-                if *last != text {
-                    self.tell(Arrival::Problem(format!("NATS: {text}")));
-                    *last = text;
+                if last_error != text {
+                    queues.arrive(Arrival::Problem(format!("NATS: {text}")));
+                    last_error = text;
                 }
             }
             Event::SlowConsumer(_) => {
-                self.tell(Arrival::Problem("NATS: messages were lost, for they came too fast".into()))
+                queues.arrive(Arrival::Problem("NATS: messages were lost, for they came too fast".into()));
             }
             Event::LameDuckMode | Event::Draining => {}
         }
@@ -82,127 +186,16 @@ fn explain(text: &str) -> String {
     )
 }
 
-/// The loop's side of the thread.
-pub(super) struct NatsThread {
-    work: Arc<Notify>,
-    queues: Arc<Queues>,
-    thread: Option<std::thread::JoinHandle<()>>,
-}
-
-impl NatsThread {
-    /// Starts the thread, which connects by itself, now or later.
-    pub(super) fn start(
-        table: &UplinkTable,
-        queues: &Arc<Queues>,
-        wakeup: Wakeup,
-    ) -> Result<NatsThread, String> {
-        let work = Arc::new(Notify::new());
-        let shared = Arc::new(NatsShared {
-            queues: Arc::clone(queues),
-            wakeup,
-            is_connected: AtomicBool::new(false),
-            client: OnceLock::new(),
-            last_error: Mutex::default(),
-        });
-        let options = options(table, &shared)?;
-        let (servers, notified) = (table.nats.clone(), Arc::clone(&work));
-        let run = move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            // What the library logs is told here in words of our own, once.
-            let silence = tracing::subscriber::NoSubscriber::new();
-            tracing::subscriber::with_default(silence, || match runtime {
-                Ok(runtime) => LocalSet::new().block_on(&runtime, speak(servers, options, shared, notified)),
-                Err(error) => shared.tell(Arrival::Problem(format!("no runtime for NATS: {error}"))),
-            });
-        };
-        let thread = crate::system::signal_mask::spawn_without_signals("uplink", run)
-            .map_err(|error| format!("no thread for the uplink: {error}"))?;
-        Ok(NatsThread { work, queues: Arc::clone(queues), thread: Some(thread) })
-    }
-
-    /// There is something for the thread.
-    pub(super) fn wake(&self) {
-        self.work.notify_one();
-    }
-
-    /// Says the last messages, and ends the thread.
-    pub(super) fn close(&mut self) {
-        self.queues.close();
-        self.work.notify_one();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-/// How to connect, with the credentials of the settings.
-fn options(table: &UplinkTable, shared: &Arc<NatsShared>) -> Result<ConnectOptions, String> {
-    let told = Arc::clone(shared);
-    let mut options = ConnectOptions::new()
-        .name(format!("mainspring {}", table.node))
-        .no_echo()
-        .retry_on_initial_connect()
-        .max_reconnects(None)
-        .ping_interval(PING_INTERVAL)
-        .connection_timeout(CONNECT_TIMEOUT)
-        .reconnect_delay_callback(|attempts| {
-            let doubled = 1_u64.checked_shl(attempts.min(10) as u32).unwrap_or(1) * 25;
-            Duration::from_millis(doubled).min(RECONNECT_MAX)
-        })
-        .event_callback(move |event| {
-            let told = Arc::clone(&told);
-            async move { told.take_event(&event) }
-        });
-    if let Some(path) = &table.nkey_file {
-        options = options.nkey(read_secret(path)?.trim().to_owned());
-    }
-    if let Some(path) = &table.creds_file {
-        // The last line of the file must end, too.
-        let text = read_secret(path)? + "\n";
-        options = options.credentials(&text).map_err(|error| format!("{}: {error}", path.display()))?;
-    }
-    if let (Some(user), Some(path)) = (&table.user, &table.password_file) {
-        options = options.user_and_password(user.clone(), read_secret(path)?);
-    }
-    if let Some(path) = &table.ca {
-        options = options.add_root_certificates(path.clone());
-    }
-    if let (Some(certificate), Some(key)) = (&table.certificate, &table.key) {
-        options = options.add_client_certificate(certificate.clone(), key.clone());
-    }
-    Ok(options)
-}
-
-/// The whole life of the thread.
-async fn speak(servers: Vec<String>, options: ConnectOptions, shared: Arc<NatsShared>, work: Arc<Notify>) {
-    let client = match options.connect(servers).await {
-        Ok(client) => client,
-        Err(error) => return shared.tell(Arrival::Problem(format!("no connection to NATS: {error}"))),
-    };
-    let _ = shared.client.set(client.clone());
-    let mut listening: HashMap<String, AbortHandle> = HashMap::new();
-    loop {
-        match shared.queues.next() {
-            (Some(command), _) => carry_out(&client, &shared, &mut listening, command).await,
-            (None, true) => break,
-            (None, false) => work.notified().await,
-        }
-    }
-    if shared.is_connected.load(Ordering::Acquire) {
-        let _ = tokio::time::timeout(FAREWELL, client.flush()).await;
-    }
-}
-
 async fn carry_out(
     client: &Client,
-    shared: &Arc<NatsShared>,
-    listening: &mut HashMap<String, AbortHandle>,
+    queues: &Rc<Queues>,
+    listening: &mut HashMap<String, Listening>,
     command: Command,
 ) {
     match command {
         Command::Publish { subject, reply, message, .. } => {
             // What cannot leave now would leave when nobody wants it any more.
-            if !shared.is_connected.load(Ordering::Acquire) {
+            if !queues.is_connected() {
                 return;
             }
             let sent = match reply {
@@ -210,7 +203,7 @@ async fn carry_out(
                 None => client.publish(subject, message.into()).await,
             };
             if let Err(error) = sent {
-                shared.tell(Arrival::Problem(format!("a message was not sent: {error}")));
+                queues.arrive(Arrival::Problem(format!("a message was not sent: {error}")));
             }
         }
         Command::Subscribe { subject, is_group } => {
@@ -220,43 +213,32 @@ async fn carry_out(
             };
             match subscribed {
                 Ok(subscriber) => {
-                    let listener = tokio::task::spawn_local(listen(subscriber, Arc::clone(shared)));
-                    listening.insert(subject, listener.abort_handle());
+                    let listener = spawn_local(listen(subscriber, Rc::clone(queues))).abort_handle();
+                    listening.insert(subject, Listening { is_group, listener });
                 }
-                Err(error) => shared.tell(Arrival::Problem(format!("cannot listen to {subject}: {error}"))),
+                Err(error) => {
+                    queues.arrive(Arrival::Problem(format!("cannot listen to {subject}: {error}")));
+                }
             }
         }
         // The subscription ends with its subscriber.
         Command::Unsubscribe { subject } => {
-            if let Some(listener) = listening.remove(&subject) {
-                listener.abort();
+            if let Some(entry) = listening.remove(&subject) {
+                entry.listener.abort();
             }
         }
     }
 }
 
 /// Passes on what comes on one subject.
-async fn listen(mut subscriber: async_nats::Subscriber, shared: Arc<NatsShared>) {
-    while let Some(message) = next(&mut subscriber).await {
+async fn listen(mut subscriber: async_nats::Subscriber, queues: Rc<Queues>) {
+    while let Some(message) = poll_fn(|context| Pin::new(&mut subscriber).poll_next(context)).await {
         let Message { subject, payload, status, .. } = message;
         let is_status = status.is_some_and(|status| status == StatusCode::NO_RESPONDERS);
         // Only the server itself says that nobody is there.
         if is_status != subject.contains(".none.") {
             continue;
         }
-        shared.tell(Arrival::Message { subject: subject.to_string(), message: payload.to_vec() });
+        queues.arrive(Arrival::Message { subject: subject.to_string(), message: payload.to_vec() });
     }
-}
-
-async fn next(subscriber: &mut async_nats::Subscriber) -> Option<Message> {
-    use std::future::poll_fn;
-    use std::pin::Pin;
-    poll_fn(|context| futures_core_poll(Pin::new(&mut *subscriber), context)).await
-}
-
-fn futures_core_poll(
-    subscriber: std::pin::Pin<&mut async_nats::Subscriber>,
-    context: &mut std::task::Context<'_>,
-) -> std::task::Poll<Option<Message>> {
-    futures_core::Stream::poll_next(subscriber, context)
 }

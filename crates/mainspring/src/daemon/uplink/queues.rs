@@ -1,9 +1,11 @@
-//! What passes between the loop and the thread that speaks with NATS: two queues, each bounded in
-//! bytes.
+//! What passes between the loop and NATS: two queues, each bounded in bytes. Both sides are tasks
+//! of one thread, and each wakes the other.
 
 use mainspring_uplink::Command;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::future::poll_fn;
+use std::task::{Context, Poll, Waker};
 
 /// Bytes that wait for NATS. Beyond: requests for other nodes are refused (503, not started).
 pub(super) const OUT_BYTES_SOFT: usize = 8 << 20;
@@ -29,27 +31,46 @@ pub(super) enum Arrival {
 }
 
 #[derive(Default)]
-pub(super) struct Outbound {
-    pub(super) commands: VecDeque<Command>,
+struct Outbound {
+    commands: VecDeque<Command>,
     bytes: usize,
-    pub(super) is_closing: bool,
-    /// Publishes that the thread has taken, in all.
+    is_closing: bool,
+    /// Publishes that were taken, in all.
     taken: u64,
     dropped: u64,
 }
 
 #[derive(Default)]
 struct Inbound {
-    arrivals: Vec<Arrival>,
+    arrivals: VecDeque<Arrival>,
     bytes: usize,
     dropped: u64,
+}
+
+/// The task that waits at one end of a queue.
+#[derive(Default)]
+struct Waiting(Cell<Option<Waker>>);
+
+impl Waiting {
+    fn wait(&self, context: &Context<'_>) {
+        self.0.set(Some(context.waker().clone()));
+    }
+
+    fn wake(&self) {
+        if let Some(waker) = self.0.take() {
+            waker.wake();
+        }
+    }
 }
 
 /// Both queues.
 #[derive(Default)]
 pub(super) struct Queues {
-    outbound: Mutex<Outbound>,
-    inbound: Mutex<Inbound>,
+    outbound: RefCell<Outbound>,
+    inbound: RefCell<Inbound>,
+    speaker: Waiting,
+    the_loop: Waiting,
+    is_connected: Cell<bool>,
 }
 
 fn bytes_of(command: &Command) -> usize {
@@ -61,8 +82,11 @@ fn bytes_of(command: &Command) -> usize {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+fn bytes_of_arrival(arrival: &Arrival) -> usize {
+    match arrival {
+        Arrival::Message { subject, message } => MESSAGE_BYTES + subject.len() + message.len(),
+        Arrival::Connected(_) | Arrival::Disconnected | Arrival::Problem(_) => 0,
+    }
 }
 
 /// How it is with the queues.
@@ -76,9 +100,9 @@ pub(super) struct Levels {
 }
 
 impl Queues {
-    /// Hands commands to the thread. Gives how much waits then.
+    /// Gives commands to NATS. Returns how many bytes wait then.
     pub(super) fn send(&self, commands: &mut Vec<Command>) -> usize {
-        let mut outbound = lock(&self.outbound);
+        let mut outbound = self.outbound.borrow_mut();
         for command in commands.drain(..) {
             let bytes = bytes_of(&command);
             if matches!(command, Command::Publish { .. }) && outbound.bytes + bytes > OUT_BYTES_MAX {
@@ -89,58 +113,100 @@ impl Queues {
             outbound.bytes += bytes;
             outbound.commands.push_back(command);
         }
+        self.speaker.wake();
         outbound.bytes
     }
 
-    /// Takes the next command; whether the thread is to end once there is none.
-    pub(super) fn next(&self) -> (Option<Command>, bool) {
-        let mut outbound = lock(&self.outbound);
-        let command = outbound.commands.pop_front();
-        if let Some(command) = &command {
-            outbound.bytes -= bytes_of(command);
-            outbound.taken += u64::from(matches!(command, Command::Publish { .. }));
-        }
-        (command, outbound.is_closing)
-    }
-
-    pub(super) fn close(&self) {
-        lock(&self.outbound).is_closing = true;
-    }
-
-    /// Gives something to the loop; whether it is to be woken for it.
-    pub(super) fn arrive(&self, arrival: Arrival) -> bool {
-        let mut inbound = lock(&self.inbound);
-        if let Arrival::Message { subject, message } = &arrival {
-            let bytes = MESSAGE_BYTES + subject.len() + message.len();
-            if inbound.bytes + bytes > IN_BYTES_MAX {
-                inbound.dropped += 1;
-                return false;
+    /// The next command, once there is one; none when there will be no more.
+    pub(super) async fn next_command(&self) -> Option<Command> {
+        poll_fn(|context| {
+            let mut outbound = self.outbound.borrow_mut();
+            let command = outbound.commands.pop_front();
+            match &command {
+                Some(command) => {
+                    outbound.bytes -= bytes_of(command);
+                    outbound.taken += u64::from(matches!(command, Command::Publish { .. }));
+                }
+                None if outbound.is_closing => {}
+                None => {
+                    self.speaker.wait(context);
+                    return Poll::Pending;
+                }
             }
-            inbound.bytes += bytes;
-        }
-        inbound.arrivals.push(arrival);
-        inbound.arrivals.len() == 1
+            Poll::Ready(command)
+        })
+        .await
     }
 
-    /// Takes all that came, in order.
-    pub(super) fn take(&self, into: &mut Vec<Arrival>) {
-        let mut inbound = lock(&self.inbound);
-        inbound.bytes = 0;
-        std::mem::swap(&mut inbound.arrivals, into);
+    /// There will be no more commands.
+    pub(super) fn close(&self) {
+        self.outbound.borrow_mut().is_closing = true;
+        self.speaker.wake();
+    }
+
+    /// Gives something to the loop.
+    pub(super) fn arrive(&self, arrival: Arrival) {
+        match arrival {
+            Arrival::Connected(_) => self.is_connected.set(true),
+            Arrival::Disconnected => self.is_connected.set(false),
+            Arrival::Message { .. } | Arrival::Problem(_) => {}
+        }
+        let mut inbound = self.inbound.borrow_mut();
+        let bytes = bytes_of_arrival(&arrival);
+        if bytes > 0 && inbound.bytes + bytes > IN_BYTES_MAX {
+            inbound.dropped += 1;
+            return;
+        }
+        inbound.bytes += bytes;
+        inbound.arrivals.push_back(arrival);
+        self.the_loop.wake();
+    }
+
+    /// Whether there is a connection, as far as is known here.
+    pub(super) fn is_connected(&self) -> bool {
+        self.is_connected.get()
+    }
+
+    /// Takes the next thing that came.
+    pub(super) fn next_arrival(&self) -> Option<Arrival> {
+        let mut inbound = self.inbound.borrow_mut();
+        let arrival = inbound.arrivals.pop_front()?;
+        inbound.bytes -= bytes_of_arrival(&arrival);
+        Some(arrival)
+    }
+
+    /// Whether something came that was not taken.
+    pub(super) fn has_arrivals(&self) -> bool {
+        !self.inbound.borrow().arrivals.is_empty()
+    }
+
+    /// Ready when something came; else the loop is woken when it does.
+    pub(super) fn poll_arrivals(&self, context: &Context<'_>) -> Poll<()> {
+        if self.has_arrivals() {
+            return Poll::Ready(());
+        }
+        self.the_loop.wait(context);
+        Poll::Pending
     }
 
     pub(super) fn levels(&self) -> Levels {
-        let (left, bytes_out, dropped_out) = {
-            let outbound = lock(&self.outbound);
-            (outbound.taken, outbound.bytes, outbound.dropped)
-        };
-        Levels { left, bytes_out, dropped_out, dropped_in: lock(&self.inbound).dropped }
+        let outbound = self.outbound.borrow();
+        Levels {
+            left: outbound.taken,
+            bytes_out: outbound.bytes,
+            dropped_out: outbound.dropped,
+            dropped_in: self.inbound.borrow().dropped,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn poll_once<T>(future: impl Future<Output = T>) -> Poll<T> {
+        std::pin::pin!(future).poll(&mut Context::from_waker(Waker::noop()))
+    }
 
     fn publish(bytes: usize) -> Command {
         Command::Publish { subject: "s".into(), reply: None, message: vec![0; bytes], written: Vec::new() }
@@ -155,19 +221,18 @@ mod tests {
         let levels = queues.levels();
         assert!(levels.dropped_out >= 100 - 32 && levels.left == levels.dropped_out, "{levels:?}");
         let mut taken = 0;
-        while let (Some(command), false) = queues.next() {
-            taken += usize::from(matches!(command, Command::Publish { .. }));
+        while let Poll::Ready(command) = poll_once(queues.next_command()) {
+            taken += usize::from(matches!(command, Some(Command::Publish { .. })));
         }
         assert_eq!(taken as u64 + levels.dropped_out, 100);
         assert_eq!(queues.levels().bytes_out, 0);
         for _ in 0..100 {
             queues.arrive(Arrival::Message { subject: String::new(), message: vec![0; 1 << 20] });
         }
-        let mut arrivals = Vec::new();
-        queues.take(&mut arrivals);
-        assert!(arrivals.len() <= 64, "{}", arrivals.len());
-        assert_eq!(arrivals.len() as u64 + queues.levels().dropped_in, 100);
-        assert!(queues.arrive(Arrival::Disconnected), "the first one wakes the loop");
-        assert!(!queues.arrive(Arrival::Disconnected));
+        let arrivals = std::iter::from_fn(|| queues.next_arrival()).count();
+        assert!((1..=64).contains(&arrivals), "{arrivals}");
+        assert_eq!(arrivals as u64 + queues.levels().dropped_in, 100);
+        queues.close();
+        assert!(matches!(poll_once(queues.next_command()), Poll::Ready(None)));
     }
 }

@@ -1,0 +1,88 @@
+//! The loop as a task of the runtime that speaks with NATS.
+//!
+//! tokio waits for both: it watches the one descriptor that says that the reactor has something to
+//! do. The loop never waits itself, and gives way after each turn.
+
+use super::queues::Queues;
+use crate::daemon::Error;
+use mainspring_reactor::Reactor;
+use std::future::poll_fn;
+use std::ops::ControlFlow;
+use std::os::fd::RawFd;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::runtime::LocalRuntime;
+
+/// Runs the loop until `turn` ends it; that says whether it has more to do at once.
+pub(super) fn drive(
+    runtime: &LocalRuntime,
+    reactor: Reactor,
+    queues: Rc<Queues>,
+    turn: impl FnMut() -> ControlFlow<i32, bool> + 'static,
+) -> Result<(Reactor, i32), Error> {
+    // A task, for what wakes the future of `block_on` costs a look at all descriptors.
+    let driven = runtime.spawn_local(take_turns(reactor, queues, turn));
+    match runtime.block_on(driven) {
+        Ok(ended) => ended,
+        Err(failed) => std::panic::resume_unwind(failed.into_panic()),
+    }
+}
+
+async fn take_turns(
+    mut reactor: Reactor,
+    queues: Rc<Queues>,
+    mut turn: impl FnMut() -> ControlFlow<i32, bool>,
+) -> Result<(Reactor, i32), Error> {
+    let fd = reactor.embedding_fd()?;
+    // SAFETY: the descriptor is open for as long as the reactor lives, which is dropped or given
+    // back after what is made here.
+    let descriptor = unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) };
+    let descriptor = descriptor.map_err(|failed| Error::Uplink(failed.into_parts().1))?;
+    // tokio tells once that the descriptor is readable: it is, until a turn finds nothing.
+    let mut is_ready = true;
+    loop {
+        let has_more = match turn() {
+            ControlFlow::Break(code) => return Ok((reactor, code)),
+            ControlFlow::Continue(has_more) => has_more,
+        };
+        if has_more || is_ready {
+            give_way().await;
+            is_ready = true;
+        } else {
+            is_ready = wait(&descriptor, &queues).await?;
+        }
+        if is_ready {
+            is_ready = reactor.poll(Some(Duration::ZERO))? > 0;
+        }
+    }
+}
+
+/// Lets the other tasks run that can.
+async fn give_way() {
+    let mut has_given = false;
+    poll_fn(|context| match std::mem::replace(&mut has_given, true) {
+        true => Poll::Ready(()),
+        false => {
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }
+    })
+    .await;
+}
+
+/// Waits until the reactor has something to do, which is true then, or something came from NATS.
+async fn wait(descriptor: &AsyncFd<RawFd>, queues: &Queues) -> Result<bool, Error> {
+    poll_fn(|context| match (descriptor.poll_read_ready(context), queues.poll_arrivals(context)) {
+        (Poll::Ready(Ok(mut ready)), _) => {
+            ready.clear_ready();
+            Poll::Ready(Ok(true))
+        }
+        (Poll::Ready(Err(error)), _) => Poll::Ready(Err(Error::Uplink(error))),
+        (Poll::Pending, Poll::Ready(())) => Poll::Ready(Ok(false)),
+        (Poll::Pending, Poll::Pending) => Poll::Pending,
+    })
+    .await
+}
