@@ -260,6 +260,11 @@ impl Node {
         let _ = self.child.wait();
     }
 
+    /// Waits until it has ended by itself.
+    pub(crate) fn wait(&mut self) {
+        eventually("it ends", || self.child.try_wait().expect("its state").is_some());
+    }
+
     /// Starts it again where it was.
     pub(crate) fn restart(&mut self) {
         self.child = run_daemon(self.folder.path());

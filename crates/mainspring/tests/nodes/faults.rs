@@ -195,12 +195,19 @@ fn n5_2_a_cluster_of_servers_loses_one_and_the_bus_goes_on() {
 }
 
 #[test]
-fn n1_2_without_an_uplink_there_is_no_thread_for_it() {
+fn n1_2_without_an_uplink_there_is_no_runtime_for_it() {
     let daemon = crate::support::Daemon::start();
-    let tasks = std::fs::read_dir(format!("/proc/{}/task", daemon.pid())).expect("its threads");
-    for task in tasks.flatten() {
-        let name = std::fs::read_to_string(task.path().join("comm")).unwrap_or_default();
-        assert_ne!(name.trim(), "uplink");
-    }
+    let epolls = |pid: u32| {
+        let open = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("its descriptors");
+        let kinds = open.flatten().flat_map(|entry| std::fs::read_link(entry.path()));
+        kinds.filter(|kind| kind.as_os_str() == "anon_inode:[eventpoll]").count()
+    };
+    let threads = |pid: u32| std::fs::read_dir(format!("/proc/{pid}/task")).expect("its threads").count();
     assert_eq!(daemon.stats()["floors"]["uplink"], json!(null));
+    // One on a bus has more to wait with, and no more threads.
+    let nats = NatsServer::start();
+    let node = Plan::new("a", &nats).start();
+    eventually("it is on the bus", || node.bus()["connected"] == json!(true));
+    assert!(epolls(node.pid()) > epolls(daemon.pid()));
+    assert_eq!(threads(node.pid()), threads(daemon.pid()));
 }

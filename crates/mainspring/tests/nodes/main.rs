@@ -15,3 +15,4 @@ mod history;
 mod proxy;
 mod requests;
 mod security;
+mod turns;

@@ -1,8 +1,8 @@
 //! The uplink on the loop's thread: the state machine, and who calls it.
 
+use super::queues::{Arrival, OUT_BYTES_SOFT, Queues};
 #[cfg(feature = "uplink")]
 use super::{driving, nats::Nats};
-use super::queues::{Arrival, OUT_BYTES_SOFT, Queues};
 use crate::daemon::Error;
 use crate::daemon::kernel_cell::KernelCell;
 use crate::settings::{Settings, UplinkTable};

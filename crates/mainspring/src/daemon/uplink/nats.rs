@@ -5,8 +5,9 @@
 //! the task that carries out commands. They take turns: a message from NATS becomes a turn of the
 //! loop, and a message for NATS leaves, without another thread and its wake-up.
 //!
-//! All of them are bounded. tokio gives a task 128 steps before others have theirs; a step of the
-//! connection is one read of [`READ_BYTES`], one of a listener is one message.
+//! None keeps the others waiting for long. tokio gives a task 128 steps before others have theirs,
+//! and a step of the connection is one read of [`READ_BYTES`]. Listeners have no such bound: they
+//! take all that was read, into a queue that is bounded in bytes.
 
 use super::queues::{Arrival, Queues};
 use crate::settings::UplinkTable;
@@ -22,6 +23,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::mpsc;
+use tokio::task::coop::unconstrained;
 use tokio::task::{AbortHandle, JoinHandle, spawn_local};
 
 /// A server that does not answer pings is given up within three of these.
@@ -33,7 +35,7 @@ const RECONNECT_MAX: Duration = Duration::from_secs(2);
 /// How long the last messages may take at the end.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// Bytes that are read at once.
-const READ_BYTES: u16 = 8 << 10;
+const READ_BYTES: u16 = 2 << 10;
 /// Tasks that run before the runtime looks for what has become ready.
 const TASKS_BETWEEN_LOOKS: u32 = 8;
 /// Events of the connection that wait to be told.
@@ -213,7 +215,8 @@ async fn carry_out(
             };
             match subscribed {
                 Ok(subscriber) => {
-                    let listener = spawn_local(listen(subscriber, Rc::clone(queues))).abort_handle();
+                    let listener = spawn_local(unconstrained(listen(subscriber, Rc::clone(queues))));
+                    let listener = listener.abort_handle();
                     listening.insert(subject, Listening { is_group, listener });
                 }
                 Err(error) => {
