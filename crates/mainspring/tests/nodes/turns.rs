@@ -1,7 +1,7 @@
 //! The loop and NATS share a thread, and take turns on it.
 
 use crate::bus::{NatsServer, Plan};
-use crate::support::{eventually, fresh_id, line};
+use crate::support::{code, eventually, fresh_id, line, line_with};
 use serde_json::json;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -95,11 +95,22 @@ fn n5_3_local_clients_that_are_never_idle_do_not_keep_other_nodes_waiting() {
 #[test]
 fn n5_4_a_daemon_whose_server_is_stopped_ends_as_soon_as_it_is_told() {
     let nats = NatsServer::start();
-    let mut a = Plan::new("a", &nats).start();
-    eventually("it is on the bus", || a.bus()["connected"] == json!(true));
+    let b = Plan::new("b", &nats).serves(SHARED).start();
+    let mut a = Plan::new("a", &nats).uplink("import = [\"Test.*\"]").start();
+    a.sees(&["b"]);
     nats.signal("STOP");
+    // More than fits on the way to the server: something is left to be said.
+    let mut client = a.connect();
+    let (text, in_time) = ("x".repeat(100_000), json!({ "timeout": 300 }));
+    for _ in 0..200 {
+        client.send(line_with("command", "Test.Do", &fresh_id(), &json!(text), &in_time));
+    }
+    for _ in 0..200 {
+        assert!([503, 504].contains(&code(&client.receive())));
+    }
     let told = Instant::now();
     a.signal("TERM");
     a.wait();
     assert!(told.elapsed() < Duration::from_secs(5), "{:?}", told.elapsed());
+    drop(b);
 }
