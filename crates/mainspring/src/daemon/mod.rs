@@ -165,6 +165,7 @@ pub fn run(settings: Settings, options: Options) -> Result<i32, Error> {
 }
 
 /// Makes turns until one ends the daemon; each says whether it has more to do at once.
+#[cfg_attr(not(feature = "uplink"), expect(unused_variables, reason = "then there is no uplink"))]
 fn drive(
     mut reactor: Reactor,
     uplink: Option<&Rc<uplink::Bridge>>,

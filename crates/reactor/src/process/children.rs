@@ -6,7 +6,9 @@
 //! loop ask about every child it watches, and only about those.
 
 use crate::process::signals::SignalWatcher;
-use crate::{Backend, Error, Handle, Interest, Result, Signal, Watcher};
+#[cfg(target_os = "linux")]
+use crate::{Backend, Interest};
+use crate::{Error, Handle, Result, Signal, Watcher};
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, WaitOptions};
 use slab::Slab;
@@ -58,8 +60,8 @@ impl Handle {
     ///
     /// # Errors
     /// [`Error::Io`] if there is no such child, or it is not ours, or the system refuses;
-    /// [`Error::SignalTaken`] on [`Backend::Poll`] if another loop watches SIGCHLD;
-    /// [`Error::Closed`].
+    /// [`Error::SignalTaken`] on [`Backend::Poll`](crate::Backend::Poll) if another loop watches
+    /// SIGCHLD; [`Error::Closed`].
     ///
     /// # Examples
     /// ```

@@ -3,19 +3,19 @@
 use super::queues::{Arrival, OUT_BYTES_SOFT, Queues};
 #[cfg(feature = "uplink")]
 use super::{driving, nats::Nats};
-use crate::daemon::Error;
 use crate::daemon::kernel_cell::KernelCell;
 use crate::settings::{Settings, UplinkTable};
 use mainspring_kernel::{ActorRef, ConnectionId, Kernel, Level, Manifest, Now};
 use mainspring_message::Envelope;
-use mainspring_reactor::{Handle, Instant, Reactor, Timer};
+use mainspring_reactor::{Handle, Instant, Timer};
 use mainspring_uplink::{Boot, Command, ImportChange, Incoming, Uplink, UplinkSettings};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::time::Duration;
+#[cfg(feature = "uplink")]
+use {crate::daemon::Error, mainspring_reactor::Reactor, std::ops::ControlFlow};
 
 /// How long what came from NATS may keep the loop in one turn; the rest is for the next one.
 const ARRIVALS_TIME_MAX: Duration = Duration::from_millis(1);

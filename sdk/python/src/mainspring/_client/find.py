@@ -120,9 +120,11 @@ def _project() -> str | None:
     if os.path.exists(CONFIG_FILE):
         return ""
     home = os.path.realpath(os.environ["HOME"]) if os.environ.get("HOME") else None
-    here, way = os.getcwd(), ""
+    here: str = os.getcwd()
+    way = ""
     while here not in (home, os.path.dirname(here)):
-        here, way = os.path.dirname(here), os.path.join(way, "..")
+        here = os.path.dirname(here)
+        way = os.path.join(way, "..")
         if os.path.isfile(os.path.join(here, CONFIG_FILE)):
             _check_owners(way)
             return way
