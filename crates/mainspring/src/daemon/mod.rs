@@ -10,7 +10,7 @@
 //! - `actors`: what carries capabilities out.
 //! - `kernel_cell`: the kernel as all of these reach it; `pump`: what happens once per turn.
 //! - `storage`: the journal and its thread; `hold`: effects that wait for it.
-//! - `uplink`: other nodes of the bus.
+//! - `uplink`: other nodes of the bus, and the runtime that the loop is driven by then.
 //! - `operator`: the log, signals, a new reading of the settings; `telemetry`: spans for other
 //!   systems; `flight`: the recorder of inputs.
 //!
@@ -164,7 +164,8 @@ pub fn run(settings: Settings, options: Options) -> Result<i32, Error> {
     Ok(code)
 }
 
-/// Makes turns until one ends the daemon; each says whether it has more to do at once.
+/// Makes turns until one ends the daemon; each says whether it has more to do at once. With an
+/// uplink that is a task of the uplink's runtime.
 #[cfg_attr(not(feature = "uplink"), expect(unused_variables, reason = "then there is no uplink"))]
 fn drive(
     mut reactor: Reactor,

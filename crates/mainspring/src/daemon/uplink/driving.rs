@@ -86,3 +86,45 @@ async fn wait(descriptor: &AsyncFd<RawFd>, queues: &Queues) -> Result<bool, Erro
     })
     .await
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::daemon::uplink::queues::Arrival;
+    use std::cell::Cell;
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+    use tokio::runtime::{Builder, LocalOptions};
+
+    #[test]
+    fn n5_3_while_more_comes_than_can_be_taken_descriptors_and_other_tasks_have_their_turns() {
+        let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
+        let (runtime, reactor) = (runtime.expect("a runtime"), Reactor::new().expect("a reactor"));
+        let queues = Rc::new(Queues::default());
+        // Nobody takes it, so something is always left.
+        queues.arrive(Arrival::Disconnected);
+        let (served, steps, turns) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)), Cell::new(0));
+        let (readable, mut writer) = UnixStream::pair().expect("sockets");
+        writer.write_all(b"x").expect("room");
+        let count = Rc::clone(&served);
+        reactor.watch(readable).on_read(move |_, _| count.set(count.get() + 1)).start().expect("a watch");
+        let count = Rc::clone(&steps);
+        runtime.spawn_local(async move {
+            loop {
+                count.set(count.get() + 1);
+                tokio::task::yield_now().await;
+            }
+        });
+        let left = Rc::clone(&queues);
+        let (_reactor, code) = drive(&runtime, reactor, queues, move || {
+            turns.set(turns.get() + 1);
+            match (served.get() > 2 && steps.get() > 2, turns.get() > 10_000) {
+                (true, _) => ControlFlow::Break(0),
+                (false, true) => ControlFlow::Break(1),
+                (false, false) => ControlFlow::Continue(left.has_arrivals()),
+            }
+        })
+        .expect("an end");
+        assert_eq!(code, 0, "somebody waited for 10,000 turns");
+    }
+}
