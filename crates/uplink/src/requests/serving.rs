@@ -96,6 +96,12 @@ impl Serving {
         self.refused.insert(key);
     }
 
+    /// Those that were answered in time need no telling: nobody is to be woken for them.
+    fn drop_answered(&mut self) {
+        let requests = &self.requests;
+        while self.untaken.pop_front_if(|(_, key)| !requests.contains_key(key)).is_some() {}
+    }
+
     /// When somebody is to be told that its request was taken.
     pub(crate) fn next_deadline_ns(&self) -> Option<i64> {
         self.untaken.front().map(|(at_ns, _)| at_ns + TAKEN_NS)
@@ -287,6 +293,7 @@ impl Uplink {
 
     fn end_served(&mut self, key: &Key, now: Now) {
         let Some(served) = self.serving.requests.remove(key) else { return };
+        self.serving.drop_answered();
         if let Some(remote) = self.serving.peers.get_mut(&served.connection.0) {
             remote.in_progress -= 1;
             remote.used_ns = now.mono_ns;
@@ -431,5 +438,41 @@ impl Uplink {
                 kernel.connection_closed(ConnectionId(id), now);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::UplinkSettings;
+
+    #[test]
+    fn a_request_that_was_answered_in_time_wakes_nobody() {
+        let boot = Boot { at_ms: 1, nonce: 1 };
+        let mut uplink = Uplink::new(UplinkSettings {
+            bus: "b".into(),
+            node: "b".into(),
+            import: Vec::new(),
+            events: Vec::new(),
+            boot,
+            has_journal: false,
+            concurrency: 1,
+            node_requests_max: 1,
+            late_ns: 1,
+            line_bytes_max: 1 << 20,
+        });
+        let keys: Vec<Key> = (1..=3).map(|number| ("a".into(), Tag { boot, number })).collect();
+        for (at_ns, key) in (1_i64..).zip(&keys) {
+            let served = Served { connection: ConnectionId(1), id: "x".into() };
+            uplink.serving.requests.insert(key.clone(), served);
+            uplink.serving.untaken.push_back((at_ns, key.clone()));
+        }
+        let mut answer = |at: usize| {
+            uplink.end_served(&keys[at], Now { mono_ns: 10, unix_ms: 10 });
+            uplink.serving.next_deadline_ns()
+        };
+        assert_eq!(answer(1), Some(1 + TAKEN_NS), "the first is still worked on");
+        assert_eq!(answer(0), Some(3 + TAKEN_NS), "the second was answered before the first");
+        assert_eq!(answer(2), None);
     }
 }
