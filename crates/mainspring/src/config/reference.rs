@@ -80,7 +80,7 @@ impl ReferencePage {
     fn table(&mut self, about: &str, mut keys: Vec<Key>, heading: &str) {
         self.text.push_str(&format!(
             "\n### {heading}\n\n{}\n\n| key | takes | default | |\n| --- | --- | --- | --- |\n",
-            one_line(about)
+            lines(about)
         ));
         keys.sort_by_key(|key| key.name);
         for Key { name, about, takes, bounds, default } in &keys {
@@ -96,6 +96,11 @@ impl ReferencePage {
             self.text.push_str(&format!("| `{name}` | {takes} | {default} | {} |\n", one_line(about)));
         }
     }
+}
+
+/// A paragraph, broken where it is in the code.
+fn lines(text: &str) -> String {
+    text.trim().lines().map(str::trim).collect::<Vec<_>>().join("\n")
 }
 
 fn one_line(text: &str) -> String {
