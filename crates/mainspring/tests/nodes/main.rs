@@ -12,6 +12,7 @@ mod durable;
 mod events;
 mod faults;
 mod history;
+mod hostile;
 mod proxy;
 mod requests;
 mod security;

@@ -1,9 +1,12 @@
 //! The uplink on the loop's thread: the state machine, and who calls it.
 
-use super::queues::{Arrival, OUT_BYTES_SOFT, Queues};
 #[cfg(feature = "uplink")]
-use super::{driving, nats::Nats};
+use super::driving::{self, End};
+#[cfg(feature = "uplink")]
+use super::nats::Nats;
+use super::queues::{Arrival, OUT_BYTES_SOFT, Queues};
 use crate::daemon::kernel_cell::KernelCell;
+use crate::daemon::operator::throttle::Throttle;
 use crate::settings::{Settings, UplinkTable};
 use mainspring_kernel::{ActorRef, ConnectionId, Kernel, Level, Manifest, Now};
 use mainspring_message::Envelope;
@@ -19,6 +22,9 @@ use {crate::daemon::Error, mainspring_reactor::Reactor, std::ops::ControlFlow};
 
 /// How long what came from NATS may keep the loop in one turn; the rest is for the next one.
 const ARRIVALS_TIME_MAX: Duration = Duration::from_millis(1);
+
+/// Problems with NATS that are logged in a second. Beyond: they are left out, and counted.
+const PROBLEMS_PER_SECOND_MAX: u32 = 10;
 
 /// What the journal keeps for uplinks, by store and key.
 pub(crate) type Kept = BTreeMap<Box<str>, BTreeMap<Box<str>, Box<str>>>;
@@ -39,6 +45,7 @@ pub(crate) struct Bridge {
     handed: Cell<u64>,
     unwritten: RefCell<VecDeque<(u64, ConnectionId, usize)>>,
     was_connected: Cell<bool>,
+    problems: Throttle,
 }
 
 /// An uplink, and the capabilities that an earlier run imported.
@@ -85,6 +92,9 @@ impl Bridge {
                 handed: Cell::new(0),
                 unwritten: RefCell::default(),
                 was_connected: Cell::new(false),
+                problems: Throttle::new(reactor, PROBLEMS_PER_SECOND_MAX, |count| {
+                    tracing::warn!("uplink: ({count} more problems with NATS)");
+                }),
             };
             Ok(Some((Rc::new(bridge), imported)))
         }
@@ -178,7 +188,9 @@ impl Bridge {
                     }
                     self.with(|uplink, _, _| uplink.disconnected());
                 }
-                Arrival::Problem(text) => tracing::warn!("uplink: {text}"),
+                Arrival::Problem(text) => {
+                    self.problems.line(self.reactor.now(), || tracing::warn!("uplink: {text}"));
+                }
                 Arrival::Message { subject, message } => {
                     let incoming = Incoming { subject: &subject, message: &message };
                     self.with(|uplink, kernel, now| uplink.received(incoming, kernel, now));
@@ -276,13 +288,46 @@ impl Bridge {
     /// Runs the loop as a task beside those of NATS, until `turn` ends it.
     #[cfg(feature = "uplink")]
     pub(crate) fn drive(
-        &self,
-        reactor: Reactor,
-        turn: impl FnMut() -> ControlFlow<i32, bool> + 'static,
+        self: &Rc<Self>,
+        mut reactor: Reactor,
+        mut turn: impl FnMut() -> ControlFlow<i32, bool> + 'static,
     ) -> Result<(Reactor, i32), Error> {
-        let nats = self.nats.borrow();
-        let Some(nats) = &*nats else { return Err(Error::Uplink(std::io::ErrorKind::NotConnected.into())) };
-        driving::drive(&nats.runtime, reactor, Rc::clone(&self.queues), turn)
+        let this = Rc::clone(self);
+        let mut turn = move || match turn() {
+            ControlFlow::Break(code) => ControlFlow::Break(End::Code(code)),
+            ControlFlow::Continue(_) if this.has_excess() => ControlFlow::Break(End::Replace),
+            ControlFlow::Continue(has_more) => ControlFlow::Continue(has_more),
+        };
+        loop {
+            let (back, again, end) = match &*self.nats.borrow() {
+                Some(nats) => driving::drive(&nats.runtime, reactor, Rc::clone(&self.queues), turn)?,
+                None => return Err(Error::Uplink(std::io::ErrorKind::NotConnected.into())),
+            };
+            (reactor, turn) = (back, again);
+            match end {
+                End::Code(code) => return Ok((reactor, code)),
+                End::Replace => self.start_over(),
+            }
+        }
+    }
+
+    /// Whether so much came from the server that is no message that it can be no server of NATS.
+    #[cfg(feature = "uplink")]
+    fn has_excess(&self) -> bool {
+        let now_ns = self.kernel_cell.now().mono_ns;
+        self.nats.borrow().as_ref().is_some_and(|nats| nats.has_excess(now_ns))
+    }
+
+    /// Ends the connection with everything that it holds, and has it tried again after a while.
+    #[cfg(feature = "uplink")]
+    fn start_over(&self) {
+        let Some(nats) = self.nats.take().map(Nats::start_over) else { return };
+        self.queues.arrive(Arrival::Disconnected);
+        let seconds = nats.pause().as_secs();
+        tracing::warn!(
+            "uplink: NATS: much came that is no message; the server is given up, and tried again in {seconds} s"
+        );
+        self.nats.replace(Some(nats));
     }
 
     /// Says the last messages, and ends the connection.

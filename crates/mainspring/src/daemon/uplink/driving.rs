@@ -16,13 +16,23 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::runtime::LocalRuntime;
 
-/// Runs the loop until `turn` ends it; that says whether it has more to do at once.
-pub(super) fn drive(
+/// Why a runtime is not driven any further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// The daemon ends with this code.
+    Code(i32),
+    /// The runtime is to be replaced.
+    Replace,
+}
+
+/// Runs the loop until `turn` ends it; that says whether it has more to do at once. Everything that
+/// the loop consists of is given back.
+pub(super) fn drive<T: FnMut() -> ControlFlow<End, bool> + 'static>(
     runtime: &LocalRuntime,
     reactor: Reactor,
     queues: Rc<Queues>,
-    turn: impl FnMut() -> ControlFlow<i32, bool> + 'static,
-) -> Result<(Reactor, i32), Error> {
+    turn: T,
+) -> Result<(Reactor, T, End), Error> {
     // A task, for what wakes the future of `block_on` costs a look at all descriptors.
     let driven = runtime.spawn_local(take_turns(reactor, queues, turn));
     match runtime.block_on(driven) {
@@ -31,11 +41,11 @@ pub(super) fn drive(
     }
 }
 
-async fn take_turns(
+async fn take_turns<T: FnMut() -> ControlFlow<End, bool>>(
     mut reactor: Reactor,
     queues: Rc<Queues>,
-    mut turn: impl FnMut() -> ControlFlow<i32, bool>,
-) -> Result<(Reactor, i32), Error> {
+    mut turn: T,
+) -> Result<(Reactor, T, End), Error> {
     let fd = reactor.embedding_fd()?;
     // SAFETY: the descriptor is open for as long as the reactor lives, which is dropped or given
     // back after what is made here.
@@ -45,7 +55,7 @@ async fn take_turns(
     let mut is_ready = true;
     loop {
         let has_more = match turn() {
-            ControlFlow::Break(code) => return Ok((reactor, code)),
+            ControlFlow::Break(end) => return Ok((reactor, turn, end)),
             ControlFlow::Continue(has_more) => has_more,
         };
         if has_more || is_ready {
@@ -116,15 +126,15 @@ mod tests {
             }
         });
         let left = Rc::clone(&queues);
-        let (_reactor, code) = drive(&runtime, reactor, queues, move || {
+        let (_reactor, _turn, end) = drive(&runtime, reactor, queues, move || {
             turns.set(turns.get() + 1);
             match (served.get() > 2 && steps.get() > 2, turns.get() > 10_000) {
-                (true, _) => ControlFlow::Break(0),
-                (false, true) => ControlFlow::Break(1),
+                (true, _) => ControlFlow::Break(End::Code(0)),
+                (false, true) => ControlFlow::Break(End::Code(1)),
                 (false, false) => ControlFlow::Continue(left.has_arrivals()),
             }
         })
         .expect("an end");
-        assert_eq!(code, 0, "somebody waited for 10,000 turns");
+        assert_eq!(end, End::Code(0), "somebody waited for 10,000 turns");
     }
 }

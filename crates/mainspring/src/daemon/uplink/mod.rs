@@ -6,6 +6,7 @@
 //! - `nats`: the client of NATS, in a runtime of tokio on the same thread.
 //! - `queues`: what passes between the loop and that client.
 //! - `driving`: the loop as a task of that runtime.
+//! - `intake`: how much came that is no message.
 //!
 //! The pump calls it once per turn; without `[uplink]` there is none, and no runtime: then the loop
 //! waits by itself.
@@ -14,6 +15,8 @@ mod actor;
 mod bridge;
 #[cfg(feature = "uplink")]
 mod driving;
+#[cfg(feature = "uplink")]
+mod intake;
 #[cfg(feature = "uplink")]
 mod nats;
 mod queues;

@@ -9,18 +9,22 @@
 //! and a step of the connection is one read of [`READ_BYTES`]. Listeners have no such bound: they
 //! take all that was read, into a queue that is bounded in bytes.
 
+use super::intake::Intake;
 use super::queues::{Arrival, Queues};
 use crate::settings::UplinkTable;
 use crate::system::files::read_secret;
 use crate::system::signal_mask;
-use async_nats::{Client, ConnectOptions, Event, Message, StatusCode};
+use async_nats::{Client, ConnectOptions, Event, Message, Statistics, StatusCode};
 use futures_core::Stream as _;
 use mainspring_uplink::Command;
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::mpsc;
 use tokio::task::coop::unconstrained;
@@ -32,6 +36,10 @@ const PING_INTERVAL: Duration = Duration::from_secs(1);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest pause between two attempts to connect.
 const RECONNECT_MAX: Duration = Duration::from_secs(2);
+/// The longest pause before a server is tried again that had to be given up.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+/// A connection that lasted so long is none of those that fail again and again.
+const LASTING: Duration = Duration::from_secs(10);
 /// How long the last messages may take at the end.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// Bytes that are read at once.
@@ -47,12 +55,39 @@ const GROUP: &str = "nodes";
 pub(super) struct Nats {
     pub(super) runtime: LocalRuntime,
     speaking: JoinHandle<()>,
+    speech: Rc<Speech>,
+    started: Instant,
+    /// How long it waited before it connected.
+    pause: Duration,
+}
+
+/// What the tasks need to know.
+struct Speech {
+    servers: Vec<String>,
+    options: ConnectOptions,
+    queues: Rc<Queues>,
+    /// Connections in a row that did not last.
+    losses: Arc<AtomicUsize>,
+    intake: Intake,
+    statistics: RefCell<Option<Arc<Statistics>>>,
 }
 
 impl Nats {
     /// Makes the runtime. It connects by itself, now or later, while it is driven.
     pub(super) fn start(table: &UplinkTable, queues: &Rc<Queues>) -> Result<Nats, String> {
-        let options = options(table)?;
+        let losses = Arc::default();
+        let speech = Speech {
+            servers: table.nats.clone(),
+            options: options(table, &losses)?,
+            queues: Rc::clone(queues),
+            losses,
+            intake: Intake::default(),
+            statistics: RefCell::default(),
+        };
+        Nats::start_after(Duration::ZERO, Rc::new(speech))
+    }
+
+    fn start_after(pause: Duration, speech: Rc<Speech>) -> Result<Nats, String> {
         // Names are looked up, and files are read, on threads.
         let runtime = Builder::new_current_thread()
             .enable_all()
@@ -61,8 +96,45 @@ impl Nats {
             .on_thread_start(|| drop(signal_mask::block_all()))
             .build_local(LocalOptions::default())
             .map_err(|error| format!("no runtime for NATS: {error}"))?;
-        let speaking = runtime.spawn_local(speak(table.nats.clone(), options, Rc::clone(queues)));
-        Ok(Nats { runtime, speaking })
+        let spoken = Rc::clone(&speech);
+        let speaking = runtime.spawn_local(async move {
+            tokio::time::sleep(pause).await;
+            speak(spoken).await;
+        });
+        Ok(Nats { runtime, speaking, speech, started: Instant::now(), pause })
+    }
+
+    /// Whether more came that is no message than a server of NATS sends.
+    pub(super) fn has_excess(&self, now_ns: i64) -> bool {
+        self.speech.statistics.borrow().as_ref().is_some_and(|statistics| {
+            self.speech.intake.has_excess(statistics.in_bytes.load(Ordering::Relaxed), now_ns)
+        })
+    }
+
+    /// The same in a runtime of its own, which tries again after a while; with the old one
+    /// everything ends that it holds. Without another one it goes on.
+    pub(super) fn start_over(self) -> Nats {
+        let pause = match self.started.elapsed() > 2 * PAUSE_MAX {
+            true => RECONNECT_MAX,
+            false => (2 * self.pause).clamp(RECONNECT_MAX, PAUSE_MAX),
+        };
+        match Nats::start_after(pause, Rc::clone(&self.speech)) {
+            Ok(next) => {
+                self.speech.statistics.take();
+                self.runtime.shutdown_background();
+                next
+            }
+            Err(problem) => {
+                self.speech.queues.arrive(Arrival::Problem(problem));
+                self.speech.intake.forgive();
+                self
+            }
+        }
+    }
+
+    /// How long it waits before it connects.
+    pub(super) fn pause(&self) -> Duration {
+        self.pause
     }
 
     /// Says the last messages, and ends everything.
@@ -74,7 +146,8 @@ impl Nats {
 }
 
 /// How to connect, with the credentials of the settings.
-fn options(table: &UplinkTable) -> Result<ConnectOptions, String> {
+fn options(table: &UplinkTable, losses: &Arc<AtomicUsize>) -> Result<ConnectOptions, String> {
+    let losses = Arc::clone(losses);
     let mut options = ConnectOptions::new()
         .name(format!("mainspring {}", table.node))
         .no_echo()
@@ -83,8 +156,9 @@ fn options(table: &UplinkTable) -> Result<ConnectOptions, String> {
         .ping_interval(PING_INTERVAL)
         .connection_timeout(CONNECT_TIMEOUT)
         .read_buffer_capacity(READ_BYTES)
-        .reconnect_delay_callback(|attempts| {
-            let doubled = 1_u64.checked_shl(attempts.min(10) as u32).unwrap_or(1) * 25;
+        .reconnect_delay_callback(move |attempts| {
+            let failures = attempts.max(losses.load(Ordering::Relaxed)).min(10);
+            let doubled = 1_u64.checked_shl(failures as u32).unwrap_or(1) * 25;
             Duration::from_millis(doubled).min(RECONNECT_MAX)
         });
     if let Some(path) = &table.nkey_file {
@@ -108,36 +182,33 @@ fn options(table: &UplinkTable) -> Result<ConnectOptions, String> {
     Ok(options)
 }
 
-/// A subject that is listened to.
-struct Listening {
-    is_group: bool,
-    listener: AbortHandle,
-}
-
 /// Carries out commands until there are no more.
-async fn speak(servers: Vec<String>, options: ConnectOptions, queues: Rc<Queues>) {
-    let mut listening: HashMap<String, Listening> = HashMap::new();
+async fn speak(speech: Rc<Speech>) {
+    let queues = &speech.queues;
     loop {
         let (events, told) = mpsc::channel(EVENTS_MAX);
-        let options = options.clone().event_callback(move |event| {
+        let options = speech.options.clone().event_callback(move |event| {
             let events = events.clone();
             async move { drop(events.send(event).await) }
         });
-        let client = match options.connect(servers.clone()).await {
+        let client = match options.connect(speech.servers.clone()).await {
             Ok(client) => client,
             Err(error) => return queues.arrive(Arrival::Problem(format!("no connection to NATS: {error}"))),
         };
-        let mut telling = spawn_local(tell_events(told, client.clone(), Rc::clone(&queues)));
-        for (subject, entry) in std::mem::take(&mut listening) {
-            let again = Command::Subscribe { subject, is_group: entry.is_group };
-            carry_out(&client, &queues, &mut listening, again).await;
+        speech.intake.start_over();
+        *speech.statistics.borrow_mut() = Some(client.statistics());
+        let mut telling = spawn_local(tell_events(told, client.clone(), Rc::clone(&speech)));
+        let mut listeners = HashMap::new();
+        let subjects = queues.subjects.borrow().clone();
+        for (subject, is_group) in subjects {
+            carry_out(&client, &speech, &mut listeners, Command::Subscribe { subject, is_group }).await;
         }
         loop {
             tokio::select! {
                 biased;
                 _ = &mut telling => break,
                 command = queues.next_command() => match command {
-                    Some(command) => carry_out(&client, &queues, &mut listening, command).await,
+                    Some(command) => carry_out(&client, &speech, &mut listeners, command).await,
                     None if queues.is_connected() => return drop(client.flush().await),
                     None => return,
                 }
@@ -151,15 +222,23 @@ async fn speak(servers: Vec<String>, options: ConnectOptions, queues: Rc<Queues>
 }
 
 /// Tells the loop what happens to the connection.
-async fn tell_events(mut events: mpsc::Receiver<Event>, client: Client, queues: Rc<Queues>) {
-    let mut last_error = String::new();
+async fn tell_events(mut events: mpsc::Receiver<Event>, client: Client, speech: Rc<Speech>) {
+    let (queues, mut last_error) = (&speech.queues, String::new());
+    let mut connected = Instant::now();
     while let Some(event) = events.recv().await {
         match event {
             Event::Connected => {
                 last_error.clear();
+                connected = Instant::now();
+                speech.intake.note_connection(client.max_payload());
                 queues.arrive(Arrival::Connected(client.max_payload()));
             }
-            Event::Disconnected | Event::Closed => queues.arrive(Arrival::Disconnected),
+            Event::Disconnected | Event::Closed => {
+                let losses =
+                    if connected.elapsed() < LASTING { speech.losses.load(Ordering::Relaxed) + 1 } else { 0 };
+                speech.losses.store(losses, Ordering::Relaxed);
+                queues.arrive(Arrival::Disconnected);
+            }
             Event::ServerError(error) => queues.arrive(Arrival::Problem(format!("NATS: {error}"))),
             // While there is no connection, each attempt fails in the same way.
             Event::ClientError(error) => {
@@ -190,10 +269,11 @@ fn explain(text: &str) -> String {
 
 async fn carry_out(
     client: &Client,
-    queues: &Rc<Queues>,
-    listening: &mut HashMap<String, Listening>,
+    speech: &Rc<Speech>,
+    listeners: &mut HashMap<String, AbortHandle>,
     command: Command,
 ) {
+    let queues = &speech.queues;
     match command {
         Command::Publish { subject, reply, message, .. } => {
             // What cannot leave now would leave when nobody wants it any more.
@@ -209,15 +289,15 @@ async fn carry_out(
             }
         }
         Command::Subscribe { subject, is_group } => {
+            queues.subjects.borrow_mut().insert(subject.clone(), is_group);
             let subscribed = match is_group {
                 true => client.queue_subscribe(subject.clone(), GROUP.to_owned()).await,
                 false => client.subscribe(subject.clone()).await,
             };
             match subscribed {
                 Ok(subscriber) => {
-                    let listener = spawn_local(unconstrained(listen(subscriber, Rc::clone(queues))));
-                    let listener = listener.abort_handle();
-                    listening.insert(subject, Listening { is_group, listener });
+                    let listener = spawn_local(unconstrained(listen(subscriber, Rc::clone(speech))));
+                    listeners.insert(subject, listener.abort_handle());
                 }
                 Err(error) => {
                     queues.arrive(Arrival::Problem(format!("cannot listen to {subject}: {error}")));
@@ -226,22 +306,25 @@ async fn carry_out(
         }
         // The subscription ends with its subscriber.
         Command::Unsubscribe { subject } => {
-            if let Some(entry) = listening.remove(&subject) {
-                entry.listener.abort();
+            queues.subjects.borrow_mut().remove(&subject);
+            if let Some(listener) = listeners.remove(&subject) {
+                listener.abort();
             }
         }
     }
 }
 
 /// Passes on what comes on one subject.
-async fn listen(mut subscriber: async_nats::Subscriber, queues: Rc<Queues>) {
+async fn listen(mut subscriber: async_nats::Subscriber, speech: Rc<Speech>) {
     while let Some(message) = poll_fn(|context| Pin::new(&mut subscriber).poll_next(context)).await {
         let Message { subject, payload, status, .. } = message;
+        speech.intake.note_message(subject.len(), payload.len());
         let is_status = status.is_some_and(|status| status == StatusCode::NO_RESPONDERS);
         // Only the server itself says that nobody is there.
         if is_status != subject.contains(".none.") {
             continue;
         }
-        queues.arrive(Arrival::Message { subject: subject.to_string(), message: payload.to_vec() });
+        let arrival = Arrival::Message { subject: subject.to_string(), message: payload.to_vec() };
+        speech.queues.arrive(arrival);
     }
 }

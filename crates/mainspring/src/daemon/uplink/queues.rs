@@ -3,7 +3,7 @@
 
 use mainspring_uplink::Command;
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
 use std::task::{Context, Poll, Waker};
 
@@ -71,6 +71,8 @@ pub(super) struct Queues {
     speaker: Waiting,
     the_loop: Waiting,
     is_connected: Cell<bool>,
+    /// Subjects that are listened to, each with whether as one of a group.
+    pub(super) subjects: RefCell<BTreeMap<String, bool>>,
 }
 
 fn bytes_of(command: &Command) -> usize {
