@@ -13,8 +13,10 @@ pub(super) const SLOTS_MAX: usize = 1 << (u64::BITS - 1 - SERIAL_BITS);
 /// What the end of a client's input counts for among the bytes that are read per turn: it costs as
 /// much time.
 const END_BYTES: u64 = 1 << 10;
-/// Buffers kept for the next writes, and how large each may be.
-const SPARE_BUFFERS_MAX: usize = 16;
+/// Buffers kept for the next writes, and how large all of them together may be.
+const SPARE_BUFFERS_MAX: usize = 64;
+const SPARE_BYTES_MAX: usize = 4 << 20;
+/// How large one of them may be.
 const SPARE_BUFFER_BYTES_MAX: usize = 256 << 10;
 
 pub(super) struct ClientTable {
@@ -22,7 +24,7 @@ pub(super) struct ClientTable {
     serial: u64,
     /// Where everybody's bytes are read to.
     pub(super) buffer: Box<[u8]>,
-    pub(super) spare: Vec<Vec<u8>>,
+    pub(super) spare: SpareBuffers,
     /// Those with something to write, or to be closed.
     pub(super) dirty: VecDeque<usize>,
     /// Those with events to write and nothing else.
@@ -62,7 +64,7 @@ impl ClientTable {
             slots: Slab::new(),
             serial: 0,
             buffer: vec![0; buffer_bytes].into_boxed_slice(),
-            spare: Vec::new(),
+            spare: SpareBuffers::default(),
             dirty: VecDeque::new(),
             dirty_events: VecDeque::new(),
             unflushed: 0,
@@ -99,12 +101,33 @@ impl ClientTable {
             self.dirty.push_back(slot);
         }
     }
+}
+
+/// Buffers that nobody writes to just now: as many as clients are written to in a turn, mostly.
+#[derive(Default)]
+pub(super) struct SpareBuffers {
+    buffers: Vec<Vec<u8>>,
+    /// How large all of them are together.
+    bytes: usize,
+}
+
+impl SpareBuffers {
+    /// A buffer for the next write, if there is one.
+    #[inline]
+    pub(super) fn take(&mut self) -> Option<Vec<u8>> {
+        let buffer = self.buffers.pop()?;
+        self.bytes -= buffer.capacity();
+        Some(buffer)
+    }
 
     /// Keeps a buffer for the next write.
-    pub(super) fn reuse(&mut self, buffer: Vec<u8>) {
+    #[inline]
+    pub(super) fn keep(&mut self, buffer: Vec<u8>) {
         let is_of_use = (1..=SPARE_BUFFER_BYTES_MAX).contains(&buffer.capacity());
-        if is_of_use && self.spare.len() < SPARE_BUFFERS_MAX {
-            self.spare.push(buffer);
+        let bytes = self.bytes + buffer.capacity();
+        if is_of_use && bytes <= SPARE_BYTES_MAX && self.buffers.len() < SPARE_BUFFERS_MAX {
+            self.bytes = bytes;
+            self.buffers.push(buffer);
         }
     }
 }
@@ -113,4 +136,25 @@ impl ClientTable {
 #[inline]
 pub(super) fn slot_of(id: ConnectionId) -> usize {
     (id.0 >> SERIAL_BITS) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many of so many buffers of one size are kept.
+    fn kept(count: usize, bytes: usize) -> usize {
+        let mut spare = SpareBuffers::default();
+        (0..count).for_each(|_| spare.keep(Vec::with_capacity(bytes)));
+        std::iter::from_fn(|| spare.take()).inspect(|buffer| assert!(buffer.capacity() >= bytes)).count()
+    }
+
+    #[test]
+    fn spare_buffers_are_bounded_one_by_one_and_together() {
+        assert_eq!(kept(10, 0), 0);
+        assert_eq!(kept(10, SPARE_BUFFER_BYTES_MAX + 1), 0);
+        assert_eq!(kept(10, 1000), 10);
+        assert_eq!(kept(1000, 1000), SPARE_BUFFERS_MAX);
+        assert_eq!(kept(1000, SPARE_BUFFER_BYTES_MAX), SPARE_BYTES_MAX / SPARE_BUFFER_BYTES_MAX);
+    }
 }

@@ -20,7 +20,7 @@ impl Clients {
         let slot = slot_of(id);
         let Some(client) = slots.get_mut(slot).filter(|client| client.id == id) else { return };
         if client.out.wants_buffer()
-            && let Some(buffer) = spare.pop()
+            && let Some(buffer) = spare.take()
         {
             client.out.use_buffer(buffer);
         }
@@ -109,7 +109,7 @@ impl Clients {
             }
             ClientStage::AtGate(_) | ClientStage::Open => false,
         };
-        table.reuse(buffer);
+        table.spare.keep(buffer);
         if is_done_with {
             self.remove(table, slot);
         } else {

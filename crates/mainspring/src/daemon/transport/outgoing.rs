@@ -90,6 +90,8 @@ impl Outgoing {
         if line.len() >= SHARED_BYTES_MIN {
             self.share(message);
         } else {
+            // Room for the break, too: or a new buffer would grow twice for its first line.
+            self.tail.reserve(line.len() + 1);
             self.tail.extend_from_slice(line.as_bytes());
         }
         self.tail.push(b'\n');
