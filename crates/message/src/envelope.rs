@@ -32,7 +32,8 @@ impl Span {
         Span { start: start as u32, end: end as u32 | DECODED_BIT }
     }
 
-    fn is_absent(self) -> bool {
+    #[inline]
+    pub(crate) fn is_absent(self) -> bool {
         self.start == u32::MAX
     }
 
@@ -119,10 +120,10 @@ impl Layout {
 pub struct Envelope(Buffer);
 
 impl Envelope {
-    pub(crate) fn assemble(line: &str, decoded: &str, layout: Layout) -> Envelope {
+    pub(crate) fn assemble(line: &str, decoded: &str, layout: &Layout) -> Envelope {
         let line_len = line.len() as u32;
         if decoded.is_empty() {
-            return Envelope(Buffer::new(layout, line_len, line));
+            return Envelope(Buffer::new(*layout, line_len, line));
         }
         let layout = layout.map_names(|name| name.behind(line_len));
         Envelope(Buffer::new(layout, line_len, &[line, decoded].concat()))

@@ -31,6 +31,8 @@ pub struct Members<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Member<'a> {
     text: &'a str,
+    /// Whether it is a string without escapes.
+    is_plain: bool,
 }
 
 impl<'a> Members<'a> {
@@ -56,8 +58,16 @@ impl<'a> Iterator for Members<'a> {
         scanner.expect(std::mem::replace(before, b','), "a member").ok()?;
         scanner.skip_whitespace();
         let name = scanner.member_name().ok().filter(|name| !name.escaped)?;
-        let (start, end) = scanner.value(1).ok()?;
-        Some((&text[name.start..name.end], Member { text: &text[start..end] }))
+        scanner.skip_whitespace();
+        let start = scanner.at;
+        let is_plain = match scanner.peek() {
+            Some(b'"') => !scanner.string().ok()?.escaped,
+            _ => {
+                scanner.value(1).ok()?;
+                false
+            }
+        };
+        Some((&text[name.start..name.end], Member { text: &text[start..scanner.at], is_plain }))
     }
 }
 
@@ -71,8 +81,7 @@ impl<'a> Member<'a> {
     /// The text of a string that is written without escapes; nothing if it is anything else.
     #[must_use]
     pub fn plain_string(self) -> Option<&'a str> {
-        let inside = self.text.strip_prefix('"')?.strip_suffix('"')?;
-        (!inside.contains('\\')).then_some(inside)
+        self.is_plain.then(|| &self.text[1..self.text.len() - 1])
     }
 
     /// The value by itself.
@@ -108,9 +117,17 @@ mod tests {
 
     #[test]
     fn only_a_string_without_escapes_is_plain() {
-        let plain = |text: &str| Member { text }.plain_string().map(str::to_owned);
+        let plain = |value: &str| {
+            let data = Json::parse(&format!(r#"{{"a": {value} }}"#)).unwrap();
+            let (_, member) = Members::of(&data).next().unwrap();
+            assert_eq!(member.text(), value);
+            member.plain_string().map(str::to_owned)
+        };
         assert_eq!(plain(r#""a b""#).as_deref(), Some("a b"));
         assert_eq!(plain(r#""""#).as_deref(), Some(""));
-        assert_eq!((plain(r#""a\n""#), plain("1"), plain("\"")), (None, None, None));
+        assert_eq!(plain(r#""a string of some length""#).as_deref(), Some("a string of some length"));
+        for other in [r#""a\n""#, r#""some way to the escape \" here""#, "1", r#"["a"]"#, "null"] {
+            assert_eq!(plain(other), None, "{other}");
+        }
     }
 }

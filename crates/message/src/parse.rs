@@ -3,7 +3,7 @@
 use crate::codes::Failure;
 use crate::envelope::{Envelope, LINE_BYTES_CEILING, Layout, Span};
 use crate::kind::Kind;
-use crate::scan::{Scanner, StringSpan, Syntax};
+use crate::scan::{Expected, Scanner, StringSpan};
 use salvage::salvage;
 use std::borrow::Cow;
 use std::fmt;
@@ -102,267 +102,341 @@ impl Envelope {
     /// [`Failure::TooLarge`] beyond [`LINE_BYTES_CEILING`].
     pub fn parse(line: &[u8]) -> Result<Envelope, Rejection> {
         let mut found = Found::default();
-        let Ok(text) = str::from_utf8(line) else {
+        let Some(text) = text_of(line) else {
             return Err(not_utf8(line));
         };
         if text.len() > LINE_BYTES_CEILING {
-            return Err(found.reject("", Fault::too_large(), ""));
+            return Err(found.reject(*too_large(), ""));
         }
         let mut scanner = Scanner::new(text);
-        match found.read(text, &mut scanner).and_then(|()| found.layout()) {
-            Ok(layout) => {
+        match found.read(&mut scanner).and_then(|()| found.complete()) {
+            Ok(()) => {
                 // Line breaks between tokens are only whitespace; inside strings they cannot be.
                 let line = match scanner.saw_line_break {
                     true => Cow::Owned(text.replace(['\n', '\r'], " ")),
                     false => Cow::Borrowed(text),
                 };
-                Ok(Envelope::assemble(&line, &found.decoded, layout))
+                Ok(Envelope::assemble(&line, &found.decoded, &found.layout))
             }
-            Err((field, fault)) => Err(found.reject(field, fault, text)),
+            Err(fault) => Err(found.reject(*fault, text)),
         }
     }
 }
 
+/// The bytes as text, if they are UTF-8.
+#[inline]
+fn text_of(line: &[u8]) -> Option<&str> {
+    // Most lines are ASCII throughout, and that is found out faster.
+    if is_ascii(line) {
+        // SAFETY: ASCII is UTF-8.
+        return Some(unsafe { str::from_utf8_unchecked(line) });
+    }
+    str::from_utf8(line).ok()
+}
+
+/// Whether all of eight or more bytes are ASCII. That of the standard library looks at the last
+/// dozens one by one, which are a good part of a usual line.
+#[inline]
+fn is_ascii(bytes: &[u8]) -> bool {
+    let Some(last) = bytes.last_chunk::<8>() else { return false };
+    let word = |bytes: &[u8; 8]| u64::from_ne_bytes(*bytes);
+    // The last word may overlap the one before it.
+    let all = bytes.as_chunks::<8>().0.iter().fold(word(last), |all, bytes| all | word(bytes));
+    all & 0x8080_8080_8080_8080 == 0
+}
+
+/// What is wrong with a line.
 struct Fault {
+    /// The field at fault; empty when it is the line as a whole.
+    field: &'static str,
     failure: Failure,
     reason: String,
 }
 
-type Step<T> = Result<T, (&'static str, Fault)>;
+/// A fault is behind a pointer, so that every step of the parser returns in registers.
+type Step<T> = Result<T, Box<Fault>>;
 
-impl Fault {
-    fn malformed(reason: String) -> Fault {
-        Fault { failure: Failure::Malformed, reason }
-    }
-
-    fn too_large() -> Fault {
-        Fault {
-            failure: Failure::TooLarge,
-            reason: format!("the line is longer than {LINE_BYTES_CEILING} bytes"),
-        }
-    }
-
-    fn schema(reason: impl Into<String>) -> Fault {
-        Fault { failure: Failure::Schema, reason: reason.into() }
-    }
+#[cold]
+fn malformed(reason: String) -> Box<Fault> {
+    Box::new(Fault { field: "", failure: Failure::Malformed, reason })
 }
 
-fn syntax(error: Syntax) -> (&'static str, Fault) {
-    ("", Fault::malformed(format!("not JSON at byte {}: expected {}", error.at, error.expected)))
+#[cold]
+fn too_large() -> Box<Fault> {
+    let reason = format!("the line is longer than {LINE_BYTES_CEILING} bytes");
+    Box::new(Fault { field: "", failure: Failure::TooLarge, reason })
+}
+
+#[cold]
+fn schema(field: &'static str, reason: &str) -> Box<Fault> {
+    Box::new(Fault { field, failure: Failure::Schema, reason: reason.to_owned() })
+}
+
+#[cold]
+fn syntax(at: usize, expected: Expected) -> Box<Fault> {
+    malformed(format!("not JSON at byte {at}: expected {expected}"))
 }
 
 /// What has been found of an envelope so far.
-#[derive(Default)]
 struct Found {
     kind: Option<Kind>,
-    type_name: Option<Span>,
-    data: Option<Span>,
-    id: Option<Span>,
-    timestamp_ms: Option<u64>,
-    causation: Option<Span>,
-    correlation: Option<Span>,
-    traceparent: Option<Span>,
-    timeout_ms: Option<u64>,
-    durable: Option<bool>,
-    metadata: Option<Span>,
+    /// Everything else. What was not found is absent, as it is in an envelope; the timestamp is
+    /// [`NO_TIMESTAMP`].
+    layout: Layout,
     decoded: String,
 }
 
+/// Stands for a timestamp that was not found; real ones are at most [`INTEGER_MAX`].
+const NO_TIMESTAMP: u64 = u64::MAX;
+
+impl Default for Found {
+    fn default() -> Found {
+        let layout = Layout {
+            kind: Kind::Command,
+            type_name: Span::ABSENT,
+            data: Span::ABSENT,
+            id: Span::ABSENT,
+            causation: Span::ABSENT,
+            correlation: Span::ABSENT,
+            traceparent: Span::ABSENT,
+            metadata: Span::ABSENT,
+            timestamp_ms: NO_TIMESTAMP,
+            timeout_ms: 0,
+            durable: None,
+        };
+        Found { kind: None, layout, decoded: String::new() }
+    }
+}
+
 impl Found {
-    fn read(&mut self, text: &str, scanner: &mut Scanner<'_>) -> Step<()> {
+    #[inline]
+    fn read(&mut self, scanner: &mut Scanner<'_>) -> Step<()> {
         scanner.skip_whitespace();
-        scanner.expect(b'{', "an object").map_err(syntax)?;
+        if let Err(expected) = scanner.expect(b'{', "an object") {
+            return Err(syntax(scanner.at, expected));
+        }
         scanner.skip_whitespace();
         if !scanner.take(b"}") {
             loop {
-                let field = top_field(text, scanner)?;
-                scanner.skip_whitespace();
-                self.top_member(text, scanner, field)?;
+                self.top_member(scanner)?;
                 if ends(scanner)? {
                     break;
                 }
             }
         }
-        scanner.end().map_err(syntax)
+        scanner.end().map_err(|expected| syntax(scanner.at, expected))
     }
 
-    fn top_member(&mut self, text: &str, scanner: &mut Scanner<'_>, field: TopField) -> Step<()> {
-        match field {
-            TopField::Kind => {
-                once("kind", self.kind.is_some())?;
-                self.kind = Some(kind(text, scanner)?);
-            }
-            TopField::Type => {
-                let span = self.name(text, scanner, "type", self.type_name.is_some())?;
-                let valid = check_type_name(self.peek(text, span));
-                self.type_name = Some(span);
-                valid.map_err(|reason| ("type", Fault::schema(reason)))?;
-            }
-            TopField::Data => {
-                once("data", self.data.is_some())?;
-                let (start, end) = scanner.value(1).map_err(syntax)?;
-                self.data = Some(Span::plain(start, end));
-            }
-            TopField::Metadata => self.metadata(text, scanner)?,
-            TopField::Other => {
-                scanner.value(1).map_err(syntax)?;
+    /// A member of the envelope. The usual spelling of its name is recognised whole, any other is
+    /// scanned.
+    #[inline]
+    fn top_member(&mut self, scanner: &mut Scanner<'_>) -> Step<()> {
+        match scanner.second() {
+            b'k' if scanner.take(b"\"kind\":") => self.kind(scanner),
+            b't' if scanner.take(b"\"type\":") => self.type_name(scanner),
+            b'd' if scanner.take(b"\"data\":") => self.data(scanner),
+            b'm' if scanner.take(b"\"metadata\":") => self.metadata(scanner),
+            _ => self.other_top_member(scanner),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn other_top_member(&mut self, scanner: &mut Scanner<'_>) -> Step<()> {
+        match &*field_name(scanner)? {
+            "kind" => self.kind(scanner),
+            "type" => self.type_name(scanner),
+            "data" => self.data(scanner),
+            "metadata" => self.metadata(scanner),
+            _ => {
+                scanner.skip_whitespace();
+                value(scanner, 1).map(drop)
             }
         }
+    }
+
+    #[inline]
+    fn kind(&mut self, scanner: &mut Scanner<'_>) -> Step<()> {
+        scanner.skip_whitespace();
+        once("kind", self.kind.is_some())?;
+        self.kind = Some(kind(scanner)?);
         Ok(())
     }
 
-    fn metadata(&mut self, text: &str, scanner: &mut Scanner<'_>) -> Step<()> {
-        once("metadata", self.metadata.is_some())?;
+    #[inline]
+    fn type_name(&mut self, scanner: &mut Scanner<'_>) -> Step<()> {
+        name(scanner, "type", &mut self.layout.type_name, &mut self.decoded)?;
+        let name = self.peek(scanner.text(), self.layout.type_name);
+        check_type_name(name).map_err(|reason| schema("type", reason))
+    }
+
+    #[inline]
+    fn data(&mut self, scanner: &mut Scanner<'_>) -> Step<()> {
+        scanner.skip_whitespace();
+        once("data", !self.layout.data.is_absent())?;
+        self.layout.data = value(scanner, 1)?;
+        Ok(())
+    }
+
+    #[inline]
+    fn metadata(&mut self, scanner: &mut Scanner<'_>) -> Step<()> {
+        scanner.skip_whitespace();
+        once("metadata", !self.layout.metadata.is_absent())?;
         let start = scanner.at;
         if !scanner.take(b"{") {
-            scanner.value(1).map_err(syntax)?;
-            return Err(("metadata", Fault::schema("must be an object")));
+            value(scanner, 1)?;
+            return Err(schema("metadata", "must be an object"));
         }
         scanner.skip_whitespace();
         if !scanner.take(b"}") {
             loop {
-                let field = metadata_field(text, scanner)?;
-                scanner.skip_whitespace();
-                self.metadata_member(text, scanner, field)?;
+                self.metadata_member(scanner)?;
                 if ends(scanner)? {
                     break;
                 }
             }
         }
-        self.metadata = Some(Span::plain(start, scanner.at));
+        self.layout.metadata = Span::plain(start, scanner.at);
         Ok(())
     }
 
-    fn metadata_member(&mut self, text: &str, scanner: &mut Scanner<'_>, field: MetadataField) -> Step<()> {
-        match field {
-            MetadataField::Id => {
-                self.id = Some(self.name(text, scanner, "metadata.id", self.id.is_some())?)
+    /// A member of the metadata, read like one of the envelope.
+    #[inline]
+    fn metadata_member(&mut self, scanner: &mut Scanner<'_>) -> Step<()> {
+        match scanner.second() {
+            b'i' if scanner.take(b"\"id\":") => self.id(scanner),
+            b't' if scanner.take(b"\"timestamp\":") => self.timestamp(scanner),
+            b'c' if scanner.take(b"\"causation\":") => self.causation(scanner),
+            b'c' if scanner.take(b"\"correlation\":") => self.correlation(scanner),
+            _ => self.other_metadata_member(scanner),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn other_metadata_member(&mut self, scanner: &mut Scanner<'_>) -> Step<()> {
+        let text = scanner.text();
+        match &*field_name(scanner)? {
+            "id" => self.id(scanner)?,
+            "timestamp" => self.timestamp(scanner)?,
+            "causation" => self.causation(scanner)?,
+            "correlation" => self.correlation(scanner)?,
+            "traceparent" => {
+                scanner.skip_whitespace();
+                once("metadata.traceparent", !self.layout.traceparent.is_absent())?;
+                self.layout.traceparent = plain_string(text, value(scanner, 2)?);
             }
-            MetadataField::Timestamp => {
-                let field = "metadata.timestamp";
-                self.timestamp_ms = Some(integer(text, scanner, field, self.timestamp_ms.is_some())?);
-            }
-            MetadataField::Causation => {
-                let field = "metadata.causation";
-                self.causation = Some(self.name(text, scanner, field, self.causation.is_some())?);
-            }
-            MetadataField::Correlation => {
-                let field = "metadata.correlation";
-                self.correlation = Some(self.name(text, scanner, field, self.correlation.is_some())?);
-            }
-            MetadataField::Traceparent => {
-                once("metadata.traceparent", self.traceparent.is_some())?;
-                let (start, end) = scanner.value(2).map_err(syntax)?;
-                self.traceparent = Some(plain_string(text, start, end));
-            }
-            MetadataField::Timeout => {
+            "timeout" => {
                 let field = "metadata.timeout";
-                let timeout_ms = integer(text, scanner, field, self.timeout_ms.is_some())?;
+                let timeout_ms = integer(scanner, field, self.layout.timeout_ms != 0)?;
                 if timeout_ms == 0 {
-                    return Err((field, Fault::schema("must be at least 1 millisecond")));
+                    return Err(schema(field, "must be at least 1 millisecond"));
                 }
-                self.timeout_ms = Some(timeout_ms);
+                self.layout.timeout_ms = timeout_ms;
             }
-            MetadataField::Durable => {
+            "durable" => {
+                scanner.skip_whitespace();
                 let field = "metadata.durable";
-                once(field, self.durable.is_some())?;
-                let (start, end) = scanner.value(2).map_err(syntax)?;
-                self.durable = Some(match &text[start..end] {
-                    "true" => true,
-                    "false" => false,
-                    _ => return Err((field, Fault::schema("must be true or false"))),
-                });
+                once(field, self.layout.durable.is_some())?;
+                self.layout.durable = match value(scanner, 2)?.read(text, "") {
+                    "true" => Some(true),
+                    "false" => Some(false),
+                    _ => return Err(schema(field, "must be true or false")),
+                };
             }
-            MetadataField::Other => {
-                scanner.value(2).map_err(syntax)?;
+            _ => {
+                scanner.skip_whitespace();
+                value(scanner, 2)?;
             }
         }
         Ok(())
     }
 
-    /// A short, non-empty string.
-    fn name(
-        &mut self,
-        text: &str,
-        scanner: &mut Scanner<'_>,
-        field: &'static str,
-        again: bool,
-    ) -> Step<Span> {
-        let span = string(scanner, field, again)?;
-        let (start, end) = (span.start, span.end);
-        if start == end {
-            return Err((field, Fault::schema("must not be empty")));
-        }
-        let too_long = || (field, Fault::schema("must be at most 256 bytes long"));
-        if !span.escaped {
-            return if end - start <= NAME_BYTES_MAX { Ok(Span::plain(start, end)) } else { Err(too_long()) };
-        }
-        // The text counts, not how it is spelt: whoever writes it again may spell it otherwise.
-        if end - start > NAME_BYTES_MAX * ESCAPED_BYTES_MAX {
-            return Err(too_long());
-        }
-        let Some(plain) = decode(&text[start - 1..=end]) else {
-            return Err((field, Fault::schema("must be a string of Unicode characters")));
-        };
-        if plain.len() > NAME_BYTES_MAX {
-            return Err(too_long());
-        }
-        let start = self.decoded.len();
-        self.decoded.push_str(&plain);
-        Ok(Span::decoded(start, self.decoded.len()))
+    #[inline]
+    fn id(&mut self, scanner: &mut Scanner<'_>) -> Step<()> {
+        name(scanner, "metadata.id", &mut self.layout.id, &mut self.decoded)
+    }
+
+    #[inline]
+    fn timestamp(&mut self, scanner: &mut Scanner<'_>) -> Step<()> {
+        let again = self.layout.timestamp_ms != NO_TIMESTAMP;
+        self.layout.timestamp_ms = integer(scanner, "metadata.timestamp", again)?;
+        Ok(())
+    }
+
+    #[inline]
+    fn causation(&mut self, scanner: &mut Scanner<'_>) -> Step<()> {
+        name(scanner, "metadata.causation", &mut self.layout.causation, &mut self.decoded)
+    }
+
+    #[inline]
+    fn correlation(&mut self, scanner: &mut Scanner<'_>) -> Step<()> {
+        name(scanner, "metadata.correlation", &mut self.layout.correlation, &mut self.decoded)
     }
 
     fn peek<'a>(&'a self, text: &'a str, span: Span) -> &'a str {
         span.read(text, &self.decoded)
     }
 
-    fn layout(&self) -> Step<Layout> {
-        let missing = |field: &'static str| (field, Fault::schema("is missing"));
-        let kind = self.kind.ok_or_else(|| missing("kind"))?;
-        let layout = Layout {
-            kind,
-            type_name: self.type_name.ok_or_else(|| missing("type"))?,
-            data: self.data.ok_or_else(|| missing("data"))?,
-            metadata: self.metadata.ok_or_else(|| missing("metadata"))?,
-            id: self.id.ok_or_else(|| missing("metadata.id"))?,
-            timestamp_ms: self.timestamp_ms.ok_or_else(|| missing("metadata.timestamp"))?,
-            causation: self.causation.unwrap_or(Span::ABSENT),
-            correlation: self.correlation.unwrap_or(Span::ABSENT),
-            traceparent: self.traceparent.unwrap_or(Span::ABSENT),
-            timeout_ms: self.timeout_ms.unwrap_or(0),
-            durable: self.durable,
-        };
-        if kind.is_outcome() && self.causation.is_none() {
-            return Err((
-                "metadata.causation",
-                Fault::schema("is missing: a reply or error names its request"),
-            ));
+    /// Whether everything is there that must be.
+    #[inline]
+    fn complete(&mut self) -> Step<()> {
+        let layout = &mut self.layout;
+        let Some(kind) = self.kind else { return Err(missing("kind")) };
+        layout.kind = kind;
+        if layout.type_name.is_absent() {
+            return Err(missing("type"));
         }
-        Ok(layout)
+        if layout.data.is_absent() {
+            return Err(missing("data"));
+        }
+        if layout.metadata.is_absent() {
+            return Err(missing("metadata"));
+        }
+        if layout.id.is_absent() {
+            return Err(missing("metadata.id"));
+        }
+        if layout.timestamp_ms == NO_TIMESTAMP {
+            return Err(missing("metadata.timestamp"));
+        }
+        if kind.is_outcome() && layout.causation.is_absent() {
+            return Err(schema("metadata.causation", "is missing: a reply or error names its request"));
+        }
+        Ok(())
     }
 
     #[cold]
-    fn reject(&self, field: &'static str, fault: Fault, text: &str) -> Rejection {
-        let copy = |span: Option<Span>| span.map(|span| self.peek(text, span).to_owned());
+    fn reject(&self, fault: Fault, text: &str) -> Rejection {
+        let copy = |span: Span| (!span.is_absent()).then(|| self.peek(text, span).to_owned());
         // What the fault stands before was not read yet.
         let behind = salvage(text);
         Rejection {
             failure: fault.failure,
-            field,
+            field: fault.field,
             reason: fault.reason,
-            id: copy(self.id).or(behind.id),
-            type_name: copy(self.type_name).or(behind.type_name),
+            id: copy(self.layout.id).or(behind.id),
+            type_name: copy(self.layout.type_name).or(behind.type_name),
             kind: self.kind.or(behind.kind),
         }
     }
+}
+
+#[cold]
+fn missing(field: &'static str) -> Box<Fault> {
+    schema(field, "is missing")
+}
+
+#[cold]
+fn too_long(field: &'static str) -> Box<Fault> {
+    schema(field, "must be at most 256 bytes long")
 }
 
 /// The rejection of bytes that are no text, with what can be read of them all the same.
 #[cold]
 fn not_utf8(line: &[u8]) -> Rejection {
     let text = String::from_utf8_lossy(line);
-    let fault = Fault::malformed("the line is not UTF-8".into());
-    let mut rejection = Found::default().reject("", fault, &text);
+    let fault = malformed("the line is not UTF-8".into());
+    let mut rejection = Found::default().reject(*fault, &text);
     // A name with a character in place of what could not be read is not the one that was sent.
     let is_whole = |name: &String| !name.contains(char::REPLACEMENT_CHARACTER);
     rejection.id = rejection.id.filter(is_whole);
@@ -370,91 +444,23 @@ fn not_utf8(line: &[u8]) -> Rejection {
     rejection
 }
 
-/// The members of the envelope.
-#[derive(Clone, Copy)]
-enum TopField {
-    Kind,
-    Type,
-    Data,
-    Metadata,
-    Other,
-}
-
-/// The members of its metadata.
-#[derive(Clone, Copy)]
-enum MetadataField {
-    Id,
-    Timestamp,
-    Causation,
-    Correlation,
-    Traceparent,
-    Timeout,
-    Durable,
-    Other,
-}
-
-/// The name at the cursor, and its colon. The usual spelling is recognised whole, any other is
-/// scanned.
-#[inline]
-fn top_field(text: &str, scanner: &mut Scanner<'_>) -> Step<TopField> {
-    let usual = match scanner.second() {
-        b'k' => scanner.take(b"\"kind\":").then_some(TopField::Kind),
-        b't' => scanner.take(b"\"type\":").then_some(TopField::Type),
-        b'd' => scanner.take(b"\"data\":").then_some(TopField::Data),
-        b'm' => scanner.take(b"\"metadata\":").then_some(TopField::Metadata),
-        _ => None,
-    };
-    if let Some(field) = usual {
-        return Ok(field);
-    }
-    Ok(match &*field_name(text, scanner)? {
-        "kind" => TopField::Kind,
-        "type" => TopField::Type,
-        "data" => TopField::Data,
-        "metadata" => TopField::Metadata,
-        _ => TopField::Other,
-    })
-}
-
-#[inline]
-fn metadata_field(text: &str, scanner: &mut Scanner<'_>) -> Step<MetadataField> {
-    let usual = match scanner.second() {
-        b'i' => scanner.take(b"\"id\":").then_some(MetadataField::Id),
-        b't' => scanner.take(b"\"timestamp\":").then_some(MetadataField::Timestamp),
-        b'c' if scanner.take(b"\"causation\":") => Some(MetadataField::Causation),
-        b'c' => scanner.take(b"\"correlation\":").then_some(MetadataField::Correlation),
-        _ => None,
-    };
-    if let Some(field) = usual {
-        return Ok(field);
-    }
-    Ok(match &*field_name(text, scanner)? {
-        "id" => MetadataField::Id,
-        "timestamp" => MetadataField::Timestamp,
-        "causation" => MetadataField::Causation,
-        "correlation" => MetadataField::Correlation,
-        "traceparent" => MetadataField::Traceparent,
-        "timeout" => MetadataField::Timeout,
-        "durable" => MetadataField::Durable,
-        _ => MetadataField::Other,
-    })
-}
-
 /// A value that is a short string without escapes, without its quotes; an empty place if it is
 /// anything else.
 #[cold]
-fn plain_string(text: &str, start: usize, end: usize) -> Span {
-    match &text.as_bytes()[start..end] {
+fn plain_string(text: &str, value: Span) -> Span {
+    let start = value.start as usize;
+    match value.read(text, "").as_bytes() {
         [b'"', inside @ .., b'"'] if inside.len() <= NAME_BYTES_MAX && !inside.contains(&b'\\') => {
-            Span::plain(start + 1, end - 1)
+            Span::plain(start + 1, start + 1 + inside.len())
         }
         _ => Span::plain(start, start),
     }
 }
 
 /// Any name and its colon. A known name written with escapes is still that name.
-fn field_name<'a>(text: &'a str, scanner: &mut Scanner<'_>) -> Step<Cow<'a, str>> {
-    let name = scanner.member_name().map_err(syntax)?;
+fn field_name<'a>(scanner: &mut Scanner<'a>) -> Step<Cow<'a, str>> {
+    let text = scanner.text();
+    let name = scanner.member_name().map_err(|expected| syntax(scanner.at, expected))?;
     if name.escaped {
         return Ok(Cow::Owned(decode(&text[name.start - 1..=name.end]).unwrap_or_default()));
     }
@@ -465,17 +471,32 @@ fn field_name<'a>(text: &'a str, scanner: &mut Scanner<'_>) -> Step<Cow<'a, str>
 #[inline(always)]
 fn ends(scanner: &mut Scanner<'_>) -> Step<bool> {
     scanner.skip_whitespace();
-    if scanner.take(b",") {
-        scanner.skip_whitespace();
-        return Ok(false);
+    match scanner.peek() {
+        Some(b',') => {
+            scanner.at += 1;
+            scanner.skip_whitespace();
+            Ok(false)
+        }
+        Some(b'}') => {
+            scanner.at += 1;
+            Ok(true)
+        }
+        _ => Err(syntax(scanner.at, "a comma or the end of the object")),
     }
-    if scanner.take(b"}") {
-        return Ok(true);
-    }
-    Err(syntax(Syntax { at: scanner.at, expected: "a comma or the end of the object" }))
 }
 
-fn kind(text: &str, scanner: &mut Scanner<'_>) -> Step<Kind> {
+/// Any value at the cursor, where it stands.
+#[inline]
+fn value(scanner: &mut Scanner<'_>, depth: u32) -> Step<Span> {
+    let start = scanner.at;
+    match scanner.value(depth) {
+        Ok(()) => Ok(Span::plain(start, scanner.at)),
+        Err(expected) => Err(syntax(scanner.at, expected)),
+    }
+}
+
+#[inline]
+fn kind(scanner: &mut Scanner<'_>) -> Step<Kind> {
     if scanner.take(b"\"command\"") {
         return Ok(Kind::Command);
     }
@@ -483,34 +504,72 @@ fn kind(text: &str, scanner: &mut Scanner<'_>) -> Step<Kind> {
         return Ok(Kind::Reply);
     }
     let span = string(scanner, "kind", false)?;
-    let known = if span.escaped { None } else { Kind::from_wire(&text[span.start..span.end]) };
-    known.ok_or_else(|| ("kind", Fault::schema("must be command, query, event, reply or error")))
-}
-
-fn once(field: &'static str, again: bool) -> Step<()> {
-    if again { Err((field, Fault::schema("is there twice"))) } else { Ok(()) }
+    let known = if span.escaped { None } else { Kind::from_wire(&scanner.text()[span.start..span.end]) };
+    known.ok_or_else(|| schema("kind", "must be command, query, event, reply or error"))
 }
 
 #[inline]
+fn once(field: &'static str, again: bool) -> Step<()> {
+    if again { Err(schema(field, "is there twice")) } else { Ok(()) }
+}
+
+#[inline(always)]
 fn string(scanner: &mut Scanner<'_>, field: &'static str, again: bool) -> Step<StringSpan> {
+    scanner.skip_whitespace();
     once(field, again)?;
     if scanner.peek() != Some(b'"') {
-        scanner.value(2).map_err(syntax)?;
-        return Err((field, Fault::schema("must be a string")));
+        value(scanner, 2)?;
+        return Err(schema(field, "must be a string"));
     }
-    scanner.string().map_err(syntax)
+    scanner.string().map_err(|expected| syntax(scanner.at, expected))
 }
 
-#[inline]
-fn integer(text: &str, scanner: &mut Scanner<'_>, field: &'static str, again: bool) -> Step<u64> {
+/// A short, non-empty string, the first for this place. What was written with escapes is put behind
+/// `decoded`.
+fn name(scanner: &mut Scanner<'_>, field: &'static str, place: &mut Span, decoded: &mut String) -> Step<()> {
+    let StringSpan { start, end, escaped } = string(scanner, field, !place.is_absent())?;
+    if start == end {
+        return Err(schema(field, "must not be empty"));
+    }
+    if escaped {
+        *place = decoded_name(&scanner.text()[start - 1..=end], field, decoded)?;
+        return Ok(());
+    }
+    if end - start > NAME_BYTES_MAX {
+        return Err(too_long(field));
+    }
+    *place = Span::plain(start, end);
+    Ok(())
+}
+
+/// The same, of a string literal with escapes.
+#[cold]
+fn decoded_name(literal: &str, field: &'static str, decoded: &mut String) -> Step<Span> {
+    // The text counts, not how it is spelt: whoever writes it again may spell it otherwise.
+    if literal.len() > NAME_BYTES_MAX * ESCAPED_BYTES_MAX + 2 {
+        return Err(too_long(field));
+    }
+    let Some(plain) = decode(literal) else {
+        return Err(schema(field, "must be a string of Unicode characters"));
+    };
+    if plain.len() > NAME_BYTES_MAX {
+        return Err(too_long(field));
+    }
+    let start = decoded.len();
+    decoded.push_str(&plain);
+    Ok(Span::decoded(start, decoded.len()))
+}
+
+fn integer(scanner: &mut Scanner<'_>, field: &'static str, again: bool) -> Step<u64> {
+    scanner.skip_whitespace();
     once(field, again)?;
     if let Some(number) = scanner.take_integer() {
         return Ok(number);
     }
-    let (start, end) = scanner.value(2).map_err(syntax)?;
-    text[start..end].parse().ok().filter(|number| *number <= INTEGER_MAX).ok_or_else(|| {
-        (field, Fault::schema("must be a whole number of milliseconds, not negative, below 2^53"))
-    })
+    let number = value(scanner, 2)?.read(scanner.text(), "").parse().ok();
+    number
+        .filter(|number| *number <= INTEGER_MAX)
+        .ok_or_else(|| schema(field, "must be a whole number of milliseconds, not negative, below 2^53"))
 }
 
 /// The text of a string literal, or nothing when its escapes are no Unicode.

@@ -7,13 +7,17 @@
 /// How deep objects and arrays may nest.
 pub const DEPTH_MAX: u32 = 128;
 
+/// What would have fitted where text is not JSON. The cursor stays there. It is no more than this
+/// so that every step of the scanner returns in registers.
+pub(crate) type Expected = &'static str;
+
 /// Why text is not JSON, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Syntax {
     /// Byte offset of the first byte that does not fit.
     pub(crate) at: usize,
     /// What would have fitted.
-    pub(crate) expected: &'static str,
+    pub(crate) expected: Expected,
 }
 
 /// The inside of a string literal, without its quotes.
@@ -27,7 +31,8 @@ pub(crate) struct StringSpan {
 
 #[derive(Debug)]
 pub(crate) struct Scanner<'a> {
-    bytes: &'a [u8],
+    text: &'a str,
+    /// The cursor: where the next byte is looked at, or the first that does not fit.
     pub(crate) at: usize,
     /// Whether a line break was met between tokens. It is legal JSON, but would cut a line in two.
     pub(crate) saw_line_break: bool,
@@ -83,21 +88,28 @@ const fn eight_digits(word: u64) -> Option<u64> {
 
 impl<'a> Scanner<'a> {
     pub(crate) fn new(text: &'a str) -> Scanner<'a> {
-        Scanner { bytes: text.as_bytes(), at: 0, saw_line_break: false }
+        Scanner { text, at: 0, saw_line_break: false }
     }
 
-    fn fail<T>(&self, expected: &'static str) -> Result<T, Syntax> {
-        Err(Syntax { at: self.at, expected })
+    /// The text, of which nothing changes.
+    #[inline]
+    pub(crate) fn text(&self) -> &'a str {
+        self.text
+    }
+
+    #[inline]
+    fn bytes(&self) -> &'a [u8] {
+        self.text.as_bytes()
     }
 
     pub(crate) fn peek(&self) -> Option<u8> {
-        self.bytes.get(self.at).copied()
+        self.bytes().get(self.at).copied()
     }
 
     /// The byte after the one at the cursor: the first of a name in quotes.
     #[inline]
     pub(crate) fn second(&self) -> u8 {
-        self.bytes.get(self.at + 1).copied().unwrap_or(0)
+        self.bytes().get(self.at + 1).copied().unwrap_or(0)
     }
 
     #[inline]
@@ -118,9 +130,12 @@ impl<'a> Scanner<'a> {
     /// Moves past `literal` if it stands at the cursor.
     #[inline]
     pub(crate) fn take<const N: usize>(&mut self, literal: &[u8; N]) -> bool {
-        let there = self.bytes.get(self.at..self.at + N) == Some(literal);
-        self.at += if there { N } else { 0 };
-        there
+        let rest = self.bytes().get(self.at..).unwrap_or_default();
+        if rest.first_chunk() != Some(literal) {
+            return false;
+        }
+        self.at += N;
+        true
     }
 
     /// Moves past a whole number below 2^53 written with digits alone, if a value ends right after
@@ -130,79 +145,86 @@ impl<'a> Scanner<'a> {
         let mut at = self.at;
         let mut number = 0u64;
         // Timestamps have thirteen digits.
-        let first = self.bytes.get(at..at + 8).and_then(|bytes| bytes.first_chunk());
+        let first = self.bytes().get(at..at + 8).and_then(|bytes| bytes.first_chunk());
         if let Some(eight) = first.and_then(|bytes| eight_digits(u64::from_le_bytes(*bytes))) {
             (number, at) = (eight, at + 8);
         }
-        while let Some(digit @ b'0'..=b'9') = self.bytes.get(at).copied() {
+        while let Some(digit @ b'0'..=b'9') = self.bytes().get(at).copied() {
             number = number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
             at += 1;
         }
         let digits = at - self.at;
-        let plain = (1..=15).contains(&digits) && (digits == 1 || self.bytes[self.at] != b'0');
-        if !plain || !matches!(self.bytes.get(at), Some(b',' | b'}' | b' ')) {
+        let plain = (1..=15).contains(&digits) && (digits == 1 || self.bytes()[self.at] != b'0');
+        if !plain || !matches!(self.bytes().get(at), Some(b',' | b'}' | b' ')) {
             return None;
         }
         self.at = at;
         Some(number)
     }
 
-    pub(crate) fn expect(&mut self, byte: u8, expected: &'static str) -> Result<(), Syntax> {
+    #[inline]
+    pub(crate) fn expect(&mut self, byte: u8, expected: Expected) -> Result<(), Expected> {
         if self.peek() != Some(byte) {
-            return self.fail(expected);
+            return Err(expected);
         }
         self.at += 1;
         Ok(())
     }
 
     /// The end of the text, after optional whitespace.
-    pub(crate) fn end(&mut self) -> Result<(), Syntax> {
+    pub(crate) fn end(&mut self) -> Result<(), Expected> {
         self.skip_whitespace();
-        if self.at == self.bytes.len() { Ok(()) } else { self.fail("nothing more after the value") }
+        if self.at == self.bytes().len() { Ok(()) } else { Err("nothing more after the value") }
     }
 
     /// A string literal at the cursor.
+    #[inline(always)]
+    pub(crate) fn string(&mut self) -> Result<StringSpan, Expected> {
+        let start = self.at + 1;
+        let escaped = self.skip_string()?;
+        Ok(StringSpan { start, end: self.at - 1, escaped })
+    }
+
+    /// Moves behind the string literal at the cursor; returns whether it holds escapes.
     #[inline]
-    pub(crate) fn string(&mut self) -> Result<StringSpan, Syntax> {
+    fn skip_string(&mut self) -> Result<bool, Expected> {
         self.expect(b'"', "a string")?;
-        let start = self.at;
         // Mostly the next special character is the closing quote.
-        let mut rest = self.bytes.get(start..).unwrap_or_default();
+        let mut rest = self.bytes().get(self.at..).unwrap_or_default();
         while let Some((chunk, behind)) = rest.split_first_chunk::<8>() {
             let marks = specials(u64::from_le_bytes(*chunk));
             if marks == 0 {
                 rest = behind;
                 continue;
             }
-            let end = self.bytes.len() - rest.len() + marks.trailing_zeros() as usize / 8;
-            if self.bytes.get(end) == Some(&b'"') {
+            let end = self.bytes().len() - rest.len() + marks.trailing_zeros() as usize / 8;
+            if self.bytes().get(end) == Some(&b'"') {
                 self.at = end + 1;
-                return Ok(StringSpan { start, end, escaped: false });
+                return Ok(false);
             }
             break;
         }
-        self.rest_of_string(start)
+        self.rest_of_string()
     }
 
     /// The rest of a string literal that has escapes, or whose end is near the end of the text.
     #[cold]
     #[inline(never)]
-    fn rest_of_string(&mut self, start: usize) -> Result<StringSpan, Syntax> {
+    fn rest_of_string(&mut self) -> Result<bool, Expected> {
         let mut escaped = false;
         loop {
             self.skip_plain();
             match self.peek() {
                 Some(b'"') => {
-                    let end = self.at;
                     self.at += 1;
-                    return Ok(StringSpan { start, end, escaped });
+                    return Ok(escaped);
                 }
                 Some(b'\\') => {
                     escaped = true;
                     self.escape()?;
                 }
-                Some(_) => return self.fail("no control character inside a string"),
-                None => return self.fail("the closing quote of a string"),
+                Some(_) => return Err("no control character inside a string"),
+                None => return Err("the closing quote of a string"),
             }
         }
     }
@@ -210,30 +232,30 @@ impl<'a> Scanner<'a> {
     /// Moves to the next quote, backslash or control character.
     #[inline]
     fn skip_plain(&mut self) {
-        let mut rest = self.bytes.get(self.at..).unwrap_or_default();
+        let mut rest = self.bytes().get(self.at..).unwrap_or_default();
         while let Some((chunk, behind)) = rest.split_first_chunk::<8>() {
             let marks = specials(u64::from_le_bytes(*chunk));
             if marks != 0 {
-                self.at = self.bytes.len() - rest.len() + marks.trailing_zeros() as usize / 8;
+                self.at = self.bytes().len() - rest.len() + marks.trailing_zeros() as usize / 8;
                 return;
             }
             rest = behind;
         }
-        self.at = self.bytes.len() - rest.len();
+        self.at = self.bytes().len() - rest.len();
         self.at += (specials(self.last_word()).trailing_zeros() as usize / 8).min(rest.len());
     }
 
     /// The fewer than eight bytes that are left, and zeroes behind them.
     #[inline]
     fn last_word(&self) -> u64 {
-        let rest = &self.bytes[self.at..];
-        match self.bytes.last_chunk::<8>() {
+        let rest = &self.bytes()[self.at..];
+        match self.bytes().last_chunk::<8>() {
             Some(last) if !rest.is_empty() => u64::from_le_bytes(*last) >> (64 - 8 * rest.len()),
             _ => rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
         }
     }
 
-    fn escape(&mut self) -> Result<(), Syntax> {
+    fn escape(&mut self) -> Result<(), Expected> {
         self.at += 1;
         match self.peek() {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 1,
@@ -241,20 +263,18 @@ impl<'a> Scanner<'a> {
                 self.at += 1;
                 for _ in 0..4 {
                     if !self.peek().is_some_and(|byte| byte.is_ascii_hexdigit()) {
-                        return self.fail("four hexadecimal digits after \\u");
+                        return Err("four hexadecimal digits after \\u");
                     }
                     self.at += 1;
                 }
             }
-            _ => return self.fail("one of \" \\ / b f n r t u after a backslash"),
+            _ => return Err("one of \" \\ / b f n r t u after a backslash"),
         }
         Ok(())
     }
 
-    /// Any value at the cursor (after whitespace); returns where it starts and ends.
-    pub(crate) fn value(&mut self, depth: u32) -> Result<(usize, usize), Syntax> {
-        self.skip_whitespace();
-        let start = self.at;
+    /// Moves behind any value at the cursor, or after whitespace there.
+    pub(crate) fn value(&mut self, depth: u32) -> Result<(), Expected> {
         // One bit per open level: 1 for an object, 0 for an array. DEPTH_MAX is the width of this
         // integer.
         let mut levels: u128 = 0;
@@ -263,11 +283,11 @@ impl<'a> Scanner<'a> {
             self.skip_whitespace();
             match self.peek() {
                 Some(b'"') => {
-                    self.string()?;
+                    self.skip_string()?;
                 }
                 Some(bracket @ (b'{' | b'[')) => {
                     if open + depth >= DEPTH_MAX {
-                        return self.fail("at most 128 levels of nesting");
+                        return Err("at most 128 levels of nesting");
                     }
                     self.at += 1;
                     open += 1;
@@ -276,7 +296,7 @@ impl<'a> Scanner<'a> {
                     let empty = if bracket == b'{' { b'}' } else { b']' };
                     if self.peek() != Some(empty) {
                         if bracket == b'{' {
-                            self.member_name()?;
+                            self.skip_name()?;
                         }
                         continue 'value;
                     }
@@ -288,12 +308,12 @@ impl<'a> Scanner<'a> {
                 Some(b'f') => self.word("false")?,
                 Some(b'n') => self.word("null")?,
                 Some(b'-' | b'0'..=b'9') => self.number()?,
-                _ => return self.fail("a value"),
+                _ => return Err("a value"),
             }
             // A value just ended: close levels until one goes on.
             loop {
                 if open == 0 {
-                    return Ok((start, self.at));
+                    return Ok(());
                 }
                 self.skip_whitespace();
                 let in_object = levels & 1 == 1;
@@ -302,14 +322,14 @@ impl<'a> Scanner<'a> {
                         self.at += 1;
                         if in_object {
                             self.skip_whitespace();
-                            self.member_name()?;
+                            self.skip_name()?;
                         }
                         continue 'value;
                     }
                     Some(b'}') if in_object => {}
                     Some(b']') if !in_object => {}
-                    _ if in_object => return self.fail("a comma or the end of the object"),
-                    _ => return self.fail("a comma or the end of the array"),
+                    _ if in_object => return Err("a comma or the end of the object"),
+                    _ => return Err("a comma or the end of the array"),
                 }
                 self.at += 1;
                 open -= 1;
@@ -320,32 +340,47 @@ impl<'a> Scanner<'a> {
 
     /// `"name" :` at the cursor.
     #[inline]
-    pub(crate) fn member_name(&mut self) -> Result<StringSpan, Syntax> {
+    pub(crate) fn member_name(&mut self) -> Result<StringSpan, Expected> {
         if self.peek() != Some(b'"') {
-            return self.fail("a member name in quotes");
+            return Err("a member name in quotes");
         }
         let name = self.string()?;
-        self.skip_whitespace();
-        self.expect(b':', "a colon after the member name")?;
+        self.colon()?;
         Ok(name)
     }
 
-    fn word(&mut self, word: &'static str) -> Result<(), Syntax> {
-        if !self.bytes[self.at..].starts_with(word.as_bytes()) {
-            return self.fail("true, false or null");
+    /// The same, for whoever does not ask which.
+    #[inline]
+    fn skip_name(&mut self) -> Result<(), Expected> {
+        if self.peek() != Some(b'"') {
+            return Err("a member name in quotes");
+        }
+        self.skip_string()?;
+        self.colon()
+    }
+
+    #[inline]
+    fn colon(&mut self) -> Result<(), Expected> {
+        self.skip_whitespace();
+        self.expect(b':', "a colon after the member name")
+    }
+
+    fn word(&mut self, word: &'static str) -> Result<(), Expected> {
+        if !self.bytes()[self.at..].starts_with(word.as_bytes()) {
+            return Err("true, false or null");
         }
         self.at += word.len();
         Ok(())
     }
 
-    fn number(&mut self) -> Result<(), Syntax> {
+    fn number(&mut self) -> Result<(), Expected> {
         if self.peek() == Some(b'-') {
             self.at += 1;
         }
         match self.peek() {
             Some(b'0') => self.at += 1,
             Some(b'1'..=b'9') => self.skip_digits(),
-            _ => return self.fail("a digit"),
+            _ => return Err("a digit"),
         }
         if self.peek() == Some(b'.') {
             self.at += 1;
@@ -361,9 +396,9 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn digits(&mut self) -> Result<(), Syntax> {
+    fn digits(&mut self) -> Result<(), Expected> {
         if !self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
-            return self.fail("a digit");
+            return Err("a digit");
         }
         self.skip_digits();
         Ok(())
@@ -380,9 +415,10 @@ impl<'a> Scanner<'a> {
 /// whether line breaks stand between its tokens.
 pub(crate) fn check(text: &str, depth: u32) -> Result<bool, Syntax> {
     let mut scanner = Scanner::new(text);
-    scanner.value(depth)?;
-    scanner.end()?;
-    Ok(scanner.saw_line_break)
+    match scanner.value(depth).and_then(|()| scanner.end()) {
+        Ok(()) => Ok(scanner.saw_line_break),
+        Err(expected) => Err(Syntax { at: scanner.at, expected }),
+    }
 }
 
 #[cfg(test)]

@@ -105,7 +105,7 @@ impl Parts<'_> {
         let mut writer = LineWriter { line: scratch, decoded: String::new() };
         let layout = self.write(&mut writer);
         assert!(writer.line.len() < u32::MAX as usize, "a line is shorter than 4 GiB");
-        Envelope::assemble(writer.line, &writer.decoded, layout)
+        Envelope::assemble(writer.line, &writer.decoded, &layout)
     }
 
     /// Appends the message to `out` as a line, without its line break, for whoever wants the text

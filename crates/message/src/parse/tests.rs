@@ -252,3 +252,42 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_is_no_text_is_found_wherever_it_stands() {
+    for length in 0..=70 {
+        let plain = vec![b'a'; length];
+        assert_eq!(text_of(&plain).map(str::len), Some(length));
+        for place in 0..length {
+            for wrong in [0x80, 0xc3, 0xff] {
+                let mut line = plain.clone();
+                line[place] = wrong;
+                assert_eq!(text_of(&line), None, "{wrong:#x} at {place} of {length}");
+            }
+            // What is text without being ASCII is text.
+            let other = format!("{}\u{e9}{}", "a".repeat(place), "a".repeat(length - place));
+            assert_eq!(text_of(other.as_bytes()), Some(&*other));
+        }
+    }
+}
+
+#[test]
+fn a_fault_is_told_where_it_is() {
+    let reason = |line: &str| Envelope::parse(line.as_bytes()).unwrap_err().reason;
+    for (line, told) in [
+        ("", "not JSON at byte 0: expected an object"),
+        ("[1]", "not JSON at byte 0: expected an object"),
+        (r#"{"kind""#, "not JSON at byte 7: expected a colon after the member name"),
+        (r#"{"kind":"command","#, "not JSON at byte 18: expected a member name in quotes"),
+        (r#"{"kind":"command" "type""#, "not JSON at byte 18: expected a comma or the end of the object"),
+        (r#"{"type":"A.B","data":[1,}"#, "not JSON at byte 24: expected a value"),
+        (r#"{"data":{"a":1 2}}"#, "not JSON at byte 15: expected a comma or the end of the object"),
+        (r#"{"data":"a\x"}"#, "not JSON at byte 11: expected one of \" \\ / b f n r t u after a backslash"),
+        (r#"{"metadata":{"id":"a"#, "not JSON at byte 20: expected the closing quote of a string"),
+        (r#"{"metadata":{"timestamp":tru}}"#, "not JSON at byte 25: expected true, false or null"),
+        (r#"{"x":01}"#, "not JSON at byte 6: expected a comma or the end of the object"),
+        (r#"{} x"#, "not JSON at byte 3: expected nothing more after the value"),
+    ] {
+        assert_eq!(reason(line), told, "{line}");
+    }
+}
