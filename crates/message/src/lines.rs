@@ -49,6 +49,9 @@ impl LineSplitter {
     #[inline]
     pub fn next<'a, 'b: 'a>(&'a mut self, bytes: &mut &'b [u8], line_bytes_max: usize) -> Option<Line<'a>> {
         self.forget_handed_out();
+        if bytes.is_empty() {
+            return None;
+        }
         while let Some(at) = memchr(b'\n', bytes) {
             let line = &bytes[..at];
             *bytes = &bytes[at + 1..];
