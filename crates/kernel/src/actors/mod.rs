@@ -276,8 +276,12 @@ impl Actors {
 
     /// Checks a message that it says against its outbound schema.
     #[inline]
-    pub(crate) fn check_outbound(&self, capability: CapabilityId, message: &Envelope) -> Result<(), String> {
-        let verdict = self.get(capability).contract.outbound.check(message);
+    pub(crate) fn check_outbound(
+        &mut self,
+        capability: CapabilityId,
+        message: &Envelope,
+    ) -> Result<(), String> {
+        let verdict = self.get_mut(capability).contract.outbound.check(message);
         verdict.map_err(|violation| format!("{} {}: {violation}", message.kind(), message.type_name()))
     }
 

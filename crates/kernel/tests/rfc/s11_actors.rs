@@ -126,6 +126,38 @@ fn s11_4_2_what_breaks_the_outbound_schema_is_a_fault_and_the_requester_is_told(
 }
 
 #[test]
+fn s11_4_2_what_was_accepted_before_excuses_nothing_that_follows() {
+    let mut world = World::booted(vec![strict()]);
+    let client = world.connect(1);
+    let replies = [("a", 0), ("a", 0), ("b", 0), ("a", 0), ("1", 1)];
+    for (number, (text, faults)) in replies.into_iter().enumerate() {
+        world.ask(client, &line("command", "Echo.Say", &format!("c-{number}"), json!(1)));
+        let (actor, request) = world.only_delivered();
+        let text = if text == "1" { json!(1) } else { json!(text) };
+        world.replies(actor, &request, json!({ "text": text }));
+        assert_eq!(world.kernel.counters().actor_faults, faults, "{number}");
+    }
+}
+
+#[test]
+fn s11_4_2_the_same_data_may_fit_with_one_workflow_and_not_with_another() {
+    let mut echo = manifest("echo", &["command:Echo.Say"]);
+    let metadata = json!({ "properties": { "correlation": { "const": "good" } } });
+    echo.outbound = Some(json!({ "properties": {
+        "kind": { "const": "reply" }, "type": { "const": "Echo.Say" }, "metadata": metadata,
+    } }));
+    let mut world = World::booted(vec![echo]);
+    let client = world.connect(1);
+    for (id, correlation, faults) in [("c-1", "good", 0), ("c-2", "good", 0), ("c-3", "bad", 1)] {
+        let correlated = json!({ "correlation": correlation });
+        world.ask(client, &line_with("command", "Echo.Say", id, json!(1), correlated));
+        let (actor, request) = world.only_delivered();
+        world.replies(actor, &request, json!({ "text": "a" }));
+        assert_eq!(world.kernel.counters().actor_faults, faults, "{id}");
+    }
+}
+
+#[test]
 fn s11_4_2_a_type_that_the_outbound_schema_does_not_list_is_a_fault() {
     let mut world = World::booted(vec![strict()]);
     let client = world.connect(1);
