@@ -20,6 +20,12 @@ impl Buffer {
         Buffer(ThinArc::from_header_and_slice(Header { layout, line_len }, text.as_bytes()))
     }
 
+    /// Whether both are the same piece of memory.
+    #[inline]
+    pub(crate) fn is_same(&self, other: &Buffer) -> bool {
+        std::ptr::eq(self.layout(), other.layout())
+    }
+
     #[inline]
     pub(crate) fn layout(&self) -> &Layout {
         &self.0.header.header.layout

@@ -159,6 +159,13 @@ impl Envelope {
         &self.0.text()[..self.0.line_len() as usize]
     }
 
+    /// Whether both are the very same message: one that was read or written once, and handed on.
+    #[inline]
+    #[must_use]
+    pub fn is_same(&self, other: &Envelope) -> bool {
+        self.0.is_same(&other.0)
+    }
+
     /// Where on the line the causation stands; nothing if there is none, or if it is written with
     /// escapes.
     #[inline]

@@ -1,7 +1,7 @@
 //! What actors say: checked against the laws of lineage and their own schema before it goes
 //! anywhere.
 
-use crate::api::ids::{ActorRef, Now};
+use crate::api::ids::{ActorRef, CapabilityId, Now};
 use crate::dead_letters::Owner;
 use crate::flow::admission::Applicant;
 use crate::flow::lanes::{Completion, Item};
@@ -10,8 +10,12 @@ use crate::flow::refusal::{Refusal, is_reserved};
 use crate::flow::routes::Handler;
 use crate::history::{Audience, Author, Record};
 use crate::kernel::{Kernel, with_verbatim};
+use crate::out::Cause;
 use crate::requests::{Admission, Origin, RequestKey, Workflow};
 use mainspring_message::{Draft, Envelope, Failure, Json, Kind, Rejection};
+
+/// Requests in progress among which one is looked for by its message, before it is by its id.
+const DELIVERED_LOOKED_AT: usize = 4;
 
 impl Kernel {
     /// An actor said a line.
@@ -69,6 +73,39 @@ impl Kernel {
         self.out.now = now;
         self.note(now, |pen| pen.actor_message(actor, &draft));
         self.said(actor, &draft);
+    }
+
+    /// A native actor replies to a request that it was given. The same as
+    /// [`Kernel::actor_message`] with [`Draft::reply`], but the request is known already: nothing
+    /// of it is copied, checked or looked up once more.
+    pub fn actor_reply(&mut self, actor: ActorRef, request: &Envelope, data: &Json, now: Now) {
+        let is_plain = self.tape.is_none()
+            && !data.is_too_deep()
+            && data.as_str().len() <= self.config.limits.line_bytes_max;
+        let Some(key) = self.find_delivered(actor, request).filter(|_| is_plain) else {
+            return self.actor_message(actor, Draft::reply(request, data.clone()), now);
+        };
+        self.out.now = now;
+        self.spoke(actor);
+        let (type_name, cause) = (request.type_name(), Cause::of(request));
+        let answer = self.out.message(Kind::Reply, type_name, data.as_str(), cause);
+        let said = self.actors.check_outbound(actor.capability, &answer);
+        match said {
+            Ok(()) => self.settle(actor.capability, key, answer),
+            Err(reason) => self.actors.fault(actor, reason, &mut self.out),
+        }
+    }
+
+    /// The request that this very message is, if the actor works and has it in progress. Only the
+    /// latest are looked at: a native actor mostly speaks of what it was just given.
+    #[inline]
+    fn find_delivered(&self, actor: ActorRef, message: &Envelope) -> Option<RequestKey> {
+        if !self.actors.is_up(actor) {
+            return None;
+        }
+        let is_it =
+            |key: &&RequestKey| self.requests.message(**key).is_some_and(|request| request.is_same(message));
+        self.actors.in_progress(actor.capability).iter().rev().take(DELIVERED_LOOKED_AT).find(is_it).copied()
     }
 
     fn said(&mut self, actor: ActorRef, draft: &Draft) {
@@ -177,11 +214,16 @@ impl Kernel {
         }
         let left_out = Lineage::of(&answer).to_restore(Workflow::of(request))?;
         let answer = with_workflow(answer, left_out);
+        self.settle(capability, key, answer);
+        Ok(())
+    }
+
+    /// An outcome that fits its request in every way is on its way to the requester.
+    fn settle(&mut self, capability: CapabilityId, key: RequestKey, answer: Envelope) {
         self.leave_progress(capability, key);
         self.requests.enter_answering(key);
         self.actors.note_handled(capability);
         self.lanes.complete(Completion::Outcome(key, answer));
-        Ok(())
     }
 
     /// An outcome for nothing in progress: late (an event), or second or invented (a fault).
@@ -242,7 +284,10 @@ impl Kernel {
     ) -> Result<(), String> {
         let (kind, causation, correlation) = (Kind::Event, Some(cause.id()), cause.correlation());
         let lineage = Lineage { kind, type_name, causation, correlation, is_traced: true };
-        self.check_lineage(actor, lineage)?;
+        // An event that is caused by what the actor was just given is in the workflow of that.
+        if self.find_delivered(actor, cause).is_none() {
+            self.check_lineage(actor, lineage)?;
+        }
         self.actors.check_outbound_pair(actor.capability, kind, type_name)?;
         if is_reserved(type_name) {
             return Err(format!("the {lineage}, whose type is reserved for the kernel"));

@@ -1,8 +1,8 @@
 //! Section 11: the contract of capability actors.
 
 use super::support::*;
-use mainspring_kernel::{ActorRef, Effect, Manifest};
-use mainspring_message::{Draft, Json, Kind};
+use mainspring_kernel::{ActorRef, Counters, Effect, Manifest};
+use mainspring_message::{Draft, Envelope, Json, Kind};
 use serde_json::json;
 
 fn strict() -> Manifest {
@@ -154,6 +154,76 @@ fn s11_4_2_the_same_data_may_fit_with_one_workflow_and_not_with_another() {
         let (actor, request) = world.only_delivered();
         world.replies(actor, &request, json!({ "text": "a" }));
         assert_eq!(world.kernel.counters().actor_faults, faults, "{id}");
+    }
+}
+
+/// Everything that came of a request to `strict()` and of what its actor said.
+fn course(request: &str, says: impl Fn(&mut World, ActorRef, &Envelope)) -> (Vec<Effect>, Counters) {
+    let mut world = World::booted(vec![strict()]);
+    let client = world.connect(1);
+    world.ask(client, request);
+    let (actor, request) = world.only_delivered();
+    says(&mut world, actor, &request);
+    world.run();
+    world.call(client, "query", "Sys.Trace", json!({ "id": request.id(), "data": true }));
+    // What it says of something that it does not have any more.
+    says(&mut world, actor, &request);
+    world.run();
+    world.call(client, "query", "Sys.Trace", json!({ "id": request.id(), "data": true }));
+    (world.effects, *world.kernel.counters())
+}
+
+fn various_requests() -> Vec<String> {
+    let more = [
+        json!({}),
+        json!({ "correlation": "flow" }),
+        json!({ "traceparent": "00-ab-cd-01", "timeout": 500 }),
+        json!({ "correlation": "a \"flow\"", "traceparent": "with \\ escape" }),
+        json!({ "traceparent": 7, "causation": "earlier" }),
+    ];
+    let ids = ["c-1", "an \"id\"\n", "\u{e9}"].into_iter();
+    ids.flat_map(|id| more.clone().map(|more| line_with("command", "Echo.Say", id, json!(1), more))).collect()
+}
+
+#[test]
+fn s11_4_2_a_reply_by_its_request_is_the_one_that_a_draft_would_be() {
+    let deep = (0..200).fold(json!(1), |inner, _| json!([inner]));
+    let long = "x".repeat(2 << 20);
+    let replies = [json!({ "text": "a" }), json!({ "text": 1 }), json!(null), deep, json!({ "text": long })];
+    for (request, data) in
+        various_requests().iter().flat_map(|line| replies.iter().map(move |data| (line, data)))
+    {
+        let drafted = course(request, |world, actor, request| {
+            world.kernel.actor_message(actor, Draft::reply(request, Json::from(data.clone())), world.now);
+        });
+        let replied = course(request, |world, actor, request| {
+            world.kernel.actor_reply(actor, request, &Json::from(data.clone()), world.now);
+        });
+        assert!(drafted == replied, "{request} and {:.100}", data.to_string());
+        // The same message from somewhere else.
+        let copied = course(request, |world, actor, request| {
+            let copy = Envelope::parse(request.line().as_bytes()).unwrap();
+            world.kernel.actor_reply(actor, &copy, &Json::from(data.clone()), world.now);
+        });
+        assert!(drafted == copied, "{request} and {:.100}", data.to_string());
+    }
+}
+
+#[test]
+fn s11_4_2_an_event_that_nobody_wants_is_the_same_by_any_copy_of_its_cause() {
+    for request in various_requests() {
+        for type_name in ["Echo.Said", "Echo.Other", "Sys.Said"] {
+            let by_cause = course(&request, |world, actor, request| {
+                world.kernel.actor_event(actor, request, type_name, Json::null, world.now);
+                world.kernel.actor_reply(actor, request, &json!({ "text": "a" }).into(), world.now);
+            });
+            let by_copy = course(&request, |world, actor, request| {
+                let copy = Envelope::parse(request.line().as_bytes()).unwrap();
+                world.kernel.actor_event(actor, &copy, type_name, Json::null, world.now);
+                world.kernel.actor_reply(actor, request, &json!({ "text": "a" }).into(), world.now);
+            });
+            assert!(by_cause == by_copy, "{type_name} by {request}");
+        }
     }
 }
 

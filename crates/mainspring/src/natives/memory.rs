@@ -152,10 +152,10 @@ impl Native for Memory {
             "Memory.List" => self.list(message),
             other => Err((404, format!("Memory does not know {other}"))),
         };
-        port.message(match outcome {
-            Ok(data) => Draft::reply(message, data),
-            Err((code, reason)) => Draft::error(message, code, &reason),
-        });
+        match outcome {
+            Ok(data) => port.reply(message, &data),
+            Err((code, reason)) => port.message(Draft::error(message, code, &reason)),
+        }
     }
 
     fn stats(&self) -> Value {

@@ -119,6 +119,11 @@ impl Port {
         self.kernel_cell.feed(|kernel, now| kernel.actor_message(self.actor, draft, now));
     }
 
+    /// The actor, which is native, replies to a request that it was given.
+    pub fn reply(&self, request: &Envelope, data: &Json) {
+        self.kernel_cell.feed(|kernel, now| kernel.actor_reply(self.actor, request, data, now));
+    }
+
     /// The actor, which is native, tells an event that `cause` made it tell. `data` is asked for it
     /// if somebody wants the event; it must not use this port.
     pub fn event(&self, cause: &Envelope, type_name: &str, data: impl FnOnce() -> Json) {
