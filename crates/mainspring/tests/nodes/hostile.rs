@@ -27,26 +27,36 @@ enum Attack {
 /// It listens until it is dropped.
 struct Impostor {
     port: u16,
+    /// Whether it has begun what it is there for.
+    has_begun: Arc<AtomicBool>,
     is_over: Arc<AtomicBool>,
     accepting: Option<std::thread::JoinHandle<()>>,
 }
 
 impl Impostor {
     fn start(port: u16, attack: Attack) -> Impostor {
+        let impostor = Impostor::waiting(port, attack);
+        impostor.has_begun.store(true, Ordering::Relaxed);
+        impostor
+    }
+
+    /// One that greets, and nothing more until it begins.
+    fn waiting(port: u16, attack: Attack) -> Impostor {
         let listener = TcpListener::bind(("127.0.0.1", port)).expect("the port");
         let port = listener.local_addr().expect("its address").port();
         let is_over = Arc::new(AtomicBool::new(false));
-        let over = Arc::clone(&is_over);
+        let (begun, over) = (Arc::<AtomicBool>::default(), Arc::clone(&is_over));
+        let has_begun = Arc::clone(&begun);
         let accepting = std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 if over.load(Ordering::Relaxed) {
                     return;
                 }
-                let over = Arc::clone(&over);
-                std::thread::spawn(move || drop(assail(stream, attack, &over)));
+                let (begun, over) = (Arc::clone(&begun), Arc::clone(&over));
+                std::thread::spawn(move || drop(assail(stream, attack, &begun, &over)));
             }
         });
-        Impostor { port, is_over, accepting: Some(accepting) }
+        Impostor { port, has_begun, is_over, accepting: Some(accepting) }
     }
 }
 
@@ -58,7 +68,12 @@ impl Drop for Impostor {
     }
 }
 
-fn assail(mut stream: TcpStream, attack: Attack, is_over: &AtomicBool) -> std::io::Result<()> {
+fn assail(
+    mut stream: TcpStream,
+    attack: Attack,
+    has_begun: &AtomicBool,
+    is_over: &AtomicBool,
+) -> std::io::Result<()> {
     if !matches!(attack, Attack::Greeting) {
         let info = json!({
             "server_id": "x", "server_name": "x", "version": "2.10.0", "proto": 1, "go": "go1.21",
@@ -68,6 +83,9 @@ fn assail(mut stream: TcpStream, attack: Attack, is_over: &AtomicBool) -> std::i
         let mut lines = BufReader::new(stream.try_clone()?).lines();
         while !lines.next().transpose()?.unwrap_or_default().starts_with("PING") {}
         stream.write_all(b"PONG\r\n")?;
+    }
+    while !has_begun.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_millis(5));
     }
     let (head, endless) = match attack {
         Attack::Greeting => ("INFO ".to_owned(), "x".repeat(1 << 16)),
@@ -130,4 +148,27 @@ fn n8_5_when_a_server_of_nats_is_there_again_all_goes_on_as_before() {
     eventually("it is answered again", || {
         client.ask("query", "Test.Where", json!({}))["data"]["node"] == json!("b")
     });
+}
+
+#[test]
+fn n8_5_it_is_given_up_also_when_no_descriptor_is_left_to_try_again() {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    let impostor = Impostor::waiting(0, Attack::Message);
+    let urls = vec![format!("nats://127.0.0.1:{}", impostor.port)];
+    let a = Plan { name: "a".into(), urls, ..Plan::default() }.start();
+    eventually("it is greeted", || a.log().contains("connected to NATS"));
+    let mut client = a.connect();
+    client.query("Sys.Actors", json!({}));
+    let pid = Pid::from_raw(i32::try_from(a.pid()).expect("a pid"));
+    let none = Rlimit { current: Some(3), maximum: None };
+    let before = prlimit(pid, Resource::Nofile, none).expect("a limit");
+    impostor.has_begun.store(true, Ordering::Relaxed);
+    eventually("there is no other runtime", || a.log().contains("no runtime for NATS"));
+    client.query("Sys.Actors", json!({}));
+    std::thread::sleep(Duration::from_secs(2));
+    client.query("Sys.Actors", json!({}));
+    let peak = memory(&a) >> 20;
+    assert!(peak < 512, "{peak} MiB");
+    prlimit(pid, Resource::Nofile, before).expect("a limit");
+    eventually("it was tried again", || a.log().matches("is given up").count() > 1);
 }

@@ -26,6 +26,10 @@ const ARRIVALS_TIME_MAX: Duration = Duration::from_millis(1);
 /// Problems with NATS that are logged in a second. Beyond: they are left out, and counted.
 const PROBLEMS_PER_SECOND_MAX: u32 = 10;
 
+/// How long the loop waits by itself before another runtime is tried.
+#[cfg(feature = "uplink")]
+const RUNTIME_PAUSE: Duration = Duration::from_secs(1);
+
 /// What the journal keeps for uplinks, by store and key.
 pub(crate) type Kept = BTreeMap<Box<str>, BTreeMap<Box<str>, Box<str>>>;
 
@@ -306,7 +310,11 @@ impl Bridge {
             (reactor, turn) = (back, again);
             match end {
                 End::Code(code) => return Ok((reactor, code)),
-                End::Replace => self.start_over(),
+                End::Replace => {
+                    if let Some(code) = self.start_over(&mut reactor, &mut turn)? {
+                        return Ok((reactor, code));
+                    }
+                }
             }
         }
     }
@@ -319,15 +327,37 @@ impl Bridge {
     }
 
     /// Ends the connection with everything that it holds, and has it tried again after a while.
+    /// Until there can be a runtime for that, the loop waits by itself; it may end meanwhile.
     #[cfg(feature = "uplink")]
-    fn start_over(&self) {
-        let Some(nats) = self.nats.take().map(Nats::start_over) else { return };
+    fn start_over(
+        &self,
+        reactor: &mut Reactor,
+        turn: &mut impl FnMut() -> ControlFlow<End, bool>,
+    ) -> Result<Option<i32>, Error> {
+        let Some(given_up) = self.nats.take().map(Nats::give_up) else { return Ok(None) };
         self.queues.arrive(Arrival::Disconnected);
-        let seconds = nats.pause().as_secs();
+        let seconds = given_up.pause.as_secs();
         tracing::warn!(
             "uplink: NATS: much came that is no message; the server is given up, and tried again in {seconds} s"
         );
-        self.nats.replace(Some(nats));
+        loop {
+            match given_up.start() {
+                Ok(nats) => {
+                    self.nats.replace(Some(nats));
+                    return Ok(None);
+                }
+                Err(problem) => self.queues.arrive(Arrival::Problem(problem)),
+            }
+            let tried = self.reactor.now();
+            while self.reactor.now().saturating_duration_since(tried) < RUNTIME_PAUSE {
+                let has_more = match turn() {
+                    ControlFlow::Break(End::Code(code)) => return Ok(Some(code)),
+                    ControlFlow::Break(End::Replace) => false,
+                    ControlFlow::Continue(has_more) => has_more,
+                };
+                reactor.poll(Some(if has_more { Duration::ZERO } else { RUNTIME_PAUSE }))?;
+            }
+        }
     }
 
     /// Says the last messages, and ends the connection.

@@ -60,11 +60,6 @@ impl Intake {
     pub(super) fn start_over(&self) {
         self.payload_max.take();
         self.seen_read.take();
-        self.forgive();
-    }
-
-    /// What came so far is not counted any more.
-    pub(super) fn forgive(&self) {
         self.besides.take();
     }
 }

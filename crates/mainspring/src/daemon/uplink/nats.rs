@@ -111,30 +111,15 @@ impl Nats {
         })
     }
 
-    /// The same in a runtime of its own, which tries again after a while; with the old one
-    /// everything ends that it holds. Without another one it goes on.
-    pub(super) fn start_over(self) -> Nats {
+    /// Ends the runtime, and everything that it holds.
+    pub(super) fn give_up(self) -> GivenUp {
         let pause = match self.started.elapsed() > 2 * PAUSE_MAX {
             true => RECONNECT_MAX,
             false => (2 * self.pause).clamp(RECONNECT_MAX, PAUSE_MAX),
         };
-        match Nats::start_after(pause, Rc::clone(&self.speech)) {
-            Ok(next) => {
-                self.speech.statistics.take();
-                self.runtime.shutdown_background();
-                next
-            }
-            Err(problem) => {
-                self.speech.queues.arrive(Arrival::Problem(problem));
-                self.speech.intake.forgive();
-                self
-            }
-        }
-    }
-
-    /// How long it waits before it connects.
-    pub(super) fn pause(&self) -> Duration {
-        self.pause
+        self.speech.statistics.take();
+        self.runtime.shutdown_background();
+        GivenUp { pause, speech: self.speech }
     }
 
     /// Says the last messages, and ends everything.
@@ -142,6 +127,20 @@ impl Nats {
         let _ = self.runtime.block_on(async { tokio::time::timeout(FAREWELL, self.speaking).await });
         // A name that is still looked up holds nobody up.
         self.runtime.shutdown_background();
+    }
+}
+
+/// What is left of a connection that was given up.
+pub(super) struct GivenUp {
+    /// How long it is left alone.
+    pub(super) pause: Duration,
+    speech: Rc<Speech>,
+}
+
+impl GivenUp {
+    /// Makes a new runtime, which connects after the pause.
+    pub(super) fn start(&self) -> Result<Nats, String> {
+        Nats::start_after(self.pause, Rc::clone(&self.speech))
     }
 }
 
