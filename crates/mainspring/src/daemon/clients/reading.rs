@@ -2,6 +2,7 @@
 
 use crate::daemon::clients::Clients;
 use crate::daemon::clients::client::{ClientInput, ClientStage, ConnectedClient};
+use crate::daemon::clients::gate::without_token;
 use crate::daemon::clients::table::{ClientTable, slot_of};
 use crate::text::short_message::completed;
 use mainspring_kernel::{ConnectionId, Kernel, Limits, Now};
@@ -163,7 +164,7 @@ impl Clients {
         self.kernel_cell.feed(|kernel, now| {
             client.lines.split(bytes, self.line_bytes_max, |line| match line {
                 Line::Whole(line) if is_batch => ingest_completed(kernel, id, line, now),
-                Line::Whole(line) => kernel.ingest(id, line, now),
+                Line::Whole(line) => kernel.ingest(id, without_token(line), now),
                 Line::TooLong => kernel.line_too_long(id, now),
             });
         });
@@ -212,7 +213,7 @@ impl Clients {
         // The kernel is run though no line is left: what is owed to this client is settled then.
         self.kernel_cell.feed(|kernel, now| match client.lines.finish().filter(|line| !line.is_blank()) {
             Some(Line::Whole(line)) if is_batch => ingest_completed(kernel, id, line, now),
-            Some(Line::Whole(line)) => kernel.ingest(id, line, now),
+            Some(Line::Whole(line)) => kernel.ingest(id, without_token(line), now),
             Some(Line::TooLong) | None => {}
         });
         if is_batch {
