@@ -29,24 +29,68 @@ impl Recording {
         let names: Vec<SegmentName> =
             segments(folder).map_err(words)?.into_iter().filter(|name| name.run == run).collect();
         let first = names.first().ok_or_else(|| format!("there is no recording of run {run}"))?;
-        let header = read_segment(folder, *first, &mut |_| Ok(()), true)?;
+        let (header, _) = read_segment(folder, *first, &mut |_| Ok(()), true)?;
         Ok(Recording { run, names, header })
     }
 
-    /// Gives the records of each frame to `visit`, in order, until it fails.
+    /// Gives the records of each frame to `visit`, in order, until it fails. What is left out at
+    /// the end is told: a frame that its writer did not finish, or has not finished yet.
+    ///
+    /// A frame that is not whole anywhere else is damage.
     pub(crate) fn read(
         &self,
         folder: &DiskFolder,
         visit: &mut dyn FnMut(&[u8]) -> Result<(), String>,
-    ) -> Result<(), String> {
+    ) -> Result<Option<LeftOut>, String> {
+        let mut left_out: Option<LeftOut> = None;
         for (at, name) in self.names.iter().enumerate() {
             if at > 0 && name.segment != self.names[at - 1].segment + 1 {
                 return Err(format!("the segment before {} is missing", name.file()));
             }
-            read_segment(folder, *name, visit, false)?;
+            if let Some(left_out) = left_out {
+                return Err(left_out.as_damage());
+            }
+            (_, left_out) = read_segment(folder, *name, visit, false)?;
         }
-        Ok(())
+        Ok(left_out)
     }
+}
+
+/// The end of a recording that holds no whole frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LeftOut {
+    file: String,
+    offset: u64,
+    pub(crate) bytes: u64,
+}
+
+impl LeftOut {
+    fn as_damage(&self) -> String {
+        format!(
+            "{} is damaged at offset {}: no whole frame is here, and others follow",
+            self.file, self.offset
+        )
+    }
+}
+
+impl std::fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let LeftOut { file, offset, bytes } = self;
+        write!(
+            f,
+            "the last {bytes} bytes of {file}, from offset {offset} on, are no whole frame and left out"
+        )
+    }
+}
+
+/// What stands at a place of a segment.
+enum Place {
+    Frame,
+    /// No whole frame, and nothing behind it: it is being written, or its writer ended.
+    Unfinished,
+    /// A frame with a wrong checksum, and something behind it.
+    Damaged,
+    End,
 }
 
 /// Reads a segment: its header, and unless that is all that is wanted, its frames.
@@ -55,14 +99,22 @@ fn read_segment(
     name: SegmentName,
     visit: &mut dyn FnMut(&[u8]) -> Result<(), String>,
     header_only: bool,
-) -> Result<Header, String> {
+) -> Result<(Header, Option<LeftOut>), String> {
     let shown = name.file();
     let told = |what: &str| format!("{shown}: {what}");
     let file = folder.open(&shown).map_err(|error| told(&error.to_string()))?;
     let length = File::len(&file).map_err(|error| told(&error.to_string()))?;
     let (mut offset, mut bytes) = (0, Vec::new());
     let mut header = None;
-    while next_frame(&file, length, &mut offset, &mut bytes).map_err(|error| told(&error.to_string()))? {
+    let left_out = loop {
+        let start = offset;
+        let left_out = LeftOut { file: shown.clone(), offset: start, bytes: length - start };
+        match read_frame(&file, length, &mut offset, &mut bytes).map_err(|error| told(&error.to_string()))? {
+            Place::Frame => {}
+            Place::End => break None,
+            Place::Unfinished => break Some(left_out),
+            Place::Damaged => return Err(left_out.as_damage()),
+        }
         if header.is_some() {
             visit(&bytes)?;
             continue;
@@ -77,33 +129,40 @@ fn read_segment(
         }
         header = Some(read);
         if header_only {
-            break;
+            break None;
         }
-    }
-    header.ok_or_else(|| told("it has no beginning that can be read"))
+    };
+    let header = header.ok_or_else(|| told("it has no beginning that can be read"))?;
+    Ok((header, left_out))
 }
 
-/// Reads the frame at the offset; false if no whole one is there: it is being written, or its
-/// writer ended.
-fn next_frame(
+/// Reads the frame at the offset, and sets the offset to what is behind it.
+fn read_frame(
     file: &std::fs::File,
     length: u64,
     offset: &mut u64,
     bytes: &mut Vec<u8>,
-) -> std::io::Result<bool> {
+) -> std::io::Result<Place> {
     let mut head = [0; FRAME_HEAD];
+    if *offset == length {
+        return Ok(Place::End);
+    }
     if *offset + FRAME_HEAD as u64 > length {
-        return Ok(false);
+        return Ok(Place::Unfinished);
     }
     File::read_at(file, &mut head, *offset)?;
     let [a, b, c, d, e, f, g, h] = head;
     let (size, wanted) = (u32::from_le_bytes([a, b, c, d]) as usize, u32::from_le_bytes([e, f, g, h]));
     let start = *offset + FRAME_HEAD as u64;
     if size > FRAME_BYTES_MAX || start + size as u64 > length {
-        return Ok(false);
+        return Ok(Place::Unfinished);
     }
     bytes.resize(size, 0);
     File::read_at(file, bytes, start)?;
     *offset = start + size as u64;
-    Ok(checksum(bytes) == wanted)
+    Ok(match (checksum(bytes) == wanted, *offset == length) {
+        (true, _) => Place::Frame,
+        (false, true) => Place::Unfinished,
+        (false, false) => Place::Damaged,
+    })
 }

@@ -59,10 +59,20 @@ pub(super) fn run(arguments: &FlightReplayArguments) -> Result<ExitCode, Failure
         eprintln!("mainspring: at {when}, the replay wants this done:");
         effects.iter().for_each(|effect| eprintln!("  {effect}"));
     }
-    read.map_err(|error| failure(&path, &error))?;
+    let left_out = read.map_err(|error| failure(&path, &error))?;
     let (inputs, effects) = (replay.inputs(), replay.effects());
+    if let Some(left_out) = &left_out {
+        if inputs == 0 {
+            return Err(failure(&path, &format!("there is nothing to replay: {left_out}")));
+        }
+        eprintln!("mainspring: {left_out}");
+    }
     Ok(output::print(&if arguments.json {
-        format!("{}\n", json!({ "run": recording.run, "inputs": inputs, "effects": effects, "same": true }))
+        let left_out = left_out.map_or(0, |left_out| left_out.bytes);
+        let found = json!({
+            "run": recording.run, "inputs": inputs, "effects": effects, "same": true, "leftOutBytes": left_out,
+        });
+        format!("{found}\n")
     } else {
         format!("{inputs} inputs came to the same {effects} effects, byte for byte\n")
     }))

@@ -59,11 +59,14 @@ pub(super) fn run(arguments: &FlightShowArguments) -> Result<ExitCode, Failure> 
             told
         })
     });
-    match broken {
+    let left_out = match broken {
         Some(error) => return Err(Failure::Output(error)),
         None => read.map_err(|error| failure(&path, &error))?,
-    }
+    };
     out.flush()?;
+    if let Some(left_out) = left_out {
+        eprintln!("mainspring: {left_out}");
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -128,6 +128,15 @@ fn j8_3_what_has_no_room_is_lost_and_told() {
     assert!(words.contains("4 records are missing"), "{words}");
 }
 
+/// Where the frames of a segment end.
+fn frame_ends(bytes: &[u8]) -> Vec<usize> {
+    let mut ends = vec![0];
+    while let Some(head) = bytes.get(ends[ends.len() - 1]..).and_then(|rest| rest.first_chunk::<4>()) {
+        ends.push(ends[ends.len() - 1] + 8 + u32::from_le_bytes(*head) as usize);
+    }
+    ends
+}
+
 #[test]
 fn a_recording_that_ends_in_the_middle_of_a_frame_is_read_up_to_there() {
     let (_place, path) = folder();
@@ -137,13 +146,65 @@ fn a_recording_that_ends_in_the_middle_of_a_frame_is_read_up_to_there() {
     let name = crate::flight::segments(&folder).unwrap().into_iter().rfind(|name| name.run == recording.run);
     let file = path.join(name.unwrap().file());
     let whole = std::fs::read(&file).unwrap();
+    let ends = frame_ends(&whole);
     for length in (0..whole.len()).rev().step_by(7) {
         std::fs::write(&file, &whole[..length]).unwrap();
         let folder = DiskFolder::open_to_read(&path).unwrap();
         match Recording::open(&folder, recording.run) {
-            Ok(recording) => recording.read(&folder, &mut |_| Ok(())).unwrap(),
+            Ok(recording) => {
+                let mut read = 0;
+                let mut visit = |records: &[u8]| {
+                    read += 8 + records.len() as u64;
+                    Ok(())
+                };
+                let left_out = recording.read(&folder, &mut visit).unwrap();
+                let left_out = left_out.map_or(0, |left_out| left_out.bytes);
+                assert!(read + left_out < length as u64, "there is a header, too");
+                assert_eq!(left_out > 0, !ends.contains(&length), "at {length}");
+            }
             Err(words) => assert!(words.contains("no beginning"), "{words}"),
         }
+    }
+}
+
+#[test]
+fn a_damaged_recording_does_not_pass_for_one_that_ends_there() {
+    let (_place, path) = folder();
+    let mut ring = Ring::prepare(DiskFolder::open(&path).unwrap(), 1 << 10).unwrap();
+    for _ in 0..8 {
+        ring.write(&[7; 60], &[(20, 1), (40, 2), (60, 3)], 0).unwrap();
+    }
+    let (folder, recording) = newest(&path);
+    let names = crate::flight::segments(&folder).unwrap();
+    assert!(names.len() > 2, "{names:?}");
+    let frames = |recording: &Recording| {
+        let mut frames = 0;
+        recording
+            .read(&folder, &mut |_| {
+                frames += 1;
+                Ok(())
+            })
+            .map(|left_out| (frames, left_out))
+    };
+    let (all, none) = frames(&recording).unwrap();
+    assert_eq!(none, None);
+    for (at, name) in names.iter().enumerate() {
+        let file = path.join(name.file());
+        let whole = std::fs::read(&file).unwrap();
+        for place in 0..whole.len() {
+            let mut changed = whole.clone();
+            changed[place] ^= 0x10;
+            std::fs::write(&file, &changed).unwrap();
+            let Ok(recording) = Recording::open(&folder, recording.run) else { continue };
+            match frames(&recording) {
+                Err(_) => {}
+                Ok((read, left_out)) => {
+                    assert_eq!(at + 1, names.len(), "only the last segment can end early");
+                    assert!(read < all && left_out.is_some(), "byte {place} of {file:?}");
+                }
+            }
+        }
+        std::fs::write(&file, &whole).unwrap();
     }
 }
 
