@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The file whose lock says that a process has the journal open.
 const LOCK_FILE: &str = "lock";
@@ -34,8 +34,9 @@ impl DiskFolder {
     /// [`Error::InUse`], [`Error::NotPrivate`], or what the system says.
     pub fn open(path: &Path) -> Result<DiskFolder> {
         let shown = path.display().to_string();
-        match fs::mkdir(path, FOLDER_MODE) {
-            Ok(()) => sync_parent(path).map_err(Error::io("flush the parent of", &shown))?,
+        let bare = without_trailing_dots(path);
+        match fs::mkdir(&bare, FOLDER_MODE) {
+            Ok(()) => sync_parent(&bare).map_err(Error::io("flush the parent of", &shown))?,
             Err(Errno::EXIST) => {}
             Err(errno) => return Err(Error::io("create", &shown)(errno.into())),
         }
@@ -58,7 +59,7 @@ impl DiskFolder {
     pub fn open_to_read(path: &Path) -> Result<DiskFolder> {
         let shown = path.display().to_string();
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let descriptor = fs::open(path, flags, Mode::empty())
+        let descriptor = fs::open(without_trailing_dots(path), flags, Mode::empty())
             .map_err(|errno| Error::io("open the folder", &shown)(errno.into()))?;
         let status = fs::fstat(&descriptor).map_err(|errno| Error::io("look at", &shown)(errno.into()))?;
         let own = rustix::process::geteuid().as_raw();
@@ -100,6 +101,12 @@ impl DiskFolder {
         }
         Ok(file.into())
     }
+}
+
+/// The path without `/` and `/.` at its end: behind a link they have the system follow it, whatever
+/// the flags say.
+fn without_trailing_dots(path: &Path) -> PathBuf {
+    path.components().collect()
 }
 
 fn sync_parent(path: &Path) -> io::Result<()> {

@@ -5,7 +5,9 @@ use crate::error::{Error, Result};
 use crate::folder::{File, Folder};
 use crate::journal::{Journal, NextSegment, Opened, Options, Restored, Sealed};
 use crate::scan::{Cut, Scan};
-use crate::segment::{FileKind, Files, Head, IDENTITY_FILE, Identity, NEXT_SEGMENT, PAGE, segment_name};
+use crate::segment::{
+    FileKind, Files, Head, IDENTITY_FILE, Identity, NEXT_SEGMENT, PAGE, segment_name, unfinished,
+};
 use crate::snapshot;
 
 /// How far numbers leap when a journal was not closed: more than any batch can hold, so that none
@@ -156,7 +158,7 @@ impl<'a, D: Folder> Row<'a, D> {
             if !sealed {
                 let bare = index + 1 == self.heads.len() && self.last.offset == PAGE as u64;
                 if !bare {
-                    return Err(finished.damaged(finished.offset, "it has a successor and is not sealed"));
+                    return Err(finished.unsealed(finished.offset));
                 }
                 self.unsealed = Some(finished);
             }
@@ -171,8 +173,7 @@ impl<'a, D: Folder> Row<'a, D> {
             return Err(self.last.damaged(self.last.offset, "it is sealed, and its successor is missing"));
         }
         if last < behind {
-            let reason = format!("records up to {behind} had been durable, as a snapshot proves");
-            return Err(self.last.damaged(self.last.offset, reason));
+            return Err(self.last.behind_snapshot(behind));
         }
         let cut = self.last.tail()?;
         let torn_seal = self.unsealed.as_mut().map(Scan::tail).transpose()?;
@@ -273,7 +274,7 @@ fn make<D: Folder>(folder: &D, files: &Files, options: Options) -> Result<()> {
     next.fill(bytes, bytes)?;
     next.finish(folder, &head)?;
     let head = Head { kind: FileKind::Identity, number: 0, bytes: PAGE as u64, ..head };
-    let unfinished = format!("{IDENTITY_FILE}.tmp");
+    let unfinished = unfinished(IDENTITY_FILE);
     let file = folder.create(&unfinished).map_err(Error::io("create", &unfinished))?;
     file.write_at(&head.page(), 0).map_err(Error::io("write to", &unfinished))?;
     file.sync().map_err(Error::io("flush", &unfinished))?;

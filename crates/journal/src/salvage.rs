@@ -1,10 +1,11 @@
 //! Reading what can still be read of a damaged journal. Nothing is changed.
 
-use crate::batch::Record;
+use crate::batch::{Record, SEALED};
 use crate::error::{Error, Result};
 use crate::folder::Folder;
+use crate::reader::scan_of;
 use crate::recovery::read_identity;
-use crate::scan::{Place, Scan};
+use crate::scan::Place;
 use crate::segment::{FileKind, Files, Head, PAGE, segment_name, snapshot_name};
 use crate::snapshot;
 
@@ -61,9 +62,12 @@ pub fn salvage<D: Folder>(
     }
     let all: u64 = heads.iter().map(|head| head.bytes).sum();
     let (mut done, mut last) = (0, salvaged.snapshot.unwrap_or(0));
-    for head in &heads {
+    for (index, head) in heads.iter().enumerate() {
         if Some(head.identity) == identity {
-            read_segment(folder, head, &mut last, &mut salvaged, visit)?;
+            let unsealed = read_segment(folder, head, &mut last, &mut salvaged, visit)?;
+            if needs_seal(folder, &heads[index + 1..]) {
+                salvaged.damaged.extend(unsealed.map(|error| error.to_string()));
+            }
         } else {
             salvaged.damaged.push(format!("{}: it is of another journal", segment_name(head.number)));
         }
@@ -87,19 +91,29 @@ fn head(folder: &impl Folder, number: u64, salvaged: &mut Salvaged) -> Option<He
     None
 }
 
-/// Reads every whole batch of a segment, wherever it stands.
+/// Whether the segment before these must be sealed. A crash may come when its successor has just
+/// been made.
+fn needs_seal(folder: &impl Folder, successors: &[Head]) -> bool {
+    match successors {
+        [] => false,
+        [next] => !scan_of(folder, next).and_then(|mut scan| scan.is_bare_within(u64::MAX)).unwrap_or(false),
+        _ => true,
+    }
+}
+
+/// Reads every whole batch of a segment, wherever it stands. Gives what is wrong if it needs a seal
+/// and has none.
 fn read_segment<D: Folder>(
     folder: &D,
     head: &Head,
     last: &mut u64,
     salvaged: &mut Salvaged,
     visit: &mut dyn FnMut(Found<'_>),
-) -> Result<()> {
-    let name = segment_name(head.number);
-    let file = folder.open(&name).map_err(Error::io("open", &name))?;
-    let mut scan = Scan::new(file, name, *head, head.before)?;
+) -> Result<Option<Error>> {
+    let mut scan = scan_of(folder, head)?;
+    let (mut end, mut is_sealed) = (scan.offset, false);
     loop {
-        let before = *last;
+        let (before, offset) = (*last, scan.offset);
         let place = scan.take_any(&mut |record, unix_ms| {
             if record.number > *last {
                 *last = record.number;
@@ -113,9 +127,14 @@ fn read_segment<D: Folder>(
                 if header.count > 0 && header.first > before + 1 && scan.leapt_to != Some(header.first) {
                     salvaged.missing.push((before + 1, header.first - 1));
                 }
+                if offset > end {
+                    salvaged.damaged.push(scan.gap(end, offset, &header).to_string());
+                }
+                scan.last = header.last();
+                (end, is_sealed) = (scan.offset, header.is(SEALED));
             }
             Ok(Place::Nothing) => scan.offset += PAGE as u64,
-            Ok(Place::End) => return Ok(()),
+            Ok(Place::End) => return Ok((!is_sealed).then(|| scan.unsealed(end))),
             Err(error) => {
                 salvaged.damaged.push(error.to_string());
                 scan.offset += PAGE as u64;

@@ -11,7 +11,7 @@ use crate::folder::File;
 use crate::segment::{Head, PAGE};
 
 /// How much is read at a time.
-const CHUNK: usize = 1 << 20;
+pub(crate) const CHUNK: usize = 1 << 20;
 /// A page that nothing was written to.
 const ZEROS: [u8; PAGE] = [0; PAGE];
 
@@ -97,6 +97,26 @@ impl<F: File> Scan<F> {
         Error::Damaged { file: self.name.clone(), offset, number: self.last, reason: reason.into() }
     }
 
+    /// No valid batch stands at `start`, but this one does behind it, at an offset.
+    pub(crate) fn gap(&self, start: u64, offset: u64, header: &BatchHeader) -> Error {
+        let reason = format!(
+            "no valid batch is here, but one follows at offset {offset} (from record {}), \
+             so this one had been durable",
+            header.first
+        );
+        self.damaged(start, reason)
+    }
+
+    /// It needs a seal, and there is none where its batches end.
+    pub(crate) fn unsealed(&self, offset: u64) -> Error {
+        self.damaged(offset, "it has a successor and is not sealed")
+    }
+
+    /// It ends before records that a snapshot stands for.
+    pub(crate) fn behind_snapshot(&self, number: u64) -> Error {
+        self.damaged(self.offset, format!("records up to {number} had been durable, as a snapshot proves"))
+    }
+
     /// The bytes at an offset. A read error is damage, never the end.
     fn bytes(&mut self, offset: u64, count: usize) -> Result<&[u8]> {
         let end = self.read_ahead_at + self.read_ahead.len() as u64;
@@ -180,25 +200,35 @@ impl<F: File> Scan<F> {
 
     /// At the place where no batch stands: nothing there, a torn batch, or damage.
     pub(crate) fn tail(&mut self) -> Result<Option<Cut>> {
+        self.tail_within(self.length)
+    }
+
+    /// As [`Scan::tail`], but only so many bytes are looked at.
+    pub(crate) fn tail_within(&mut self, bytes: u64) -> Result<Option<Cut>> {
         let start = self.offset;
+        let stop = self.length.min(start.saturating_add(bytes));
         let mut end = start;
         let mut offset = start;
-        while offset + PAGE as u64 <= self.length {
+        while offset + PAGE as u64 <= stop {
             // A segment is mostly zeros, and every start looks at all of them.
             if self.bytes(offset, PAGE)? != ZEROS {
                 end = offset + PAGE as u64;
                 if let Place::Batch(header) = self.place(offset)? {
-                    let reason = format!(
-                        "no valid batch is here, but one follows at offset {offset} (from record {}), \
-                         so this one had been durable",
-                        header.first
-                    );
-                    return Err(self.damaged(start, reason));
+                    return Err(self.gap(start, offset, &header));
                 }
             }
             offset += PAGE as u64;
         }
         let cut = Cut { file: self.name.clone(), offset: start, bytes: end - start, after: self.last };
         Ok((cut.bytes > 0).then_some(cut))
+    }
+
+    /// Whether a segment that nothing was read of holds no batch, as far as so many bytes show.
+    pub(crate) fn is_bare_within(&mut self, bytes: u64) -> Result<bool> {
+        if let Place::Batch(_) = self.place(self.offset)? {
+            return Ok(false);
+        }
+        self.tail_within(bytes)?;
+        Ok(true)
     }
 }

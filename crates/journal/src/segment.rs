@@ -6,7 +6,10 @@
 //! | `identity` | the journal's identity; written last when a journal is made |
 //! | `NUMBER.segment` | batches; always of full size, zeros behind the last batch |
 //! | `NUMBER.snapshot` | what stands for all records up to that number |
-//! | `*.tmp` | a file that is not finished; deleted at the next start |
+//! | `next.segment.tmp` | the next segment, not finished |
+//! | `identity.tmp`, `NUMBER.snapshot.tmp` | not finished, as well; all three go at the next start |
+//!
+//! Whatever else is in the folder is left alone.
 
 use crate::error::{Error, Result};
 use crate::folder::{File, Folder};
@@ -20,7 +23,7 @@ pub(crate) const IDENTITY_FILE: &str = "identity";
 /// The segment that is being made for later.
 pub(crate) const NEXT_SEGMENT: &str = "next.segment.tmp";
 /// The ending of names of files that are not finished.
-pub(crate) const UNFINISHED: &str = ".tmp";
+const UNFINISHED: &str = ".tmp";
 
 const MAGIC: [u8; 8] = *b"msjournl";
 /// Where the checksum of a head page is.
@@ -143,7 +146,7 @@ impl Files {
         for name in folder.list().map_err(Error::io("list", "the folder"))? {
             if name == IDENTITY_FILE {
                 files.has_identity = true;
-            } else if name.ends_with(UNFINISHED) {
+            } else if is_unfinished(&name) {
                 files.unfinished.push(name);
             } else if let Some(number) = number_of(&name, ".segment") {
                 files.segments.push(number);
@@ -155,6 +158,35 @@ impl Files {
         files.snapshots.sort_unstable();
         Ok(files)
     }
+
+    /// Gives `work` the files that there are. If it fails and some of them are gone by then, it is
+    /// done again: the journal's owner deletes what it does not need any more.
+    pub(crate) fn look<T>(folder: &impl Folder, mut work: impl FnMut(&Files) -> Result<T>) -> Result<T> {
+        loop {
+            let files = Files::list(folder)?;
+            let result = work(&files);
+            if result.is_ok() || Files::list(folder)?.has_all_of(&files) {
+                return result;
+            }
+        }
+    }
+
+    fn has_all_of(&self, other: &Files) -> bool {
+        other.segments.iter().all(|number| self.segments.contains(number))
+            && other.snapshots.iter().all(|number| self.snapshots.contains(number))
+    }
+}
+
+/// Whether a file of this name is one that a crash kept from being finished. Other people's files
+/// may end in the same way.
+fn is_unfinished(name: &str) -> bool {
+    let is_of_whole = |whole: &str| whole == IDENTITY_FILE || number_of(whole, ".snapshot").is_some();
+    name == NEXT_SEGMENT || name.strip_suffix(UNFINISHED).is_some_and(is_of_whole)
+}
+
+/// The name of a file while it is not finished.
+pub(crate) fn unfinished(name: &str) -> String {
+    format!("{name}{UNFINISHED}")
 }
 
 /// The number in a file's name, if it is written as we write it.

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::folder::{File, Folder};
 use crate::recovery::{read_heads, read_identity};
 use crate::scan::Scan;
-use crate::segment::{FileKind, Files, Head, Identity, PAGE, UNFINISHED, snapshot_name};
+use crate::segment::{FileKind, Files, Head, Identity, PAGE, snapshot_name, unfinished};
 
 /// How much of a snapshot is written at a time.
 const BLOCK: usize = 1 << 20;
@@ -104,10 +104,6 @@ impl<D: Folder> Drop for SnapshotWriter<'_, D> {
     }
 }
 
-fn unfinished(name: &str) -> String {
-    format!("{name}{UNFINISHED}")
-}
-
 /// The snapshot to start from.
 #[derive(Debug)]
 pub(crate) struct Chosen {
@@ -135,12 +131,14 @@ pub(crate) fn choose(
     match first_damage {
         damage if before == 0 => Ok(Chosen { number: None, passed_over: words(&damage) }),
         Some(damage) => Err(damage),
-        None => {
-            let reason =
-                format!("no snapshot stands for the records up to {before}, whose segments are gone");
-            Err(Error::Damaged { file: snapshot_name(before), offset: 0, number: 0, reason })
-        }
+        None => Err(missing(before)),
     }
+}
+
+/// There is no snapshot that stands for the records before the oldest segment.
+pub(crate) fn missing(before: u64) -> Error {
+    let reason = format!("no snapshot stands for the records up to {before}, whose segments are gone");
+    Error::Damaged { file: snapshot_name(before), offset: 0, number: 0, reason }
 }
 
 fn words(damage: &Option<Error>) -> Option<String> {
@@ -154,13 +152,15 @@ fn words(damage: &Option<Error>) -> Option<String> {
 /// [`Error::Damaged`] if there is none that can be used, or what the system says.
 pub fn read_snapshot(folder: &impl Folder, visit: &mut dyn FnMut(Record<'_>)) -> Result<Option<u64>> {
     let identity = read_identity(folder)?;
-    let files = Files::list(folder)?;
-    let heads = read_heads(folder, identity, &files.segments)?;
-    let chosen = choose(folder, identity, &files.snapshots, heads[0].before)?;
-    if let Some(number) = chosen.number {
-        read(folder, identity, number, visit)?;
-    }
-    Ok(chosen.number)
+    let chosen = Files::look(folder, |files| {
+        let heads = read_heads(folder, identity, &files.segments)?;
+        let chosen = choose(folder, identity, &files.snapshots, heads[0].before)?;
+        let open = |number| Ok((number, scan_of(folder, identity, number)?));
+        chosen.number.map(open).transpose()
+    })?;
+    let Some((number, mut scan)) = chosen else { return Ok(None) };
+    run_whole(&mut scan, visit)?;
+    Ok(Some(number))
 }
 
 /// How many bytes the snapshots of a journal take on disk.
@@ -182,14 +182,22 @@ pub(crate) fn read(
     number: u64,
     visit: &mut dyn FnMut(Record<'_>),
 ) -> Result<()> {
+    run_whole(&mut scan_of(folder, identity, number)?, visit)
+}
+
+fn scan_of<D: Folder>(folder: &D, identity: Identity, number: u64) -> Result<Scan<D::File>> {
     let name = snapshot_name(number);
     let file = folder.open(&name).map_err(Error::io("open", &name))?;
     file.settle().map_err(Error::io("flush", &name))?;
     let head = Head::read(&file, &name, FileKind::Snapshot)?;
-    let mut scan = Scan::new(file, name, head, 0)?;
+    let scan = Scan::new(file, name, head, 0)?;
     if head.identity != identity || head.number != number {
         return Err(scan.damaged(0, "it does not belong here: it is of another journal or number"));
     }
+    Ok(scan)
+}
+
+fn run_whole<F: File>(scan: &mut Scan<F>, visit: &mut dyn FnMut(Record<'_>)) -> Result<()> {
     let flags = scan.run(&mut |record, _| visit(record))?;
     if flags & CLOSED == 0 || !scan.is_at_end() {
         return Err(scan.damaged(scan.offset, "it is not complete, or more follows its end"));

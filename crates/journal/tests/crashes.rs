@@ -3,7 +3,7 @@
 mod support;
 
 use mainspring_journal::simulation::SimFolder;
-use mainspring_journal::{Batch, Error};
+use mainspring_journal::{Batch, Error, check};
 use std::io::ErrorKind;
 use support::{Random, fill, open, snapshot};
 
@@ -67,6 +67,14 @@ fn work(folder: &SimFolder, ledger: &mut Ledger, random: &mut Random, context: &
     Ok(())
 }
 
+/// Whoever looks at what a crash left, which is also what whoever looks beside the owner may find,
+/// sees no damage.
+fn look(folder: &SimFolder, context: &str) {
+    if folder.files().contains_key("identity") {
+        check(folder, &mut |_, _| ()).unwrap_or_else(|error| panic!("{context}: {error}"));
+    }
+}
+
 /// Opens, writes one batch, and opens twice: what recovery mended stays mended, and nothing is cut
 /// off again.
 fn go_on_a_little(folder: &SimFolder, context: &str) {
@@ -100,9 +108,12 @@ fn j2_1_a_crash_at_any_operation_loses_nothing_that_was_told_and_adds_nothing() 
             folder.crash_at(crash);
             let context = format!("seed {seed}, crash at {crash}");
             assert!(work(&folder, &mut ledger, &mut random, &context).is_err(), "{context}");
+            folder.restart();
+            look(&folder, &context);
             let mut coin = Random(seed ^ crash << 8);
             let odds = coin.below(5);
             folder.cut_power(&mut || coin.below(4) < odds);
+            look(&folder, &context);
             go_on_a_little(&folder.copy(), &context);
             let mut second = Ledger { unknown: ledger.unknown.clone(), ..ledger };
             work(&folder, &mut second, &mut random, &context)

@@ -4,9 +4,12 @@
 mod support;
 
 use mainspring_journal::simulation::SimFolder;
-use mainspring_journal::{Batch, Error, check};
+use mainspring_journal::{Batch, Checked, Cut, Error, Reader, check};
 use std::collections::BTreeMap;
 use support::{Content, Random, fill, open, snapshot};
+
+/// The name of the oldest segment.
+const FIRST: &str = "0000000000000001.segment";
 
 /// A journal of a few segments, with two snapshots, and what it holds.
 fn journal(closed: bool, snapshots: usize) -> (SimFolder, Content) {
@@ -34,24 +37,74 @@ fn journal(closed: bool, snapshots: usize) -> (SimFolder, Content) {
     (folder, content)
 }
 
+type Records = Vec<(u64, Vec<u8>)>;
+
+/// What a reader beside the owner gives.
+fn read(folder: &SimFolder) -> Result<Records, Error> {
+    let mut records = Vec::new();
+    let mut reader = Reader::open(folder, 1)?;
+    while reader.read(&mut |record, _| records.push((record.number, record.data.to_vec())))? {}
+    Ok(records)
+}
+
+/// What those say who look at a journal and change nothing.
+struct Looked {
+    read: Result<Records, Error>,
+    checked: Result<Checked, Error>,
+    has_snapshots: bool,
+}
+
+fn look(folder: &SimFolder) -> Looked {
+    let has_snapshots = folder.files().keys().any(|name| name.ends_with(".snapshot"));
+    Looked { read: read(folder), checked: check(folder, &mut |_, _| ()), has_snapshots }
+}
+
+impl Looked {
+    /// They say what a start says, which gave these records. It reads no segment that a snapshot
+    /// stands for, and they do.
+    fn agree_with(&self, content: &Content, cut: Option<&Cut>, context: &str) {
+        match &self.read {
+            Ok(read) => assert!(content.records.ends_with(read), "{context}: another state was read"),
+            Err(error) => assert!(self.has_snapshots, "{context}: {error}"),
+        }
+        match &self.checked {
+            Ok(checked) => assert_eq!(checked.torn.as_ref(), cut, "{context}"),
+            Err(error) => assert!(self.has_snapshots, "{context}: {error}"),
+        }
+    }
+
+    /// A start refuses it, and so does a check. A reader may give the records of segments that are
+    /// whole, and all of them.
+    fn refuse(&self, whole: &Content, context: &str) {
+        assert!(self.checked.is_err(), "{context}: a check says that all is well");
+        let is_all = self.read.as_ref().is_ok_and(|read| whole.records.ends_with(read));
+        assert!(is_all || self.read.is_err(), "{context}: a reader ended without a word");
+    }
+}
+
 /// What may come of a damaged journal.
 fn judge(damaged: &SimFolder, whole: &Content, context: &str) -> &'static str {
     let before = damaged.files();
+    let looked = look(damaged);
     match open(damaged) {
-        Ok((_, opened, content)) => match opened.cut {
-            None => {
-                assert!(content == *whole, "{context}: another state, and no word of it");
-                "the same"
+        Ok((_, opened, content)) => {
+            looked.agree_with(&content, opened.cut.as_ref(), context);
+            match opened.cut {
+                None => {
+                    assert!(content == *whole, "{context}: another state, and no word of it");
+                    "the same"
+                }
+                Some(cut) => {
+                    let kept = content.records.len();
+                    assert!(content.records[..] == whole.records[..kept], "{context}: another state");
+                    let last = content.records.last().map_or(0, |(number, _)| *number);
+                    assert!(cut.after >= last, "{context}: {cut:?}");
+                    "cut"
+                }
             }
-            Some(cut) => {
-                let kept = content.records.len();
-                assert!(content.records[..] == whole.records[..kept], "{context}: another state");
-                let last = content.records.last().map_or(0, |(number, _)| *number);
-                assert!(cut.after >= last, "{context}: {cut:?}");
-                "cut"
-            }
-        },
+        }
         Err(error) => {
+            looked.refuse(whole, context);
             assert!(
                 matches!(error, Error::Damaged { .. } | Error::Newer { .. } | Error::Io { .. }),
                 "{context}: {error}"
@@ -282,11 +335,60 @@ fn a_check_reads_everything_and_changes_nothing() {
     assert_eq!(steps.last().map(|(done, all)| done == all), Some(true));
     assert!(before == folder.files());
     // Damage in a segment that a start would not even read is found.
-    let mut bytes = folder.take("0000000000000001.segment").unwrap();
+    let mut bytes = folder.take(FIRST).unwrap();
     bytes[9000] ^= 1;
-    folder.put("0000000000000001.segment", bytes);
+    folder.put(FIRST, bytes);
     assert!(matches!(check(&folder, &mut |_, _| ()), Err(Error::Damaged { .. })));
     assert!(open(&folder).is_ok());
+}
+
+/// A journal, its first segment, and how many pages of that are used up to its seal.
+fn sealed() -> (SimFolder, Vec<u8>, usize) {
+    let (folder, _) = journal(true, 0);
+    let bytes = folder.files()[FIRST].clone();
+    let pages = used(&bytes).div_ceil(4096);
+    (folder, bytes, pages)
+}
+
+#[test]
+fn j2_2_a_reader_took_damage_for_the_end_and_said_nothing() {
+    let (folder, bytes, pages) = sealed();
+    for page in 1..pages {
+        let damaged = folder.copy();
+        let mut changed = bytes.clone();
+        changed[page * 4096 + 20] ^= 1;
+        damaged.put(FIRST, changed);
+        for reads in [Reader::read, Reader::poll] {
+            let mut reader = Reader::open(&damaged, 1).unwrap();
+            let error = loop {
+                match reads(&mut reader, &mut |_, _| ()) {
+                    Ok(more) => assert!(more, "page {page}: it ended at record {}", reader.reached()),
+                    Err(error) => break error,
+                }
+            };
+            let Error::Damaged { file, offset, number, .. } = error else { panic!("{error}") };
+            assert_eq!((file.as_str(), number), (FIRST, reader.reached()));
+            assert!(offset <= page as u64 * 4096, "page {page}: {offset}");
+        }
+    }
+}
+
+#[test]
+fn j2_2_a_segment_without_its_seal_was_well_to_a_check_and_not_to_a_start() {
+    let (folder, bytes, pages) = sealed();
+    let seal = (pages - 1) * 4096;
+    for damage in [1, 4096] {
+        let damaged = folder.copy();
+        let mut changed = bytes.clone();
+        changed[seal..seal + damage].fill(0);
+        damaged.put(FIRST, changed);
+        let error = check(&damaged, &mut |_, _| ()).unwrap_err();
+        let Error::Damaged { file, offset, reason, .. } = error else { panic!("{error}") };
+        assert_eq!((file.as_str(), offset), (FIRST, seal as u64));
+        assert_eq!(reason, "it has a successor and is not sealed");
+        assert!(read(&damaged).is_err());
+        assert!(open(&damaged).is_err());
+    }
 }
 
 #[test]
@@ -308,7 +410,7 @@ fn salvage_gives_what_is_whole_and_names_what_is_missing() {
     assert!(salvaged.missing.is_empty() && salvaged.damaged.is_empty(), "{salvaged:?}");
     // One byte of each page of the first segment in turn: at most that batch is missing, and it is
     // told.
-    let name = "0000000000000001.segment";
+    let name = FIRST;
     let bytes = folder.files()[name].clone();
     for page in 1..bytes.len() / 4096 {
         let damaged = folder.copy();
@@ -328,6 +430,36 @@ fn salvage_gives_what_is_whole_and_names_what_is_missing() {
     let (records, salvaged) = read(&damaged);
     assert!(!records.is_empty() && salvaged.damaged[0].contains(name), "{salvaged:?}");
     assert_eq!(salvaged.missing, [(1, records[0].0 - 1)]);
+}
+
+#[test]
+fn j2_2_salvage_named_no_place_where_a_batch_or_a_seal_was_gone() {
+    let (folder, bytes, pages) = sealed();
+    let salvage = |folder: &SimFolder| {
+        mainspring_journal::salvage(folder, &mut |_| (), &mut |_, _| ()).unwrap().damaged
+    };
+    for page in 1..pages {
+        let damaged = folder.copy();
+        let mut changed = bytes.clone();
+        changed[page * 4096 + 20] ^= 1;
+        damaged.put(FIRST, changed);
+        let told = check(&damaged, &mut |_, _| ()).unwrap_err().to_string();
+        assert_eq!(salvage(&damaged), [told], "page {page}");
+    }
+    // A crash between a successor and the seal is no damage.
+    let crashed = folder.copy();
+    let names: Vec<String> = folder.files().into_keys().filter(|name| name.ends_with(".segment")).collect();
+    for name in &names[2..] {
+        crashed.take(name);
+    }
+    let mut first = bytes;
+    first[(pages - 1) * 4096..pages * 4096].fill(0);
+    let mut second = crashed.take(&names[1]).unwrap();
+    second[4096..].fill(0);
+    crashed.put(FIRST, first);
+    crashed.put(&names[1], second);
+    assert!(check(&crashed, &mut |_, _| ()).is_ok() && salvage(&crashed).is_empty());
+    assert!(open(&crashed).is_ok());
 }
 
 #[test]

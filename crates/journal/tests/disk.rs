@@ -52,6 +52,25 @@ fn symbolic_links_are_not_followed() {
 }
 
 #[test]
+fn a_symbolic_link_was_followed_if_its_path_ended_in_a_slash() {
+    let place = tempfile::tempdir().unwrap();
+    let real = place.path().join("real");
+    drop(DiskFolder::open(&real.join("")).unwrap());
+    symlink(&real, place.path().join("link")).unwrap();
+    symlink(place.path().join("nowhere"), place.path().join("dangling")).unwrap();
+    for end in ["/", "//", "/.", "/./", "/././"] {
+        for name in ["link", "dangling"] {
+            let path = place.path().join(format!("{name}{end}"));
+            assert!(DiskFolder::open(&path).is_err(), "{path:?}");
+            assert!(DiskFolder::open_to_read(&path).is_err(), "{path:?}");
+        }
+        let path = place.path().join(format!("real{end}"));
+        assert!(DiskFolder::open(&path).is_ok(), "{path:?}");
+    }
+    assert!(!place.path().join("nowhere").exists());
+}
+
+#[test]
 fn what_was_written_is_there_when_it_is_opened_again() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("journal");
@@ -74,4 +93,24 @@ fn what_was_written_is_there_when_it_is_opened_again() {
             journal.close(0).unwrap();
         }
     }
+}
+
+#[test]
+fn other_peoples_unfinished_files_were_deleted_and_a_folder_kept_a_journal_from_opening() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("journal");
+    drop(DiskFolder::open(&path).unwrap());
+    fs::write(path.join("letter.tmp"), "mine").unwrap();
+    fs::create_dir(path.join("drafts.tmp")).unwrap();
+    let open = || Journal::open(DiskFolder::open(&path).unwrap(), OPTIONS, &mut |_| ()).map(drop);
+    open().unwrap();
+    // What a crash leaves behind goes.
+    let own = ["next.segment.tmp", "identity.tmp", "0000000000000005.snapshot.tmp"];
+    for name in own {
+        fs::write(path.join(name), "half").unwrap();
+    }
+    open().unwrap();
+    assert_eq!(fs::read_to_string(path.join("letter.tmp")).unwrap(), "mine");
+    assert!(path.join("drafts.tmp").is_dir());
+    assert!(own.iter().all(|name| !path.join(name).exists()));
 }

@@ -3,6 +3,7 @@
 use crate::place::Place;
 use crate::support::{eventually, line};
 use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
@@ -47,15 +48,32 @@ fn a_journal_is_checked_shown_and_exported() {
     assert_eq!(none, "");
 }
 
-#[test]
-fn what_is_whole_of_a_damaged_journal_becomes_a_new_one() {
-    let place = filled();
+/// Flips a bit in the page with the first fact.
+fn damage(place: &Place) {
     let name = place.path("journal/0000000000000001.segment");
     let mut bytes = std::fs::read(&name).unwrap();
-    // The page with the first fact.
     let started = (1..20).find(|page| bytes[page * 4096 + 12] > 0).unwrap();
     bytes[started * 4096 + 70] ^= 1;
     std::fs::write(&name, bytes).unwrap();
+}
+
+#[test]
+fn j2_2_tail_export_and_replay_took_damage_for_the_end_and_succeeded() {
+    let place = filled();
+    damage(&place);
+    let replay: &[&str] = &["journal", "replay", "--types", "*", "--dry-run"];
+    for command in [&["journal", "tail"], &["journal", "export"], replay] {
+        let run = place.run(command);
+        let said = text(&run.stderr);
+        assert_eq!(run.status.code(), Some(1), "{command:?}: {said}");
+        assert!(said.contains("0000000000000001.segment is damaged at offset"), "{command:?}: {said}");
+    }
+}
+
+#[test]
+fn what_is_whole_of_a_damaged_journal_becomes_a_new_one() {
+    let place = filled();
+    damage(&place);
     let saved = place.run(&["journal", "salvage", "journal", "saved"]);
     assert!(saved.status.success(), "{}", text(&saved.stderr));
     assert!(text(&saved.stdout).contains("missing: facts 1 to"), "{}", text(&saved.stdout));
@@ -66,6 +84,23 @@ fn what_is_whole_of_a_damaged_journal_becomes_a_new_one() {
     let running = place.up();
     assert_eq!(running.connect().query("Memory.Get", json!({ "key": "colour" }))["value"], "blue");
     running.end();
+}
+
+#[test]
+fn j2_2_salvage_changed_the_journal_that_it_refused_to_write_to() {
+    let place = filled();
+    assert!(place.run(&["journal", "salvage", "journal", "saved"]).status.success());
+    let before = place.journal();
+    std::fs::create_dir(place.path("empty")).unwrap();
+    std::fs::set_permissions(place.path("empty"), std::fs::Permissions::from_mode(0o700)).unwrap();
+    for (from, to) in
+        [("saved", "journal"), ("journal", "journal"), ("journal", "./journal/"), ("empty", "empty")]
+    {
+        let refused = place.run(&["journal", "salvage", from, to]);
+        assert_eq!(refused.status.code(), Some(2), "{from} to {to}: {}", text(&refused.stderr));
+    }
+    assert!(before == place.journal(), "it was changed");
+    assert_eq!(std::fs::read_dir(place.path("empty")).unwrap().count(), 0);
 }
 
 #[test]

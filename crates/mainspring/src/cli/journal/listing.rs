@@ -65,6 +65,15 @@ fn reader<'a>(path: &Path, folder: &'a DiskFolder) -> Result<Reader<'a, DiskFold
     Reader::open(folder, 1).map_err(|error| failure(path, &error))
 }
 
+/// Reads up to the end, or to damage.
+fn read_all(
+    reader: &mut Reader<'_, DiskFolder>,
+    visit: &mut dyn FnMut(Record<'_>, u64),
+) -> Result<(), mainspring_journal::Error> {
+    while reader.read(visit)? {}
+    Ok(())
+}
+
 pub(super) fn tail(arguments: &Tail) -> Result<ExitCode, Failure> {
     let (path, folder) = arguments.place.open()?;
     let (choice, since_ms) = (&arguments.choice, arguments.choice.since_ms());
@@ -77,12 +86,14 @@ pub(super) fn tail(arguments: &Tail) -> Result<ExitCode, Failure> {
             last.pop_front();
         }
     };
-    while reader.read(&mut keep).map_err(|error| failure(&path, &error))? {}
+    let read = read_all(&mut reader, &mut keep);
     let mut out = std::io::stdout().lock();
     for line in last {
         out.write_all(line.as_bytes())?;
     }
     out.flush()?;
+    // What stands before damage is worth seeing.
+    read.map_err(|error| failure(&path, &error))?;
     if !arguments.follow {
         return Ok(ExitCode::SUCCESS);
     }
@@ -92,10 +103,10 @@ pub(super) fn tail(arguments: &Tail) -> Result<ExitCode, Failure> {
         let mut show = |record: Record<'_>, unix_ms: u64| {
             lines.extend(line(record, unix_ms, choice, since_ms, arguments.json));
         };
-        let more = reader.read(&mut show).map_err(|error| failure(&path, &error))?;
+        let more = reader.poll(&mut show);
         out.write_all(lines.as_bytes())?;
         out.flush()?;
-        if !more {
+        if !more.map_err(|error| failure(&path, &error))? {
             std::thread::sleep(LOOK_INTERVAL);
         }
     }

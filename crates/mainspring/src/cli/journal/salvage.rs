@@ -5,7 +5,7 @@ use crate::cli::support::output;
 use crate::cli::support::target::Failure;
 use crate::cli::support::text;
 use mainspring_journal::{Batch, DiskFolder, Error, Found, Journal, Options, salvage};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Records are written in batches of about this size.
@@ -21,9 +21,24 @@ pub(super) struct JournalSalvageArguments {
     to: PathBuf,
 }
 
+/// Refuses a folder that is not to be written to, before anything is opened there: to open a
+/// journal changes it.
+fn refuse_target(from: &Path, to: &Path) -> Result<(), Failure> {
+    let is_same = matches!((from.canonicalize(), to.canonicalize()), (Ok(from), Ok(to)) if from == to);
+    if is_same {
+        return Err(Failure::Usage(format!("{}: it is the damaged journal itself", to.display())));
+    }
+    // One that is not there is made; what else is wrong with it is told when it is opened.
+    if std::fs::read_dir(to).is_ok_and(|mut entries| entries.next().is_some()) {
+        return Err(Failure::Usage(format!("{}: the folder is not empty", to.display())));
+    }
+    Ok(())
+}
+
 pub(super) fn run(arguments: &JournalSalvageArguments) -> Result<ExitCode, Failure> {
     let (from, to) = (&arguments.from, &arguments.to);
     let old = DiskFolder::open_to_read(from).map_err(|error| failure(from, &error))?;
+    refuse_target(from, to)?;
     let new = DiskFolder::open(to).map_err(|error| failure(to, &error))?;
     let (mut journal, opened) =
         Journal::open(new, Options::default(), &mut |_| ()).map_err(|error| failure(to, &error))?;

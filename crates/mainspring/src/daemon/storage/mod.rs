@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, MutexGuard};
 use std::thread::JoinHandle;
-use writer::{Shared, State};
+use writer::{BATCH_BYTES_MAX, Shared, State};
 
 /// Bytes of facts that are not on disk yet. Beyond: whoever sends durable messages is paused.
 const UNFLUSHED_BYTES_MAX: usize = 8 << 20;
@@ -90,12 +90,20 @@ impl Storage {
         self.shared.lock()
     }
 
-    /// Appends a fact; it is written after [`Storage::hand_over`]. Gives its number in this run,
-    /// from 1.
+    /// Appends a fact; it is written after [`Storage::hand_over`], or before if the turn records
+    /// more than a batch holds. Gives its number in this run, from 1.
     pub(crate) fn append<M: MessageLine>(&self, fact: &Fact<M>) -> u64 {
         let mut batch = self.batch.borrow_mut();
         match batch.push_with(fact.kind(), fact.version(), |data| fact.write(data)) {
-            Ok(number) => number - self.base,
+            Ok(number) => {
+                // What is kept, and the end of the command that had it kept, stay together if they
+                // can.
+                let has_sequel = matches!(fact, Fact::Put { .. } | Fact::Deleted { .. });
+                if batch.bytes() >= BATCH_BYTES_MAX << u32::from(has_sequel) {
+                    self.shared.hand_over(&mut batch);
+                }
+                number - self.base
+            }
             Err(error) => {
                 // Messages are bounded far below what a record may be.
                 self.state().fail(format!("a fact does not fit into a record: {error}"));

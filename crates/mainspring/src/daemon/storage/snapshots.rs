@@ -1,6 +1,9 @@
 //! Snapshots: what the facts of full segments come to, folded on a thread of its own from the last
 //! snapshot on, so that a start is short and old segments can go.
 
+#[cfg(test)]
+mod tests;
+
 use super::writer::unix_ms;
 use mainspring_journal::{
     Deleted, Folder, OldSegments, Reader, SnapshotWriter, list_segments, read_snapshot,
@@ -23,7 +26,7 @@ pub(super) struct Plan<D> {
     pub(super) folder: D,
     pub(super) bounds: DurableBounds,
     pub(super) retention: Retention,
-    /// The last record that the newest snapshot stands for.
+    /// The last record that the newest snapshot stands for, or one that was tried.
     pub(super) last: u64,
     /// The last full segment's last record, and how many bytes of segments became full since the
     /// newest snapshot.
@@ -64,14 +67,19 @@ pub(super) struct Snapshot {
 
 impl<D: Folder + Clone> Plan<D> {
     /// The record that a snapshot should stand for, if one is due. `sealed_up_to` is the last
-    /// record of a full segment.
+    /// record of a full segment. If that snapshot fails, the next full segment is the next chance:
+    /// what is wrong may stay so, and each try reads all segments since the last snapshot.
     pub(super) fn due(&mut self, sealed_up_to: Option<u64>) -> Option<u64> {
         let sealed = sealed_up_to?;
         if sealed > self.sealed {
             self.sealed = sealed;
             self.sealed_bytes += self.segment_bytes;
         }
-        (sealed > self.last && self.sealed_bytes >= self.snapshot_bytes).then_some(sealed)
+        if sealed <= self.last || self.sealed_bytes < self.snapshot_bytes {
+            return None;
+        }
+        self.last = sealed;
+        Some(sealed)
     }
 
     pub(super) fn job(&self, up_to: u64, old: OldSegments) -> Job<D> {
@@ -107,7 +115,8 @@ pub(super) fn make<D: Folder>(job: Job<D>) -> Result<Made, String> {
     Ok(Made { snapshot, deleted: job.old.delete(&job.folder, forget_up_to) })
 }
 
-/// What the newest snapshot and the records behind it come to, up to a record.
+/// What the newest snapshot and the records behind it come to, up to a record. `Err` says why not
+/// all of them can be read: a snapshot without them would drop them for good.
 pub(super) fn fold<D: Folder>(folder: &D, bounds: DurableBounds, up_to: u64) -> Result<Durable, String> {
     let mut durable = Durable::new(bounds);
     let mut refused = None;
@@ -118,16 +127,14 @@ pub(super) fn fold<D: Folder>(folder: &D, bounds: DurableBounds, up_to: u64) -> 
     });
     let last = last.map_err(|error| error.to_string())?.unwrap_or(0);
     let mut reader = Reader::open(folder, last + 1).map_err(|error| error.to_string())?;
-    let mut reached = last;
-    while reached < up_to && refused.is_none() {
+    while reader.reached() < up_to && refused.is_none() {
         let more = reader.read(&mut |record, _| {
-            reached = record.number;
             if record.number <= up_to && refused.is_none() {
                 refused = durable.apply_record(record.kind, record.version, record.data).err();
             }
         });
         if !more.map_err(|error| error.to_string())? {
-            break;
+            return Err(format!("fact {up_to} had been durable, and fact {} is the last", reader.reached()));
         }
     }
     match refused {

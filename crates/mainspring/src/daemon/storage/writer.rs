@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Bytes of one batch, unless one turn of the loop records more. A segment has room for several.
-const BATCH_BYTES_MAX: usize = 16 << 20;
+/// Bytes of one batch, or twice as many at times, and its last record besides. A segment has room
+/// for more.
+pub(super) const BATCH_BYTES_MAX: usize = 16 << 20;
 /// How long a full disk is left alone before it is asked again.
 const FULL_PAUSE: Duration = Duration::from_secs(1);
 
