@@ -220,7 +220,7 @@ impl Kernel {
                 Job::Timeout(key) => self.lanes.complete(Completion::Timeout(key)),
                 Job::Retry(key) => self.retry(key),
                 Job::Restart(capability) => self.actors.respawn(capability, &mut self.out),
-                Job::Hang(actor) => self.actors.hung(actor, &mut self.out),
+                Job::Hang(actor) => self.hung(actor),
                 Job::Retire(actor) => self.retirement_overdue(actor),
                 Job::Schedule(schedule) => self.fire_schedule(schedule),
                 Job::Tap => self.taps.alarm_rang(),

@@ -134,6 +134,16 @@ impl Actors {
         it.progress.overdue.push((overdue, timer));
     }
 
+    /// Nothing is read from an actor for now, so what it has counts as hung no earlier than if it
+    /// had become overdue now.
+    pub(crate) fn postpone_hang(&mut self, actor: ActorRef, out: &mut Out) {
+        let hang_ms = self.bounds.hang_ms;
+        for (_, timer) in &mut self.get_mut(actor.capability).progress.overdue {
+            out.wheel.cancel(*timer);
+            *timer = out.schedule_in(hang_ms, Job::Hang(actor));
+        }
+    }
+
     /// The outcome of an overdue request has come.
     pub(crate) fn take_overdue(
         &mut self,

@@ -7,6 +7,7 @@
 
 use crate::api::rights::Rights;
 use mainspring_message::{Envelope, Text};
+use std::hash::{Hash, Hasher};
 
 /// Whose something is, by a name that outlives the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +16,14 @@ pub enum PeerName {
     Client(Text),
     /// A capability, by its id.
     Capability(Text),
+}
+
+impl Hash for PeerName {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let (PeerName::Client(name) | PeerName::Capability(name)) = self;
+        std::mem::discriminant(self).hash(state);
+        name.as_str().hash(state);
+    }
 }
 
 /// The line of a message: parsed where a fact is made, as it stands on disk where it is read.
@@ -40,7 +49,8 @@ impl MessageLine for &str {
 pub enum Ending {
     /// The one that was accepted under this number.
     Accepted(u64),
-    /// One whose whole effect is in facts, so that nothing was recorded before its end.
+    /// One that is told whole, because nothing was recorded before its end, or nothing of that is
+    /// needed any more.
     Whole {
         /// Who asked.
         peer: PeerName,
@@ -96,9 +106,10 @@ pub enum Fact<M = Envelope> {
         which: Ending,
         /// When.
         unix_ms: u64,
-        /// Until when its answer is remembered.
+        /// Until when it is remembered.
         until_ms: u64,
-        /// The answer; nothing if it is not to be remembered.
+        /// The answer. Without one, nothing is remembered of a command that was accepted; of one
+        /// that is told whole, that it was done.
         answer: Option<M>,
     },
     /// A message was scheduled.
@@ -220,7 +231,7 @@ pub enum Fact<M = Envelope> {
         event: u64,
         /// How often a daemon started.
         starts: u64,
-        /// The time of the last fact.
+        /// The time by the last fact that told it.
         unix_ms: u64,
     },
 }

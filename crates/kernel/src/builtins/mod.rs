@@ -29,6 +29,7 @@ use operators::append;
 use whole::Whole;
 
 use crate::api::ids::ConnectionId;
+use crate::flow::completions::Words;
 use crate::flow::lanes::QueueId;
 use crate::flow::refusal::Refusal;
 use crate::kernel::Kernel;
@@ -168,7 +169,7 @@ impl Kernel {
             Ok(data) => self.answer_builtin(key, request, &data),
             Err(refusal) => {
                 let answer = self.out.failure(request, refusal.failure, &refusal.text, Started::No);
-                self.finish(key, answer, false);
+                self.finish(key, answer, false, Words::OfHandler);
             }
         }
     }
@@ -178,7 +179,7 @@ impl Kernel {
         // A subscription ends with its connection, so its answer means nothing to the next one.
         let handler = self.requests.handler(key);
         let remember = !handler.is_some_and(|handler| handler.is_for_one_connection());
-        self.finish(key, answer, remember);
+        self.finish(key, answer, remember, Words::OfHandler);
     }
 
     fn syscall_shutdown(&mut self, request: &Envelope) -> Answer {

@@ -40,6 +40,7 @@ impl Kernel {
         let fact = self.out.record(Fact::Emitted { event: number, unix_ms, message: event.clone() });
         self.out.facts.note_said(Some(capability), fact);
         self.cursors.keep(number, fact, event.clone());
+        self.pause_if_disk_is_behind(capability);
         Ok(())
     }
 

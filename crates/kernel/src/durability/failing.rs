@@ -2,7 +2,8 @@
 
 use super::{Durably, Storage};
 use crate::api::effect::{Effect, Level};
-use crate::api::ids::{ConnectionId, Now};
+use crate::api::ids::{CapabilityId, ConnectionId, Now};
+use crate::flow::lanes::Sender;
 use crate::flow::routes::Handler;
 use crate::kernel::Kernel;
 use crate::out::Cause;
@@ -18,6 +19,7 @@ impl Kernel {
             (Storage::Full, false) => self.out.facts.storage = Storage::Ready,
             _ => {}
         }
+        self.resume_capabilities();
     }
 
     /// The journal failed, for good. What rests on facts that are not on disk must not be carried
@@ -33,6 +35,7 @@ impl Kernel {
         let text = format!("the journal has failed: {reason}; durable commands are refused");
         self.out.log(Level::Error, text);
         self.out.facts.storage = Storage::Failed;
+        self.resume_capabilities();
         self.out.announce("Sys.StorageFailed", serde_json::json!({ "reason": reason }));
         self.end_all_cursors();
         // Their answers were not told, and will not be.
@@ -111,6 +114,47 @@ impl Kernel {
         if !is_congested {
             for connection in std::mem::take(&mut self.durability.paused) {
                 self.connections.set_storage_paused(connection, false, &mut self.out);
+            }
+        }
+        self.resume_capabilities();
+    }
+
+    /// Whether nothing is read from a capability because of the disk.
+    #[inline]
+    pub(crate) fn waits_for_disk(&self, capability: CapabilityId) -> bool {
+        self.durability.paused_capabilities.contains(&capability)
+    }
+
+    /// Whether the disk takes no more durable events for now: too much waits for it, or what room
+    /// it has left is for commands that were accepted.
+    fn takes_no_events(&self) -> bool {
+        match self.out.facts.storage {
+            Storage::Ready => self.durability.is_congested,
+            Storage::Full => true,
+            Storage::None | Storage::Failed | Storage::Untouched => false,
+        }
+    }
+
+    /// A capability said a durable event: it is paused while the disk takes no more of them.
+    pub(super) fn pause_if_disk_is_behind(&mut self, capability: CapabilityId) {
+        if self.takes_no_events() && !self.waits_for_disk(capability) {
+            let (_, queue) = self.actors.sender(capability);
+            if !self.lanes.is_paused(queue) {
+                self.set_reading(Sender::Actor(capability), true);
+            }
+            self.durability.paused_capabilities.push(capability);
+        }
+    }
+
+    /// Reads again from the capabilities that were paused, if the disk takes their events.
+    fn resume_capabilities(&mut self) {
+        if self.takes_no_events() {
+            return;
+        }
+        for capability in std::mem::take(&mut self.durability.paused_capabilities) {
+            let (_, queue) = self.actors.sender(capability);
+            if !self.lanes.is_paused(queue) {
+                self.set_reading(Sender::Actor(capability), false);
             }
         }
     }

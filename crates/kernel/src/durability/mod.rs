@@ -17,8 +17,9 @@ pub(crate) use book::{FactBook, Storage};
 pub(crate) use restoring::NOBODY;
 
 use crate::api::fact::{Ending, Fact, PeerName};
-use crate::api::ids::{ActorRef, ConnectionId, Now};
+use crate::api::ids::{ActorRef, CapabilityId, ConnectionId, Now};
 use crate::facts::{Durable, fingerprint};
+use crate::flow::completions::Words;
 use crate::flow::refusal::Refusal;
 use crate::flow::routes::Handler;
 use crate::kernel::Kernel;
@@ -26,8 +27,8 @@ use crate::out::MS;
 use crate::requests::{Ended, PeerId, RequestKey};
 use mainspring_message::{Envelope, Failure, Kind, Text};
 
-/// Bytes of a message that a fact can hold. Beyond: a durable command is refused (413); an answer
-/// is not remembered by the next run, and a dead letter ends with this one.
+/// Bytes of a message that a fact can hold. Beyond: a durable command is refused (413); of an
+/// answer the next run knows that it was given, and a dead letter ends with this one.
 pub(crate) const FACT_BYTES_MAX: usize = 8 << 20;
 
 /// How a request survives.
@@ -51,6 +52,8 @@ pub(crate) struct Durability {
     /// Whether so much waits for the disk that senders are paused, and who is.
     is_congested: bool,
     paused: Vec<ConnectionId>,
+    /// The capabilities from which nothing is read while the disk does not keep up or is full.
+    paused_capabilities: Vec<CapabilityId>,
     /// Commands that this run left to the next one.
     pub(crate) left_for_next_run: u64,
 }
@@ -199,11 +202,19 @@ impl Kernel {
 
     /// Records that a request ended, if it is durable; gives the fact that its outcome rests on.
     #[inline]
-    pub(crate) fn record_ended(&mut self, key: RequestKey, ended: &Ended, answer: &Envelope) -> u64 {
+    pub(crate) fn record_ended(
+        &mut self,
+        key: RequestKey,
+        ended: &Ended,
+        answer: &Envelope,
+        words: Words,
+    ) -> u64 {
         if self.out.facts.storage == Storage::None {
             return 0;
         }
         match (ended.durable(), ended.handler()) {
+            // It tells nothing that the capability said.
+            (Durably::No, Handler::Capability(_)) if words == Words::OfKernel => 0,
             (Durably::No, Handler::Capability(capability)) => self.out.facts.of(capability),
             (Durably::No, Handler::Builtin(builtin)) if builtin.traits().tells_what_is_kept => {
                 self.out.facts.of_any()
@@ -219,29 +230,42 @@ impl Kernel {
     #[cold]
     fn record_end(&mut self, key: RequestKey, ended: &Ended, answer: &Envelope) -> u64 {
         let capability = ended.capability();
-        let remembered = ended.is_remembered();
-        let which = match ended.durable() {
-            Durably::Steps(request) => Ending::Accepted(request),
+        let is_kept = ended.is_remembered() && answer.line().len() <= FACT_BYTES_MAX;
+        let answer = is_kept.then(|| answer.clone());
+        let fact = match ended.durable() {
+            Durably::Steps(request) => {
+                if ended.is_known() && answer.is_none() {
+                    // In the same batch, and before the command is taken for ended.
+                    self.record_ending(self.told_whole(ended), None);
+                }
+                self.record_ending(Ending::Accepted(request), answer)
+            }
+            _ if ended.is_known() => self.record_ending(self.told_whole(ended), answer),
             // Nothing was changed, and nothing is to be remembered.
-            _ if !remembered => {
+            _ => {
                 let facts = &self.out.facts;
                 return capability.map_or(facts.of_any(), |capability| facts.of(capability));
             }
-            _ => Ending::Whole {
-                peer: self.durable_name(ended.peer()),
-                id: ended.message().id_text(),
-                fingerprint: fingerprint(ended.message()),
-            },
         };
-        let unix_ms = self.out.now.unix_ms;
-        let until_ms = unix_ms.saturating_add(self.config.window_ms);
-        let answer = (remembered && answer.line().len() <= FACT_BYTES_MAX).then(|| answer.clone());
-        let fact = self.out.record(Fact::Ended { which, unix_ms, until_ms, answer });
         if fact > 0 {
             self.out.facts.unflushed_ends.push_back((fact, key));
         }
         self.out.facts.note_said(capability, fact);
         fact
+    }
+
+    fn told_whole(&self, ended: &Ended) -> Ending {
+        Ending::Whole {
+            peer: self.durable_name(ended.peer()),
+            id: ended.message().id_text(),
+            fingerprint: fingerprint(ended.message()),
+        }
+    }
+
+    fn record_ending(&mut self, which: Ending, answer: Option<Envelope>) -> u64 {
+        let unix_ms = self.out.now.unix_ms;
+        let until_ms = unix_ms.saturating_add(self.config.window_ms);
+        self.out.record(Fact::Ended { which, unix_ms, until_ms, answer })
     }
 
     /// The name of a peer that outlives the process; an empty one if nothing refers to the peer any

@@ -40,8 +40,8 @@ impl Kernel {
         let mut peers = RestoredPeers::default();
         self.take_up_letters(&durable, &mut peers);
         self.take_up_events(&durable);
-        for remembered in &durable.remembered {
-            self.take_up_answer(remembered, &mut peers);
+        for (peer, remembered) in durable.remembered.iter() {
+            self.take_up_answer(peer, remembered, &mut peers);
         }
         for (peer, timer_id, schedule) in durable.schedules() {
             let (peer, _) = self.peer_called(&peer, &mut peers);
@@ -107,13 +107,13 @@ impl Kernel {
         self.dead_letters.go_on_after(durable.last_letter);
     }
 
-    fn take_up_answer(&mut self, remembered: &Remembered, peers: &mut RestoredPeers) {
-        let Ok(answer) = Envelope::parse(remembered.answer.as_bytes()) else { return };
+    fn take_up_answer(&mut self, peer: &PeerName, remembered: &Remembered, peers: &mut RestoredPeers) {
         if remembered.until_ms <= self.out.now.unix_ms {
             return;
         }
-        let (peer, share) = self.peer_called(&remembered.peer, peers);
-        let route = self.routes.handler(Kind::Command, answer.type_name());
+        let answer = remembered.answer.as_ref().and_then(|line| Envelope::parse(line.as_bytes()).ok());
+        let (peer, share) = self.peer_called(peer, peers);
+        let route = answer.as_ref().and_then(|it| self.routes.handler(Kind::Command, it.type_name()));
         let request = RestoredRequest {
             peer,
             handler: route.unwrap_or(Handler::Builtin(Builtin::Ping)),
@@ -126,7 +126,7 @@ impl Kernel {
             deadline_ns: self.out.now.mono_ns,
         };
         let ended_ns = mono_of(remembered.ended_ms, self.out.now).min(self.out.now.mono_ns);
-        self.requests.restore_answer(request, share, &answer, ended_ns, &mut self.out);
+        self.requests.restore_answer(request, &remembered.id, answer.as_ref(), ended_ns, &mut self.out);
     }
 
     fn take_up_request(&mut self, number: u64, pending: &Pending, peers: &mut RestoredPeers) -> Fate {

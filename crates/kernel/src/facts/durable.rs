@@ -2,17 +2,22 @@
 
 use crate::api::fact::{Ending, Fact, PeerName};
 use crate::api::rights::Rights;
+use crate::facts::remembered::{Remembered, RememberedCommands};
 use crate::facts::{FactError, fingerprint};
 use mainspring_message::{Envelope, Text};
 use std::collections::{BTreeMap, VecDeque};
+
+/// A wall clock that goes back by more than this was set. By less, it is taken to stand still.
+const CLOCK_SET_BACK_MS: u64 = 60_000;
 
 /// How much of what is over the durable state keeps. What is not over (unfinished commands,
 /// schedules, dead letters, keys) is bounded by whoever records it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DurableBounds {
-    /// Remembered commands; beyond, the oldest go.
+    /// Remembered commands; beyond, the oldest of the peers that have most go.
     pub answers_max: usize,
-    /// Bytes of remembered answers; beyond, the oldest go.
+    /// Bytes of remembered answers; beyond, the oldest answers of the peers that have most go. That
+    /// the commands were done stays known.
     pub answer_bytes_max: usize,
     /// Events; beyond, the oldest go.
     pub events_max: usize,
@@ -42,17 +47,6 @@ pub(crate) struct Pending {
     pub(crate) attempts: u32,
     pub(crate) delivered_ms: u64,
     pub(crate) line: Box<str>,
-}
-
-/// What is remembered of a command that ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Remembered {
-    pub(crate) peer: PeerName,
-    pub(crate) id: Text,
-    pub(crate) fingerprint: u64,
-    pub(crate) ended_ms: u64,
-    pub(crate) until_ms: u64,
-    pub(crate) answer: Box<str>,
 }
 
 /// A message for later.
@@ -123,9 +117,7 @@ fn peer_of((tag, peer, _): &OwnKey) -> PeerName {
 pub struct Durable {
     bounds: DurableBounds,
     pub(crate) pending: BTreeMap<u64, Pending>,
-    /// Oldest first.
-    pub(crate) remembered: VecDeque<Remembered>,
-    remembered_bytes: usize,
+    pub(crate) remembered: RememberedCommands,
     schedules: BTreeMap<OwnKey, ScheduledMessage>,
     pub(crate) letters: BTreeMap<u64, Letter>,
     /// Oldest first, numbers ascending.
@@ -138,7 +130,7 @@ pub struct Durable {
     pub(crate) last_letter: u64,
     pub(crate) last_event: u64,
     starts: u64,
-    /// The latest time that a fact told.
+    /// The time, as facts told it: the latest since the wall clock was last set back.
     unix_ms: u64,
 }
 
@@ -182,13 +174,11 @@ impl Durable {
                 };
                 self.pending.insert(request, pending);
                 self.last_request = self.last_request.max(request);
-                self.note_time(unix_ms);
             }
             Fact::Delivered { request, attempt, unix_ms } => {
                 if let Some(pending) = self.pending.get_mut(&request) {
                     (pending.attempts, pending.delivered_ms) = (attempt, unix_ms);
                 }
-                self.note_time(unix_ms);
             }
             Fact::Ended { which, unix_ms, until_ms, answer } => {
                 self.note_time(unix_ms);
@@ -209,7 +199,6 @@ impl Durable {
                 self.letters
                     .insert(letter, Letter { owner, attempts, unix_ms, reason, line: message.into() });
                 self.last_letter = self.last_letter.max(letter);
-                self.note_time(unix_ms);
             }
             Fact::Requeued { letter } => {
                 self.letters.remove(&letter);
@@ -219,10 +208,7 @@ impl Durable {
                     self.letters.remove(&letter);
                 }
             }
-            Fact::Emitted { event, unix_ms, message } => {
-                self.note_time(unix_ms);
-                self.emit(event, unix_ms, message);
-            }
+            Fact::Emitted { event, unix_ms, message } => self.emit(event, unix_ms, message),
             Fact::CursorMoved { peer, name, event } => {
                 self.cursors.insert(own_key(&peer, &name), event);
             }
@@ -251,39 +237,38 @@ impl Durable {
         }
     }
 
-    /// Time goes on, and what has been remembered for long enough goes.
+    /// Time goes on, and what has been remembered for long enough goes. Only facts that stand in no
+    /// snapshot tell the time, and those about remembered commands, which stand there in order.
     fn note_time(&mut self, unix_ms: u64) {
-        self.unix_ms = self.unix_ms.max(unix_ms);
-        self.forget_old_answers();
-    }
-
-    /// At most so many, and none whose time is over, oldest first.
-    fn forget_old_answers(&mut self) {
-        while let Some(oldest) = self.remembered.front() {
-            let is_full = self.remembered.len() > self.bounds.answers_max
-                || self.remembered_bytes > self.bounds.answer_bytes_max;
-            if !is_full && oldest.until_ms > self.unix_ms {
-                break;
-            }
-            self.remembered_bytes -= oldest.answer.len();
-            self.remembered.pop_front();
+        if unix_ms.saturating_add(CLOCK_SET_BACK_MS) < self.unix_ms {
+            // It was ahead, and what is remembered must not outlive that.
+            self.remembered.follow_clock_back(unix_ms);
+            self.unix_ms = unix_ms;
         }
+        self.unix_ms = self.unix_ms.max(unix_ms);
+        self.remembered.forget_until(self.unix_ms);
     }
 
+    /// A command ended. Of one that was accepted nothing is remembered without its answer; of one
+    /// whose end is all that was recorded, that it was done.
     fn end(&mut self, which: Ending, ended_ms: u64, until_ms: u64, answer: Option<&str>) {
         let asked = match which {
             Ending::Whole { peer, id, fingerprint } => Some((peer, id, fingerprint)),
-            Ending::Accepted(request) => self.pending.remove(&request).and_then(|pending| {
-                // It was a message when it was recorded.
-                let message = Envelope::parse(pending.line.as_bytes()).ok()?;
-                Some((pending.peer, message.id_text(), fingerprint(&message)))
-            }),
+            Ending::Accepted(request) => {
+                let pending = self.pending.remove(&request);
+                pending.filter(|_| answer.is_some()).and_then(|pending| {
+                    // It was a message when it was recorded.
+                    let message = Envelope::parse(pending.line.as_bytes()).ok()?;
+                    // The id of its own: the message is let go of.
+                    Some((pending.peer, Text::from(message.id()), fingerprint(&message)))
+                })
+            }
         };
-        if let (Some((peer, id, fingerprint)), Some(answer)) = (asked, answer) {
-            self.remembered_bytes += answer.len();
-            let answer = answer.into();
-            self.remembered.push_back(Remembered { peer, id, fingerprint, ended_ms, until_ms, answer });
-            self.forget_old_answers();
+        if let Some((peer, id, fingerprint)) = asked {
+            let answer = answer.map(Box::from);
+            let command = Remembered { id, fingerprint, ended_ms, until_ms, answer };
+            self.remembered.add(peer, command, &self.bounds);
+            self.remembered.forget_until(self.unix_ms);
         }
     }
 
@@ -318,8 +303,9 @@ impl Durable {
             starts: self.starts,
             unix_ms: self.unix_ms,
         };
-        std::iter::once(numbered)
-            .chain(self.remembered.iter().map(Remembered::fact))
+        // The time comes last: it is that of the last fact, not of those that stand here.
+        let remembered = self.remembered.facts();
+        remembered
             .chain(self.pending.iter().flat_map(|(request, pending)| pending.facts(*request)))
             .chain(self.schedules.iter().map(|(key, schedule)| schedule.fact(key)))
             .chain(self.letters.iter().map(|(number, letter)| letter.fact(*number)))
@@ -340,6 +326,7 @@ impl Durable {
                     value: Text::from(&**value),
                 })
             }))
+            .chain(std::iter::once(numbered))
     }
 
     /// What a capability of the daemon's own keeps, by key.
@@ -397,21 +384,6 @@ impl Pending {
             unix_ms: self.delivered_ms,
         });
         std::iter::once(accepted).chain(delivered)
-    }
-}
-
-impl Remembered {
-    fn fact(&self) -> Fact<&str> {
-        Fact::Ended {
-            which: Ending::Whole {
-                peer: self.peer.clone(),
-                id: self.id.clone(),
-                fingerprint: self.fingerprint,
-            },
-            unix_ms: self.ended_ms,
-            until_ms: self.until_ms,
-            answer: Some(&*self.answer),
-        }
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod codec;
 mod durable;
+mod remembered;
 mod resume;
 #[cfg(test)]
 mod tests;
@@ -10,7 +11,8 @@ pub(crate) mod wire;
 
 pub use codec::{FACT_KINDS, FactError};
 pub use durable::{Durable, DurableBounds};
-pub(crate) use durable::{Pending, Remembered, ScheduledMessage};
+pub(crate) use durable::{Pending, ScheduledMessage};
+pub(crate) use remembered::Remembered;
 pub(crate) use resume::{Fate, fate_of, time_left_ms};
 
 use mainspring_message::{Envelope, Kind};

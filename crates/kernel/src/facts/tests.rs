@@ -52,10 +52,15 @@ fn rights() -> impl Strategy<Value = Option<Rights>> {
     proptest::option::of(rights)
 }
 
+/// The wall clock, which is set back and forth.
+fn clock() -> impl Strategy<Value = u64> {
+    prop_oneof![4 => 0..99u64, 4 => 0..200_000u64, 1 => any::<u64>()]
+}
+
 /// Facts about few things, so that they meet.
 fn fact() -> impl Strategy<Value = Fact> {
     let number = || prop_oneof![1..9u64, any::<u64>()];
-    let time = || prop_oneof![0..99u64, any::<u64>()];
+    let time = || prop_oneof![0..99u64, 0..300_000u64, any::<u64>()];
     let maybe = || proptest::option::of(prop_oneof![0..9u64, any::<u64>()]);
     let flow = prop_oneof![
         (text(), time()).prop_map(|(build, unix_ms)| Fact::Started { build, unix_ms }),
@@ -75,7 +80,7 @@ fn fact() -> impl Strategy<Value = Fact> {
             attempt,
             unix_ms
         }),
-        (ending(), 0..99u64, time(), proptest::option::of(message()))
+        (ending(), clock(), time(), proptest::option::of(message()))
             .prop_map(|(which, unix_ms, until_ms, answer)| Fact::Ended { which, unix_ms, until_ms, answer }),
     ];
     let later = prop_oneof![
@@ -98,7 +103,7 @@ fn fact() -> impl Strategy<Value = Fact> {
         (peer(), text()).prop_map(|(peer, timer_id)| Fact::Cancelled { peer, timer_id }),
     ];
     let letters = prop_oneof![
-        (number(), peer(), any::<u32>(), 0..99u64, text(), message()).prop_map(
+        (number(), peer(), any::<u32>(), clock(), text(), message()).prop_map(
             |(letter, owner, attempts, unix_ms, reason, message)| Fact::DeadLettered {
                 letter,
                 owner,
@@ -112,7 +117,7 @@ fn fact() -> impl Strategy<Value = Fact> {
         (number(), number()).prop_map(|(first, last)| Fact::Dropped { first, last }),
     ];
     let rest = prop_oneof![
-        (number(), 0..99u64, message()).prop_map(|(event, unix_ms, message)| Fact::Emitted {
+        (number(), clock(), message()).prop_map(|(event, unix_ms, message)| Fact::Emitted {
             event,
             unix_ms,
             message
@@ -121,7 +126,7 @@ fn fact() -> impl Strategy<Value = Fact> {
         (peer(), text()).prop_map(|(peer, name)| Fact::CursorForgotten { peer, name }),
         (text(), text(), text()).prop_map(|(store, key, value)| Fact::Put { store, key, value }),
         (text(), text()).prop_map(|(store, key)| Fact::Deleted { store, key }),
-        (number(), number(), number(), number(), 0..99u64).prop_map(
+        (number(), number(), number(), number(), clock()).prop_map(
             |(request, letter, event, starts, unix_ms)| Fact::Numbered {
                 request,
                 letter,
@@ -208,6 +213,8 @@ proptest! {
         prop_assert_eq!(&all, &in_parts);
         prop_assert_eq!(&snapshot_of(&all), &all);
         prop_assert!(all.remembered.len() <= BOUNDS.answers_max && all.events.len() <= BOUNDS.events_max);
+        let answers = all.remembered.iter().filter_map(|(_, command)| command.answer.as_ref());
+        prop_assert!(answers.map(|answer| answer.len()).sum::<usize>() <= BOUNDS.answer_bytes_max);
     }
 }
 
@@ -251,14 +258,75 @@ fn an_ended_command_is_remembered_under_its_id_until_its_time_is_over() {
         answer: Some(answer),
     });
     assert!(durable.pending.is_empty());
-    let remembered = &durable.remembered[0];
-    assert_eq!((&*remembered.id, &*remembered.answer, &remembered.peer), ("c-1", answer, &peer));
+    let (whose, remembered) = durable.remembered.iter().next().unwrap();
+    assert_eq!((&*remembered.id, remembered.answer.as_deref(), whose), ("c-1", Some(answer), &peer));
     assert_eq!(remembered.fingerprint, fingerprint(&Envelope::parse(line.as_bytes()).unwrap()));
     durable.apply(Fact::Stopped { unix_ms: 99 });
     assert_eq!(durable.remembered.len(), 1);
     durable.apply(Fact::Started { build: "b".into(), unix_ms: 100 });
-    assert!(durable.remembered.is_empty());
+    assert_eq!(durable.remembered.len(), 0);
     assert_eq!(durable.last_request, 7);
+}
+
+/// The end of a command of this peer that is told whole, with an answer of so many bytes.
+fn ended<'a>(peer: &str, id: u64, answer: Option<&'a str>) -> Fact<&'a str> {
+    let (peer, id) = (PeerName::Client(peer.into()), id.to_string().into());
+    let which = Ending::Whole { peer, id, fingerprint: 1 };
+    Fact::Ended { which, unix_ms: 1, until_ms: 1_000_000, answer }
+}
+
+fn ids_of(durable: &Durable, peer: &str) -> Vec<u64> {
+    let name = PeerName::Client(peer.into());
+    let own = durable.remembered.iter().filter(|(whose, _)| **whose == name);
+    own.map(|(_, command)| command.id.parse().unwrap()).collect()
+}
+
+#[test]
+fn j4_4_whoever_has_most_commands_in_the_journal_is_forgotten_first() {
+    let mut durable = Durable::new(DurableBounds { answers_max: 160, ..DurableBounds::default() });
+    for id in 0..10 {
+        durable.apply(ended("bob", id, Some("1")));
+    }
+    for id in 0..1000 {
+        durable.apply(ended("eve", id, Some("1")));
+        if id < 20 {
+            durable.apply(ended("carol", id, Some("1")));
+        }
+    }
+    assert_eq!((ids_of(&durable, "bob").len(), ids_of(&durable, "carol").len()), (10, 20));
+    let eves = ids_of(&durable, "eve");
+    assert!((120..=130).contains(&eves.len()) && eves[0] == 1000 - eves.len() as u64, "{eves:?}");
+}
+
+#[test]
+fn j4_4_more_peers_than_commands_can_be_remembered_cost_the_oldest_alone() {
+    let mut durable = Durable::new(DurableBounds { answers_max: 160, ..DurableBounds::default() });
+    for id in 0..500 {
+        durable.apply(ended(&format!("peer-{id}"), id, Some("1")));
+        assert!(durable.remembered.len() > 149 || id < 150, "{id}: {}", durable.remembered.len());
+    }
+    let left: Vec<u64> = durable.remembered.iter().map(|(_, command)| command.id.parse().unwrap()).collect();
+    assert_eq!(left, ((500 - left.len() as u64)..500).collect::<Vec<_>>());
+}
+
+#[test]
+fn j4_4_at_the_bound_of_bytes_the_oldest_answers_of_whoever_has_most_go_and_their_commands_stay() {
+    let bounds = DurableBounds { answer_bytes_max: 16_000, ..DurableBounds::default() };
+    let (mut durable, large) = (Durable::new(bounds), "x".repeat(1000));
+    durable.apply(ended("bob", 1, Some(&large)));
+    for id in 0..100 {
+        durable.apply(ended("eve", id, Some(&large)));
+    }
+    assert_eq!(durable.remembered.len(), 101);
+    let answered = |peer: &str| {
+        let name = PeerName::Client(peer.into());
+        let own = durable.remembered.iter().filter(|(whose, _)| **whose == name);
+        own.map(|(_, command)| command.answer.is_some()).collect::<Vec<_>>()
+    };
+    assert_eq!(answered("bob"), [true]);
+    let eves = answered("eve");
+    let kept = eves.iter().filter(|is_kept| **is_kept).count();
+    assert!((13..=15).contains(&kept) && eves[100 - kept..].iter().all(|is_kept| *is_kept), "{eves:?}");
 }
 
 #[test]

@@ -106,6 +106,9 @@ impl Kernel {
                 // An actor on its way up is told when it is there: the daemon knows nothing of
                 // earlier incarnations.
                 let Some(actor) = self.actors.working(capability) else { return };
+                if self.waits_for_disk(capability) {
+                    return;
+                }
                 let source = Source::Actor(actor);
                 self.out.push(match paused {
                     true => Effect::PauseReading { source },

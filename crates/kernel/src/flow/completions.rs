@@ -12,11 +12,20 @@ use mainspring_message::{Envelope, Failure, Kind, Started};
 /// until it is much, unless they are told otherwise.
 const MUTE: &str = "; it has said nothing since it began: does it flush what it writes?";
 
+/// Whose words an outcome tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Words {
+    /// Those of the capability or built-in that handles the request.
+    OfHandler,
+    /// The kernel's own: a deadline has passed, or somebody asked for the end.
+    OfKernel,
+}
+
 impl Kernel {
     /// The actor's outcome reaches the requester.
     pub(crate) fn complete(&mut self, key: RequestKey, answer: Envelope) {
         let Some(handler) = self.requests.handler(key) else { return };
-        self.finish(key, answer, true);
+        self.finish(key, answer, true, Words::OfHandler);
         if let Handler::Capability(capability) = handler {
             self.deliver_mail(capability);
         }
@@ -58,12 +67,17 @@ impl Kernel {
         let answer = self.out.failure(&doomed.message, failure, text, doomed.started);
         // What no actor has seen may be sent again under the same id, so its error is not
         // remembered.
-        self.finish(key, answer, doomed.started == Started::Yes);
+        let words = match failure {
+            // What is told of a fault may quote what the actor said.
+            Failure::ActorFault | Failure::ActorCrash => Words::OfHandler,
+            _ => Words::OfKernel,
+        };
+        self.finish(key, answer, doomed.started == Started::Yes, words);
     }
 
     /// Ends a request: first in the table, then with its actor and in the history; then the answer
     /// goes to whoever waits for it.
-    pub(crate) fn finish(&mut self, key: RequestKey, answer: Envelope, remember: bool) {
+    pub(crate) fn finish(&mut self, key: RequestKey, answer: Envelope, remember: bool, words: Words) {
         let Some(ended) = self.requests.end(key, &answer, remember, &mut self.out) else { return };
         if let Some(capability) = ended.capability() {
             if let Some(took_ns) = ended.took_ns(self.out.now.mono_ns) {
@@ -76,7 +90,7 @@ impl Kernel {
         if self.history.is_on() || !self.taps.is_empty() {
             self.remember(&ended, &answer);
         }
-        let fact = self.record_ended(key, &ended, &answer);
+        let fact = self.record_ended(key, &ended, &answer, words);
         let rested = self.out.rest_on(fact);
         self.deliver_outcome(ended, answer);
         self.out.rest_on(rested);

@@ -68,9 +68,18 @@ impl Kernel {
     /// An actor is up and takes what waits for it.
     pub(crate) fn actor_up(&mut self, actor: ActorRef) {
         let (_, queue) = self.actors.sender(actor.capability);
-        let is_paused = self.lanes.is_paused(queue);
+        let is_paused = self.lanes.is_paused(queue) || self.waits_for_disk(actor.capability);
         self.actors.up(actor, self.lifecycle.is_booting(), is_paused, &mut self.out);
         self.deliver_mail(actor.capability);
+    }
+
+    /// An actor kept a request long after its deadline. One from which nothing is read for now may
+    /// have answered it.
+    pub(crate) fn hung(&mut self, actor: ActorRef) {
+        match self.actors.is_up(actor) && self.waits_for_disk(actor.capability) {
+            true => self.actors.postpone_hang(actor, &mut self.out),
+            false => self.actors.hung(actor, &mut self.out),
+        }
     }
 
     /// Handles a fault from the System lane: answers, dead letters, then a restart or a rest.

@@ -13,7 +13,7 @@
 
 mod admission;
 mod clients;
-mod completions;
+pub(crate) mod completions;
 mod delegates;
 mod dispatch;
 pub(crate) mod fan_out;

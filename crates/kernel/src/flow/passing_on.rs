@@ -4,6 +4,7 @@
 use crate::api::fact::Fact;
 use crate::api::ids::{ActorRef, Now};
 use crate::durability::Durably;
+use crate::flow::completions::Words;
 use crate::kernel::Kernel;
 use crate::out::MS;
 use mainspring_message::{Envelope, Failure, Started};
@@ -67,7 +68,7 @@ impl Kernel {
         self.requests.enter_answering(key);
         // What nobody has started may be sent again under the same id, so its error is not
         // remembered.
-        self.finish(key, answer, started == Started::Yes);
+        self.finish(key, answer, started == Started::Yes, Words::OfHandler);
         self.deliver_mail(capability);
     }
 

@@ -5,7 +5,7 @@ use super::ending::Ended;
 use super::live::{Live, Origin, Phase, RequestKey};
 use super::peers::PeerId;
 use super::shares::ShareId;
-use super::table::{NewSlot, SlotState};
+use super::table::{NewSlot, SlotState, has_workflow};
 use crate::api::ids::{CapabilityId, ConnectionId};
 use crate::durability::{Durably, NOBODY};
 use crate::flow::routes::Handler;
@@ -155,23 +155,28 @@ impl Requests {
         key
     }
 
-    /// Enters a command that ended in an earlier run, with its answer. Its fingerprint is the one
-    /// that stands in the journal.
+    /// Enters a command of this id that ended in an earlier run, with its answer if that is known.
+    /// Its fingerprint is the one that stands in the journal.
     pub(crate) fn restore_answer(
         &mut self,
         request: RestoredRequest,
-        share: ShareId,
-        answer: &Envelope,
+        id: &str,
+        answer: Option<&Envelope>,
         ended_ns: i64,
         out: &mut Out,
     ) {
-        // Its message is not known any more, and nothing looks at it.
-        let live = Live::restored(&request, answer.clone(), out.now.mono_ns);
-        let RestoredRequest { peer, handler, hash, fingerprint, .. } = request;
-        let key = self.insert(NewSlot { hash, peer, handler, fingerprint, share: Some(share) }, live);
-        self.slots[key.slot() as usize].restored = true;
-        self.remember(key, share, Some(answer), ended_ns);
-        self.bound_window(peer, answer.line().len(), out);
+        let RestoredRequest { peer, handler, hash, fingerprint, share, .. } = request;
+        let Some(share) = share else { return };
+        // What was forgotten early and done again is in the journal twice, and the last one counts.
+        if let Some(slot) = self.find_by_peer(hash, peer, id) {
+            self.forget(slot);
+        }
+        let has_workflow = answer.is_some_and(has_workflow);
+        let slot = self.take_slot();
+        self.occupy(slot, NewSlot { hash, peer, handler, fingerprint, share: Some(share) }, has_workflow);
+        self.slots[slot as usize].restored = true;
+        self.enter_window(slot, share, answer, ended_ns);
+        self.bound_window(peer, answer.map_or(0, |answer| answer.line().len()), out);
     }
 
     /// What became of the request that a peer sent under this id; `hash` is that of the id.

@@ -50,14 +50,15 @@ pub(crate) struct Ended {
     live: Box<Live>,
     handler: Handler,
     peer: PeerId,
-    /// Whether its answer is remembered.
+    /// Whether that it was done is remembered, and whether its answer is.
+    is_known: bool,
     is_remembered: bool,
 }
 
 impl Ended {
     /// One that is over without an outcome.
     pub(super) fn left(live: Box<Live>, handler: Handler, peer: PeerId) -> Ended {
-        Ended { live, handler, peer, is_remembered: false }
+        Ended { live, handler, peer, is_known: false, is_remembered: false }
     }
 
     #[inline]
@@ -69,6 +70,11 @@ impl Ended {
     #[inline]
     pub(crate) fn handler(&self) -> Handler {
         self.handler
+    }
+
+    /// Whether that it was done is remembered, with its answer or without.
+    pub(crate) fn is_known(&self) -> bool {
+        self.is_known
     }
 
     /// Whether its answer is remembered.
@@ -270,6 +276,6 @@ impl Requests {
             self.bound_window(peer, bytes, out);
         }
         self.peers.release(peer);
-        Some(Ended { live, handler, peer, is_remembered: fits })
+        Some(Ended { live, handler, peer, is_known: share.is_some(), is_remembered: fits })
     }
 }

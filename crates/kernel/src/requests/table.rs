@@ -96,6 +96,12 @@ fn combined(hash: u64, number: u32) -> u64 {
     hash ^ u64::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
+/// Whether a message belongs to a workflow, or to a span of another system.
+#[inline]
+pub(super) fn has_workflow(message: &Envelope) -> bool {
+    message.correlation().is_some() || message.has_traceparent()
+}
+
 /// What a new request is entered under.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NewSlot {
@@ -260,32 +266,37 @@ impl Requests {
 
     #[inline]
     pub(super) fn insert(&mut self, new: NewSlot, live: Live) -> RequestKey {
-        let NewSlot { hash, peer, handler, fingerprint, share } = new;
         let slot = self.take_slot();
+        self.occupy(slot, new, has_workflow(&live.message));
+        self.slots[slot as usize].state = SlotState::Live(Box::new(live));
+        self.live += 1;
+        self.key(slot)
+    }
+
+    /// Enters what a request is found under. The caller says what is in the slot.
+    #[inline]
+    pub(super) fn occupy(&mut self, slot: u32, new: NewSlot, has_workflow: bool) {
+        let NewSlot { hash, peer, handler, fingerprint, share } = new;
         if let Some(share) = share {
             self.join_share(share);
         }
         let it = &mut self.slots[slot as usize];
         it.share = share;
         it.restored = false;
-        it.has_workflow = live.message.correlation().is_some() || live.message.has_traceparent();
+        it.has_workflow = has_workflow;
         it.peer = peer;
         it.handler = handler;
         it.hash = hash;
         it.fingerprint = fingerprint;
-        it.state = SlotState::Live(Box::new(live));
-        let generation = it.generation;
         let slots = &self.slots;
         let rehash = |slot: &u32| {
             let slot = &slots[*slot as usize];
             combined(slot.hash, slot.peer.number())
         };
         self.by_peer.insert_unique(combined(hash, peer.number()), slot, rehash);
-        self.live += 1;
-        RequestKey::new(slot, generation)
     }
 
-    fn take_slot(&mut self) -> u32 {
+    pub(super) fn take_slot(&mut self) -> u32 {
         if self.free != NIL {
             let slot = self.free;
             if let SlotState::Free { next } = self.slots[slot as usize].state {

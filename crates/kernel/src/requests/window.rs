@@ -98,7 +98,23 @@ impl Requests {
         now_ns: i64,
     ) -> Option<Box<Live>> {
         self.get(key)?;
-        let slot = key.slot();
+        self.live -= 1;
+        match self.enter_window(key.slot(), share, answer, now_ns) {
+            SlotState::Live(live) => Some(live),
+            _ => None,
+        }
+    }
+
+    /// Makes a slot the newest of its share, with its answer if there is one to keep; returns what
+    /// was in it.
+    #[inline]
+    pub(super) fn enter_window(
+        &mut self,
+        slot: u32,
+        share: ShareId,
+        answer: Option<&Envelope>,
+        now_ns: i64,
+    ) -> SlotState {
         let answer = match answer {
             Some(answer) => {
                 let id = answer.causation().unwrap_or_default();
@@ -110,7 +126,6 @@ impl Requests {
         let it = &mut self.slots[slot as usize];
         let peer = it.peer;
         let state = std::mem::replace(&mut it.state, finished);
-        self.live -= 1;
         link(&mut self.slots, &mut self.window, slot, answer.len(), |slot| &mut slot.all);
         let share = &mut self.shares[share.index()];
         link(&mut self.slots, &mut share.window, slot, answer.len(), |slot| &mut slot.own);
@@ -123,10 +138,7 @@ impl Requests {
         if answer.is_forgotten() {
             self.leave_index(slot);
         }
-        match state {
-            SlotState::Live(live) => Some(live),
-            _ => None,
-        }
+        state
     }
 
     /// Forgets requests whose time is over.

@@ -4,7 +4,7 @@
 use crate::support::manifest;
 use mainspring_kernel::{
     ActorExit, ActorRef, BootPlan, Config, ConnectionId, Durable, DurableBounds, Effect, Fact, Kernel,
-    Manifest, Now, Rights, Turn,
+    Limits, Manifest, Now, Rights, Turn,
 };
 use mainspring_message::{Draft, Envelope, Json};
 use serde_json::Value;
@@ -46,7 +46,11 @@ pub(crate) fn orders() -> Manifest {
 
 impl Bus {
     pub(crate) fn new(capabilities: Vec<Manifest>) -> Bus {
-        let config = Config { window_ms: 24 * 3_600_000, ..Config::default() };
+        Bus::with_limits(Limits::default(), capabilities)
+    }
+
+    pub(crate) fn with_limits(limits: Limits, capabilities: Vec<Manifest>) -> Bus {
+        let config = Config { window_ms: 24 * 3_600_000, limits, ..Config::default() };
         let now = Now { mono_ns: 5_000_000_000, unix_ms: START_UNIX_MS };
         let mut bus = Bus {
             kernel: Kernel::new(config.clone(), 1),

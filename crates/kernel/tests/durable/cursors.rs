@@ -1,9 +1,9 @@
 //! Durable events, and subscribers that come back.
 
 use crate::bus::{Bus, orders};
-use crate::support::{code, data, line, manifest};
+use crate::support::{code, data, line, line_with, manifest};
 use mainspring_kernel::{
-    ActorRef, BootPlan, Config, ConnectionId, DurableBounds, Effect, Fact, Kernel, Manifest, Now,
+    ActorRef, BootPlan, Config, ConnectionId, DurableBounds, Effect, Fact, Kernel, Manifest, Now, Source,
 };
 use mainspring_message::{Draft, Envelope, Json, Kind};
 use serde_json::{Value, json};
@@ -355,4 +355,103 @@ fn j7_1_a_reader_that_does_not_keep_up_loses_nothing_that_is_kept() {
     }
     assert_eq!(all, (1..=200).collect::<Vec<_>>());
     bus.kernel.audit().unwrap();
+}
+
+/// From whom the daemon is to stop reading, and from whom to read again.
+fn reading(bus: &mut Bus) -> (Vec<Source>, Vec<Source>) {
+    let (mut effects, mut paused, mut resumed) = (Vec::new(), Vec::new(), Vec::new());
+    bus.kernel.drain_effects(&mut effects);
+    for effect in effects {
+        match effect {
+            Effect::PauseReading { source } => paused.push(source),
+            Effect::ResumeReading { source } => resumed.push(source),
+            _ => {}
+        }
+    }
+    (paused, resumed)
+}
+
+fn says_unheard(bus: &mut Bus, actor: ActorRef) {
+    let draft = Draft::new(Kind::Event, "Shop.Sold", Json::from(json!(1)));
+    bus.kernel.actor_message(actor, draft, bus.now);
+}
+
+#[test]
+fn j1_3_durable_events_were_read_without_bound_while_the_disk_did_not_keep_up() {
+    let (mut bus, actor) = bus();
+    let source = Source::Actor(actor);
+    bus.kernel.storage_congested(true, bus.now);
+    says_unheard(&mut bus, actor);
+    says_unheard(&mut bus, actor);
+    assert_eq!(reading(&mut bus), (vec![source], vec![]));
+    bus.kernel.storage_congested(false, bus.now);
+    assert_eq!(reading(&mut bus), (vec![], vec![source]));
+    says_unheard(&mut bus, actor);
+    assert_eq!(reading(&mut bus), (vec![], vec![]));
+}
+
+#[test]
+fn j3_2_durable_events_ate_what_a_full_disk_keeps_for_accepted_commands() {
+    let (mut bus, actor) = bus();
+    let source = Source::Actor(actor);
+    bus.kernel.storage_full(true, bus.now);
+    says_unheard(&mut bus, actor);
+    bus.kernel.storage_congested(true, bus.now);
+    bus.kernel.storage_congested(false, bus.now);
+    assert_eq!(reading(&mut bus), (vec![source], vec![]), "it is still full");
+    bus.kernel.storage_full(false, bus.now);
+    assert_eq!(reading(&mut bus), (vec![], vec![source]));
+    bus.kernel.storage_full(true, bus.now);
+    says_unheard(&mut bus, actor);
+    bus.kernel.storage_failed("input/output error", bus.now);
+    assert_eq!(reading(&mut bus), (vec![source], vec![source]), "nothing is kept any more");
+}
+
+/// Has the shop say an event that is not on disk, and gives it a command with a deadline of a
+/// second.
+fn ask_behind_an_event(bus: &mut Bus, actor: ActorRef) {
+    bus.quick = false;
+    says(bus, actor, "Shop.Sold", 1);
+    let alice = bus.connect(1, "alice");
+    let soon = json!({ "durable": false, "timeout": 1000 });
+    bus.send(alice, &line_with("command", "Shop.Open", "c-1", json!({}), soon));
+    assert_eq!(bus.only_delivered().0, actor);
+}
+
+#[test]
+fn j1_5_a_deadline_went_untold_because_its_capability_had_facts_that_were_not_on_disk() {
+    let (mut bus, actor) = bus();
+    ask_behind_an_event(&mut bus, actor);
+    bus.pass_ms(1000);
+    assert_eq!(code(&bus.only_written()), 504);
+    // What the capability itself says waits.
+    let bob = bus.connect(2, "bob");
+    let free = json!({ "durable": false });
+    bus.send(bob, &line_with("command", "Shop.Open", "c-2", json!({}), free));
+    let late = Draft::new(Kind::Reply, "Shop.Open", Json::from(json!(1)));
+    bus.kernel.actor_message(actor, Draft { causation: Some("c-1".into()), ..late }, bus.now);
+    bus.run();
+    let (_, request) = bus.only_delivered();
+    bus.replies(actor, &request, json!({}));
+    assert!(bus.written.is_empty(), "{:?}", bus.written);
+    bus.flush();
+    assert_eq!(bus.only_written().causation(), Some("c-2"));
+}
+
+#[test]
+fn j1_3_a_capability_that_is_not_read_because_of_the_disk_is_not_taken_for_hung() {
+    let (mut bus, actor) = bus();
+    bus.kernel.storage_congested(true, bus.now);
+    ask_behind_an_event(&mut bus, actor);
+    bus.pass_ms(600_000);
+    let faults = |bus: &mut Bus| {
+        let number = bus.fresh() + 100;
+        let operator = bus.connect(number, "operator");
+        let stats = bus.ask(operator, &line("query", "Sys.Stats", "s-1", json!({})));
+        data(&stats)["counters"]["actorFaults"].clone()
+    };
+    assert_eq!(faults(&mut bus), 0);
+    bus.kernel.storage_congested(false, bus.now);
+    bus.pass_ms(60_000);
+    assert_eq!(faults(&mut bus), 1, "it had its time after that");
 }

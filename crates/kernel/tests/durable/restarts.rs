@@ -1,8 +1,9 @@
 //! What becomes of commands, answers and dead letters when the daemon starts again.
 
 use crate::bus::{Bus, orders};
-use crate::support::{code, data, line, manifest};
-use mainspring_kernel::{Manifest, Redeliver, RetryPolicy};
+use crate::support::{code, data, line, line_with, manifest};
+use mainspring_kernel::{Ending, Fact, Limits, Manifest, PeerName, Redeliver, RetryPolicy};
+use mainspring_message::Envelope;
 use serde_json::json;
 
 fn with(redeliver: Redeliver) -> Manifest {
@@ -287,4 +288,139 @@ fn more_than_a_mailbox_takes_is_taken_up_all_the_same() {
     let stats = bus.ask(operator, &line("query", "Sys.Stats", "s", json!({})));
     assert!(accepted > 8, "{accepted}");
     assert_eq!(data(&stats)["counters"]["requestsFailed"], 1, "only the one that was delivered");
+}
+
+/// The end of a command of this peer that is told whole.
+fn ended(peer: &str, id: String, unix_ms: u64) -> Fact {
+    let answer = line_with("reply", "Memory.Set", "r", json!(1), json!({ "causation": id }));
+    let which = Ending::Whole { peer: PeerName::Client(peer.into()), id: id.into(), fingerprint: 1 };
+    let answer = Some(Envelope::parse(answer.as_bytes()).unwrap());
+    Fact::Ended { which, unix_ms, until_ms: unix_ms + 24 * 3_600_000, answer }
+}
+
+#[test]
+fn j4_4_a_command_was_done_again_after_a_restart_because_a_neighbour_was_busy() {
+    let mut bus = Bus::new(vec![orders()]);
+    let bob = bus.connect(1, "bob");
+    bus.send(bob, &line("command", "Order.Place", "c-1", json!({})));
+    let (actor, request) = bus.only_delivered();
+    bus.replies(actor, &request, json!("done"));
+    let now_ms = bus.now.unix_ms;
+    bus.disk.extend((0..66_000).map(|id| ended("eve", format!("e-{id}"), now_ms)));
+    bus.cut_power(100);
+    let bob = bus.connect(2, "bob");
+    let told = bus.ask(bob, &line("query", "Sys.Result", "q-1", json!({ "id": "c-1" })));
+    assert_eq!(data(&told)["outcome"]["data"], "done");
+    assert_eq!(data(&bus.ask(bob, &line("command", "Order.Place", "c-1", json!({})))), json!("done"));
+    assert!(bus.delivered.is_empty());
+}
+
+/// Sends a command, and has it answered with so many bytes.
+fn done_with(bus: &mut Bus, id: &str, bytes: usize) {
+    let alice = mainspring_kernel::ConnectionId(1);
+    bus.send(alice, &line("command", "Order.Place", id, json!({})));
+    let (actor, request) = bus.only_delivered();
+    bus.replies(actor, &request, json!("x".repeat(bytes)));
+    assert_eq!(bus.only_written().causation(), Some(id));
+}
+
+/// That the command was done is known, its answer is not.
+fn assert_known_as_done(bus: &mut Bus, connection: u64, id: &str) {
+    let alice = bus.connect(connection, "alice");
+    let again = bus.ask(alice, &line("command", "Order.Place", id, json!({})));
+    assert_eq!((code(&again), data(&again)["started"].as_str()), (409, Some("yes")));
+    let told = bus.ask(alice, &line("query", "Sys.Result", "q-1", json!({ "id": id })));
+    assert_eq!((&data(&told)["state"], &data(&told)["outcome"]), (&json!("ended"), &json!(null)));
+    assert!(bus.delivered.is_empty());
+}
+
+#[test]
+fn j4_4_commands_were_done_again_after_a_restart_because_their_answers_were_large() {
+    let mut bus = Bus::new(vec![orders()]);
+    bus.connect(1, "alice");
+    for number in 0..80 {
+        done_with(&mut bus, &format!("c-{number}"), 900_000);
+    }
+    assert_known_as_done(&mut bus, 2, "c-0");
+    bus.cut_power(100);
+    assert_known_as_done(&mut bus, 3, "c-0");
+    let alice = bus.connect(4, "alice");
+    let last = bus.ask(alice, &line("command", "Order.Place", "c-79", json!({})));
+    assert_eq!(last.data().len(), 900_002);
+}
+
+#[test]
+fn j4_4_a_command_was_done_again_after_a_restart_because_its_answer_fits_no_fact() {
+    let large = 64 << 20;
+    let roomy = Limits {
+        line_bytes_max: large,
+        lane_bytes_max: large,
+        egress_bytes_max: large,
+        window_peer_bytes_max: large,
+        ..Limits::default()
+    };
+    let mut bus = Bus::with_limits(roomy, vec![orders()]);
+    bus.connect(1, "alice");
+    done_with(&mut bus, "c-1", 9 << 20);
+    bus.cut_power(100);
+    assert_known_as_done(&mut bus, 2, "c-1");
+    bus.cut_power(100);
+    assert_known_as_done(&mut bus, 3, "c-1");
+}
+
+#[test]
+fn j4_4_what_was_done_twice_has_its_last_answer_after_a_restart() {
+    let mut bus = Bus::new(vec![orders()]);
+    let alice = bus.connect(1, "alice");
+    bus.send(alice, &line("command", "Order.Place", "c-1", json!({})));
+    let (actor, request) = bus.only_delivered();
+    bus.replies(actor, &request, json!("first"));
+    // The window forgot it early, and it was done again.
+    let mut facts: Vec<Fact> = bus.disk.iter().filter(|fact| fact.name() == "ended").cloned().collect();
+    let again = line_with("reply", "Order.Place", "r-2", json!("second"), json!({ "causation": "c-1" }));
+    let asked = Envelope::parse(line("command", "Order.Place", "c-1", json!({})).as_bytes()).unwrap();
+    if let Some(Fact::Ended { which, answer, .. }) = facts.first_mut() {
+        let fingerprint = mainspring_kernel::fingerprint(&asked);
+        *which = Ending::Whole { peer: PeerName::Client("alice".into()), id: "c-1".into(), fingerprint };
+        *answer = Some(Envelope::parse(again.as_bytes()).unwrap());
+    }
+    bus.disk.extend(facts);
+    bus.cut_power(100);
+    let alice = bus.connect(2, "alice");
+    assert_eq!(data(&bus.ask(alice, &line("command", "Order.Place", "c-1", json!({})))), json!("second"));
+}
+
+#[test]
+fn j4_4_a_wall_clock_that_was_ahead_for_a_while_ended_remembering_for_good() {
+    const DAY_MS: u64 = 24 * 3_600_000;
+    let mut bus = Bus::new(vec![orders()]);
+    bus.now.unix_ms += 10 * DAY_MS;
+    bus.cut_power(100);
+    // The clock is set right while the daemon runs.
+    bus.now.unix_ms -= 10 * DAY_MS;
+    for round in 0..3 {
+        let id = format!("c-{round}");
+        let alice = bus.connect(1, "alice");
+        bus.send(alice, &line("command", "Order.Place", &id, json!({})));
+        let (actor, request) = bus.only_delivered();
+        bus.replies(actor, &request, json!("done"));
+        bus.cut_power(100);
+        let alice = bus.connect(2, "alice");
+        assert_eq!(data(&bus.ask(alice, &line("command", "Order.Place", &id, json!({})))), json!("done"));
+    }
+}
+
+#[test]
+fn j4_4_what_ended_by_a_clock_that_was_ahead_is_remembered_no_longer_than_anything_else() {
+    const DAY_MS: u64 = 24 * 3_600_000;
+    let mut bus = Bus::new(vec![orders()]);
+    bus.now.unix_ms += 10 * DAY_MS;
+    bus.connect(1, "alice");
+    done_with(&mut bus, "c-1", 10);
+    bus.now.unix_ms -= 10 * DAY_MS;
+    done_with(&mut bus, "c-2", 10);
+    bus.cut_power(DAY_MS - 1000);
+    assert_eq!(bus.durable().counts()[1], ("answers", 2));
+    bus.cut_power(1000);
+    assert_eq!(bus.durable().counts()[1], ("answers", 0));
 }

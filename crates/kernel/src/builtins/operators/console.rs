@@ -4,6 +4,7 @@
 use crate::api::effect::Effect;
 use crate::api::ids::Now;
 use crate::builtins::{Caller, client, read};
+use crate::flow::completions::Words;
 use crate::flow::refusal::Refusal;
 use crate::kernel::Kernel;
 use crate::requests::RequestKey;
@@ -55,6 +56,6 @@ impl Kernel {
             Err(ConsoleRefused::Stranger(reason)) => (Failure::Forbidden, reason),
         };
         let answer = self.out.failure(&request, failure, &text, Started::No);
-        self.finish(key, answer, false);
+        self.finish(key, answer, false, Words::OfHandler);
     }
 }

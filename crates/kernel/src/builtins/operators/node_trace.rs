@@ -4,6 +4,7 @@
 use crate::api::effect::Effect;
 use crate::api::ids::Now;
 use crate::builtins::{Caller, read};
+use crate::flow::completions::Words;
 use crate::flow::refusal::Refusal;
 use crate::kernel::Kernel;
 use crate::requests::RequestKey;
@@ -50,7 +51,7 @@ impl Kernel {
             Ok(trace) => self.answer_builtin(key, &request, trace.as_str()),
             Err(reason) => {
                 let answer = self.out.failure(&request, Failure::Routing, &reason, Started::No);
-                self.finish(key, answer, false);
+                self.finish(key, answer, false, Words::OfHandler);
             }
         }
     }

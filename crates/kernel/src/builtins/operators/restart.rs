@@ -3,6 +3,7 @@
 use crate::api::effect::Effect;
 use crate::api::ids::Now;
 use crate::builtins::{Answer, read};
+use crate::flow::completions::Words;
 use crate::flow::refusal::Refusal;
 use crate::flow::reload::Change;
 use crate::kernel::Kernel;
@@ -85,6 +86,6 @@ impl Kernel {
             Err(SettingsRefused::Faulty(words)) => (Failure::Schema, words),
         };
         let answer = self.out.failure(&request, failure, &text, Started::No);
-        self.finish(key, answer, false);
+        self.finish(key, answer, false, Words::OfHandler);
     }
 }

@@ -1,0 +1,208 @@
+//! Commands that ended and are remembered: what the next run of the daemon tells repetitions.
+//!
+//! They are forgotten by the rules of the window in which a running daemon remembers
+//! (`requests/room.rs`): whoever has most pays, and at the bound of bytes only answers go. The
+//! bounds of one peer are not among them: the window holds to these what it takes up, and whoever
+//! is above them pays here before anybody who is not.
+
+use crate::api::fact::{Ending, Fact, PeerName};
+use crate::facts::DurableBounds;
+use hashbrown::HashMap;
+use mainspring_message::Text;
+use slab::Slab;
+use std::collections::BTreeMap;
+
+/// The part of a bound that is made free when it is met, so that looking for who pays is rare.
+const ROOM: usize = 16;
+
+/// What is remembered of a command that ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Remembered {
+    pub(crate) id: Text,
+    pub(crate) fingerprint: u64,
+    pub(crate) ended_ms: u64,
+    pub(crate) until_ms: u64,
+    /// Nothing if only that it was done is known.
+    pub(crate) answer: Option<Box<str>>,
+}
+
+impl Remembered {
+    fn answer_bytes(&self) -> usize {
+        self.answer.as_deref().map_or(0, str::len)
+    }
+
+    fn fact(&self, peer: &PeerName) -> Fact<&str> {
+        let which = Ending::Whole { peer: peer.clone(), id: self.id.clone(), fingerprint: self.fingerprint };
+        let (unix_ms, until_ms) = (self.ended_ms, self.until_ms);
+        Fact::Ended { which, unix_ms, until_ms, answer: self.answer.as_deref() }
+    }
+}
+
+/// A peer of which something is remembered, and how much.
+#[derive(Clone, Debug)]
+struct RememberedPeer {
+    name: PeerName,
+    commands: usize,
+    /// Bytes of their answers.
+    bytes: usize,
+}
+
+/// The remembered commands of all peers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RememberedCommands {
+    /// By the order in which they ended, each with its peer.
+    commands: BTreeMap<u64, (usize, Remembered)>,
+    /// How many were ever added.
+    added: u64,
+    /// Bytes of answers.
+    bytes: usize,
+    /// None of the commands before this one has its answer still.
+    answered_from: u64,
+    peers: Slab<RememberedPeer>,
+    by_name: HashMap<PeerName, usize, foldhash::fast::FixedState>,
+}
+
+impl RememberedCommands {
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.commands.len()
+    }
+
+    /// All of them, oldest first, each with whose it is.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&PeerName, &Remembered)> {
+        self.commands.values().map(|(peer, command)| (&self.peers[*peer].name, command))
+    }
+
+    /// The facts that stand for them.
+    pub(super) fn facts(&self) -> impl Iterator<Item = Fact<&str>> {
+        self.iter().map(|(peer, command)| command.fact(peer))
+    }
+
+    /// Adds the newest, and holds them all to the bounds.
+    pub(super) fn add(&mut self, peer: PeerName, command: Remembered, bounds: &DurableBounds) {
+        let peer = self.peer_called(peer);
+        let bytes = command.answer_bytes();
+        self.peers[peer].commands += 1;
+        self.peers[peer].bytes += bytes;
+        self.bytes += bytes;
+        self.commands.insert(self.added, (peer, command));
+        self.added += 1;
+        if self.commands.len() > bounds.answers_max {
+            self.forget_commands(bounds.answers_max - bounds.answers_max / ROOM);
+        }
+        if self.bytes > bounds.answer_bytes_max {
+            self.forget_answers(bounds.answer_bytes_max - bounds.answer_bytes_max / ROOM);
+        }
+    }
+
+    fn peer_called(&mut self, name: PeerName) -> usize {
+        if let Some(peer) = self.by_name.get(&name) {
+            return *peer;
+        }
+        let peer = self.peers.insert(RememberedPeer { name: name.clone(), commands: 0, bytes: 0 });
+        self.by_name.insert(name, peer);
+        peer
+    }
+
+    /// Forgets those whose time is over, oldest first.
+    pub(super) fn forget_until(&mut self, unix_ms: u64) {
+        while let Some((number, (_, oldest))) = self.commands.first_key_value() {
+            if oldest.until_ms > unix_ms {
+                return;
+            }
+            self.forget(*number);
+        }
+    }
+
+    /// The wall clock was ahead and is set back: what ended by the wrong one counts as ended now,
+    /// and is remembered for no longer than it was to be.
+    #[cold]
+    pub(super) fn follow_clock_back(&mut self, unix_ms: u64) {
+        for (_, command) in self.commands.values_mut() {
+            let ahead_ms = command.ended_ms.saturating_sub(unix_ms);
+            command.ended_ms -= ahead_ms;
+            command.until_ms = command.until_ms.saturating_sub(ahead_ms);
+        }
+    }
+
+    fn forget(&mut self, number: u64) {
+        let Some((peer, command)) = self.commands.remove(&number) else { return };
+        self.forget_bytes(peer, command.answer_bytes());
+        let own = &mut self.peers[peer];
+        own.commands -= 1;
+        if own.commands == 0 {
+            self.by_name.remove(&own.name);
+            self.peers.remove(peer);
+        }
+    }
+
+    fn forget_bytes(&mut self, peer: usize, bytes: usize) {
+        self.peers[peer].bytes -= bytes;
+        self.bytes -= bytes;
+    }
+
+    /// Forgets the oldest commands of the peers that have most, until so many are left.
+    #[cold]
+    fn forget_commands(&mut self, left: usize) {
+        let level = level(self.peers.iter().map(|(_, peer)| peer.commands).collect(), left);
+        let mut spare: Vec<usize> = vec![0; self.peers.capacity()];
+        for (peer, own) in &self.peers {
+            spare[peer] = own.commands.saturating_sub(level);
+        }
+        let over = self.commands.len() - left;
+        let paying = self.commands.iter().filter(|(_, (peer, _))| {
+            let pays = spare[*peer] > 0;
+            spare[*peer] = spare[*peer].saturating_sub(1);
+            pays
+        });
+        let paying: Vec<u64> = paying.take(over).map(|(number, _)| *number).collect();
+        paying.into_iter().for_each(|number| self.forget(number));
+    }
+
+    /// Forgets the oldest answers of the peers that have most bytes, until so many are left. That
+    /// their commands were done stays known.
+    #[cold]
+    fn forget_answers(&mut self, left: usize) {
+        let level = level(self.peers.iter().map(|(_, peer)| peer.bytes).collect(), left);
+        let mut first_kept = None;
+        for (number, (peer, command)) in self.commands.range_mut(self.answered_from..) {
+            if self.bytes <= left {
+                first_kept = first_kept.or(Some(*number));
+                break;
+            }
+            let own = &mut self.peers[*peer];
+            if own.bytes > level {
+                let bytes = command.answer.take().map_or(0, |answer| answer.len());
+                own.bytes -= bytes;
+                self.bytes -= bytes;
+            } else if command.answer.is_some() {
+                first_kept = first_kept.or(Some(*number));
+            }
+        }
+        self.answered_from = first_kept.unwrap_or(self.added);
+    }
+}
+
+/// The most that each may have, so that all of them have no more than `max`; where that does not
+/// divide, a few may have more.
+fn level(mut held: Vec<usize>, max: usize) -> usize {
+    held.sort_unstable();
+    let (mut left, mut others) = (max, held.len());
+    for own in held {
+        if own > left / others {
+            return left / others;
+        }
+        left -= own;
+        others -= 1;
+    }
+    usize::MAX
+}
+
+/// What is remembered is the same: whose it is, what, and in which order.
+impl PartialEq for RememberedCommands {
+    fn eq(&self, other: &RememberedCommands) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for RememberedCommands {}
