@@ -32,7 +32,7 @@ pub(crate) fn rows(quick: bool) -> u64 {
 /// The suite; `quick` makes the same cases with less work and fewer rounds.
 pub(crate) fn all(quick: bool) -> Vec<Case> {
     let pick = |full: u64, short: u64| if quick { short } else { full };
-    let rounds = if quick { 2 } else { 5 };
+    let rounds = if quick { 5 } else { 7 };
     let case = |name, work: &str, number: u64, guests: u64, subjects| Case {
         name,
         words: [work.to_owned(), number.to_string(), guests.to_string()],

@@ -1,11 +1,15 @@
 //! The client in guests, all on this thread.
 
 use super::plan;
-use crate::meter::Meter;
+use crate::meter::{Reading, WakeReading};
 use crate::server;
 use mainspring_host::{GuestConfig, GuestHandle, Host, HostConfig, PipeReader, Stdout, pipe};
 use mainspring_reactor::Reactor;
+use std::future::{Future, poll_fn};
 use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 /// Which guest, on which host.
@@ -28,19 +32,25 @@ pub(crate) fn run(kind: Kind, work: &str, number: u64, count: usize) {
     if work == "idle" {
         return idle(&mut reactor, &guests, number);
     }
-    let (meter, agains) = reactor
+    let (readings, agains) = reactor
         .block_on(async {
+            let mut readings = Vec::new();
             for (_, output) in &guests {
-                assert_eq!(line(output).await, "ready");
+                let (word, said) = line(output).await;
+                assert_eq!(word, "ready");
+                readings.push(said);
             }
-            let (meter, agains) = (Meter::start(), agains(&guests));
+            let agains = agains(&guests);
             for (_, output) in &guests {
-                assert!(line(output).await.starts_with("done"));
+                let (words, said) = line(output).await;
+                assert!(words.starts_with("done"), "{words}");
+                readings.push(said);
             }
-            (meter, agains)
+            (readings, agains)
         })
         .expect("the loop runs");
-    meter.print(0);
+    let (start, end) = Reading::first_and_last(&readings).expect("there are guests");
+    start.print_until(end, 0);
     print_calls(kind, agains, &guests);
 }
 
@@ -51,13 +61,13 @@ fn idle(reactor: &mut Reactor, guests: &[(GuestHandle, PipeReader)], millisecond
         reactor.block_on(sleep).expect("the loop runs").expect("time passes");
     };
     for (_, output) in guests {
-        assert_eq!(reactor.block_on(line(output)).expect("the loop runs"), "idle");
+        assert_eq!(reactor.block_on(line(output)).expect("the loop runs").0, "idle");
     }
     wait(reactor, 100);
-    let (before, calls, meter) = (guests[0].0.stats(), agains(guests), Meter::start());
+    let (before, calls, start) = (guests[0].0.stats(), agains(guests), Reading::now());
     wait(reactor, milliseconds);
     // The thread wakes up once to stop waiting.
-    meter.print(1);
+    start.print_until(Reading::now(), 1);
     let after = guests[0].0.stats();
     println!("guest_cpu us {:.3}", (after.cpu_time - before.cpu_time).as_nanos() as f64 / 1e3);
     println!("guest_wake_ups count {}", after.wakeups - before.wakeups);
@@ -132,11 +142,29 @@ fn module(name: &str) -> Vec<u8> {
     })
 }
 
-async fn line(output: &PipeReader) -> String {
-    let mut line = Vec::new();
-    let mut byte = [0];
-    while output.read(&mut byte).await == 1 && byte != *b"\n" {
-        line.push(byte[0]);
+/// A line, and the reading of the moment in which the guest said it.
+async fn line(output: &PipeReader) -> (String, Reading) {
+    let (mut line, mut said) = (Vec::new(), None);
+    while let (Some(byte), noticed) = byte(output).await
+        && byte != b'\n'
+    {
+        said = said.or(noticed);
+        line.push(byte);
     }
-    String::from_utf8_lossy(&line).into_owned()
+    (String::from_utf8_lossy(&line).into_owned(), said.unwrap_or_else(Reading::now))
+}
+
+/// A byte, and if it was not there yet, the reading of the moment in which it came.
+async fn byte(output: &PipeReader) -> (Option<u8>, Option<Reading>) {
+    let mut byte = [0];
+    let mut noticed: Option<Arc<WakeReading>> = None;
+    let count = {
+        let mut read = pin!(output.read(&mut byte));
+        poll_fn(|context| {
+            let wake = noticed.get_or_insert_with(|| WakeReading::new(context.waker()));
+            read.as_mut().poll(&mut Context::from_waker(&Waker::from(Arc::clone(wake))))
+        })
+        .await
+    };
+    ((count == 1).then_some(byte[0]), noticed.and_then(|wake| wake.first()))
 }

@@ -1,6 +1,6 @@
 //! The client on tokio: one thread, its own sockets.
 
-use crate::meter::Meter;
+use crate::meter::Reading;
 use crate::server;
 use postgres_client::Platform;
 use std::cell::RefCell;
@@ -11,10 +11,10 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::task::{LocalSet, spawn_local};
 
-/// This program's side of the client. It starts the meter when the work begins and reads it when
+/// This program's side of the client. It takes a reading when the work begins and another when
 /// the work is done.
 #[derive(Clone, Default)]
-struct Native(Rc<RefCell<Option<Meter>>>);
+struct Native(Rc<RefCell<Option<Reading>>>);
 
 impl Platform for Native {
     type Stream = TcpStream;
@@ -31,9 +31,9 @@ impl Platform for Native {
 
     fn say(&self, line: &str) {
         if line == "ready" || line == "idle" {
-            *self.0.borrow_mut() = Some(Meter::start());
-        } else if let Some(meter) = self.0.borrow_mut().take() {
-            meter.print(0);
+            *self.0.borrow_mut() = Some(Reading::now());
+        } else if let Some(start) = self.0.borrow_mut().take() {
+            start.print_until(Reading::now(), 0);
         }
     }
 }
@@ -50,6 +50,6 @@ pub(crate) fn run(work: &str, number: u64) {
         // The time runs from the moment when the client has nothing to do.
         let idle = tokio::time::timeout(Duration::from_millis(number), client).await;
         assert!(idle.is_err(), "the client waits for ever");
-        native.0.borrow_mut().take().expect("it was idle").print(1);
+        native.0.borrow_mut().take().expect("it was idle").print_until(Reading::now(), 1);
     });
 }
