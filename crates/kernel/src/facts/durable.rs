@@ -216,8 +216,15 @@ impl Durable {
                 self.cursors.remove(&own_key(&peer, &name));
             }
             Fact::Put { store, key, value } => {
-                let store = self.values.entry(store.as_str().into()).or_default();
-                store.insert(key.as_str().into(), value.as_str().into());
+                let values = match self.values.get_mut(&*store) {
+                    Some(values) => values,
+                    None => self.values.entry(store.as_str().into()).or_default(),
+                };
+                // Nearly always it is there, and needs no memory for its key.
+                match values.get_mut(&*key) {
+                    Some(old) => *old = value.as_str().into(),
+                    None => drop(values.insert(key.as_str().into(), value.as_str().into())),
+                }
             }
             Fact::Deleted { store, key } => {
                 if let Some(values) = self.values.get_mut(&*store) {

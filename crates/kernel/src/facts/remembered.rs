@@ -10,7 +10,7 @@ use crate::facts::DurableBounds;
 use hashbrown::HashMap;
 use mainspring_message::Text;
 use slab::Slab;
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 
 /// The part of a bound that is made free when it is met, so that looking for who pays is rare.
 const ROOM: usize = 16;
@@ -50,9 +50,12 @@ struct RememberedPeer {
 /// The remembered commands of all peers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RememberedCommands {
-    /// By the order in which they ended, each with its peer.
-    commands: BTreeMap<u64, (usize, Remembered)>,
-    /// How many were ever added.
+    /// In the order in which they ended, each with its peer; nothing where one was forgotten before
+    /// an older one. The first is there.
+    commands: VecDeque<Option<(usize, Remembered)>>,
+    /// How many are there.
+    count: usize,
+    /// How many were ever added: the number of a command is how many were added before it.
     added: u64,
     /// Bytes of answers.
     bytes: usize,
@@ -65,12 +68,23 @@ pub(crate) struct RememberedCommands {
 impl RememberedCommands {
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// How many places they take, with those that are empty.
+    #[cfg(test)]
+    pub(super) fn places(&self) -> usize {
         self.commands.len()
+    }
+
+    /// The number of the first one.
+    fn first(&self) -> u64 {
+        self.added - self.commands.len() as u64
     }
 
     /// All of them, oldest first, each with whose it is.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&PeerName, &Remembered)> {
-        self.commands.values().map(|(peer, command)| (&self.peers[*peer].name, command))
+        self.commands.iter().flatten().map(|(peer, command)| (&self.peers[*peer].name, command))
     }
 
     /// The facts that stand for them.
@@ -85,9 +99,10 @@ impl RememberedCommands {
         self.peers[peer].commands += 1;
         self.peers[peer].bytes += bytes;
         self.bytes += bytes;
-        self.commands.insert(self.added, (peer, command));
+        self.commands.push_back(Some((peer, command)));
+        self.count += 1;
         self.added += 1;
-        if self.commands.len() > bounds.answers_max {
+        if self.count > bounds.answers_max {
             self.forget_commands(bounds.answers_max - bounds.answers_max / ROOM);
         }
         if self.bytes > bounds.answer_bytes_max {
@@ -106,11 +121,11 @@ impl RememberedCommands {
 
     /// Forgets those whose time is over, oldest first.
     pub(super) fn forget_until(&mut self, unix_ms: u64) {
-        while let Some((number, (_, oldest))) = self.commands.first_key_value() {
+        while let Some(Some((_, oldest))) = self.commands.front() {
             if oldest.until_ms > unix_ms {
                 return;
             }
-            self.forget(*number);
+            self.forget(self.first());
         }
     }
 
@@ -118,7 +133,7 @@ impl RememberedCommands {
     /// and is remembered for no longer than it was to be.
     #[cold]
     pub(super) fn follow_clock_back(&mut self, unix_ms: u64) {
-        for (_, command) in self.commands.values_mut() {
+        for (_, command) in self.commands.iter_mut().flatten() {
             let ahead_ms = command.ended_ms.saturating_sub(unix_ms);
             command.ended_ms -= ahead_ms;
             command.until_ms = command.until_ms.saturating_sub(ahead_ms);
@@ -126,7 +141,12 @@ impl RememberedCommands {
     }
 
     fn forget(&mut self, number: u64) {
-        let Some((peer, command)) = self.commands.remove(&number) else { return };
+        let place = (number - self.first()) as usize;
+        let Some((peer, command)) = self.commands.get_mut(place).and_then(Option::take) else { return };
+        self.count -= 1;
+        while let Some(None) = self.commands.front() {
+            self.commands.pop_front();
+        }
         self.forget_bytes(peer, command.answer_bytes());
         let own = &mut self.peers[peer];
         own.commands -= 1;
@@ -149,14 +169,20 @@ impl RememberedCommands {
         for (peer, own) in &self.peers {
             spare[peer] = own.commands.saturating_sub(level);
         }
-        let over = self.commands.len() - left;
-        let paying = self.commands.iter().filter(|(_, (peer, _))| {
+        let over = self.count - left;
+        let paying = (self.first()..).zip(&self.commands).filter_map(|(number, command)| {
+            let (peer, _) = command.as_ref()?;
             let pays = spare[*peer] > 0;
             spare[*peer] = spare[*peer].saturating_sub(1);
-            pays
+            pays.then_some(number)
         });
-        let paying: Vec<u64> = paying.take(over).map(|(number, _)| *number).collect();
+        let paying: Vec<u64> = paying.take(over).collect();
         paying.into_iter().for_each(|number| self.forget(number));
+        // Behind an old command of somebody who has few, many of others come and go.
+        if self.commands.len() > 2 * self.count {
+            self.commands.retain(Option::is_some);
+            self.answered_from = 0;
+        }
     }
 
     /// Forgets the oldest answers of the peers that have most bytes, until so many are left. That
@@ -165,9 +191,12 @@ impl RememberedCommands {
     fn forget_answers(&mut self, left: usize) {
         let level = level(self.peers.iter().map(|(_, peer)| peer.bytes).collect(), left);
         let mut first_kept = None;
-        for (number, (peer, command)) in self.commands.range_mut(self.answered_from..) {
+        let first = self.first().max(self.answered_from);
+        let commands = self.commands.range_mut((first - self.first()) as usize..);
+        for (number, command) in (first..).zip(commands) {
+            let Some((peer, command)) = command else { continue };
             if self.bytes <= left {
-                first_kept = first_kept.or(Some(*number));
+                first_kept = first_kept.or(Some(number));
                 break;
             }
             let own = &mut self.peers[*peer];
@@ -176,7 +205,7 @@ impl RememberedCommands {
                 own.bytes -= bytes;
                 self.bytes -= bytes;
             } else if command.answer.is_some() {
-                first_kept = first_kept.or(Some(*number));
+                first_kept = first_kept.or(Some(number));
             }
         }
         self.answered_from = first_kept.unwrap_or(self.added);

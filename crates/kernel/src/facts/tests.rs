@@ -299,6 +299,18 @@ fn j4_4_whoever_has_most_commands_in_the_journal_is_forgotten_first() {
 }
 
 #[test]
+fn j4_4_an_old_command_of_a_quiet_peer_does_not_keep_the_places_of_those_behind_it() {
+    let mut durable = Durable::new(DurableBounds { answers_max: 64, ..DurableBounds::default() });
+    durable.apply(ended("quiet", 0, Some("1")));
+    for id in 1..10_000 {
+        durable.apply(ended("busy", id, Some("1")));
+        assert!(durable.remembered.places() <= 2 * 64 + 1, "{} places", durable.remembered.places());
+    }
+    assert_eq!(ids_of(&durable, "quiet"), [0]);
+    assert_eq!(ids_of(&durable, "busy").last(), Some(&9999));
+}
+
+#[test]
 fn j4_4_more_peers_than_commands_can_be_remembered_cost_the_oldest_alone() {
     let mut durable = Durable::new(DurableBounds { answers_max: 160, ..DurableBounds::default() });
     for id in 0..500 {
