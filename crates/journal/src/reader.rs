@@ -212,7 +212,7 @@ pub fn check<D: Folder>(folder: &D, progress: &mut dyn FnMut(u64, u64)) -> Resul
     let identity = read_identity(folder)?;
     let checked = Files::look(folder, |files| check_segments(folder, identity, files, progress))?;
     Files::look(folder, |files| {
-        files.snapshots.iter().try_for_each(|number| snapshot::read(folder, identity, *number, &mut |_| ()))
+        files.snapshots.iter().try_for_each(|number| snapshot::whole(folder, identity, *number).map(drop))
     })?;
     Ok(checked)
 }

@@ -35,11 +35,11 @@ pub(crate) fn open<D: Folder>(
             refused = visit(restored).err().map(|reason| Error::Refused { number, reason });
         }
     };
-    if let Some(number) = chosen.number {
-        let mut give = |record: Record<'_>| give(record.number, Restored::Snapshot(record));
-        snapshot::read(&folder, identity, number, &mut give)?;
+    let snapshot_number = chosen.snapshot.as_ref().map(|snapshot| snapshot.number);
+    if let Some(snapshot) = chosen.snapshot {
+        snapshot.read(&mut |record| give(record.number, Restored::Snapshot(record)))?;
     }
-    let behind = chosen.number.unwrap_or(0);
+    let behind = snapshot_number.unwrap_or(0);
     let mut row = Row::new(&folder, &heads, behind)?;
     row.read(&mut |record, _| {
         if record.number > behind {
@@ -63,7 +63,7 @@ pub(crate) fn open<D: Folder>(
     journal.write_with(&mut opened, OPENED, 0)?;
     let opened = Opened {
         next: opened.next(),
-        snapshot: chosen.number,
+        snapshot: snapshot_number,
         passed_over: chosen.passed_over,
         cut: tail.cut,
         created,

@@ -51,9 +51,9 @@ pub fn salvage<D: Folder>(
     let identity = read_identity(folder).ok().or(heads.first().map(|head| head.identity));
     for number in files.snapshots.iter().rev() {
         let Some(identity) = identity else { break };
-        match snapshot::read(folder, identity, *number, &mut |_| ()) {
-            Ok(()) => {
-                snapshot::read(folder, identity, *number, &mut |record| visit(Found::Snapshot(record)))?;
+        match snapshot::whole(folder, identity, *number) {
+            Ok(snapshot) => {
+                snapshot.read(&mut |record| visit(Found::Snapshot(record)))?;
                 salvaged.snapshot = Some(*number);
                 break;
             }

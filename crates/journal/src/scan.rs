@@ -83,6 +83,11 @@ impl<F: File> Scan<F> {
         self.file
     }
 
+    /// Begins again; `last` is the number before the file's first record.
+    pub(crate) fn rewind(&mut self, last: u64) {
+        (self.offset, self.last) = (PAGE as u64, last);
+    }
+
     /// Reads from the file again what was read ahead.
     pub(crate) fn look_again(&mut self) {
         self.read_ahead.clear();

@@ -106,30 +106,47 @@ impl<D: Folder> Drop for SnapshotWriter<'_, D> {
 
 /// The snapshot to start from.
 #[derive(Debug)]
-pub(crate) struct Chosen {
-    pub(crate) number: Option<u64>,
+pub(crate) struct Chosen<F> {
+    pub(crate) snapshot: Option<Snapshot<F>>,
     /// A newer one that is damaged, in words.
     pub(crate) passed_over: Option<String>,
 }
 
+/// A snapshot that is whole.
+#[derive(Debug)]
+pub(crate) struct Snapshot<F> {
+    /// The last record that it stands for.
+    pub(crate) number: u64,
+    scan: Scan<F>,
+}
+
+impl<F: File> Snapshot<F> {
+    /// Gives its records to `visit`.
+    pub(crate) fn read(mut self, visit: &mut dyn FnMut(Record<'_>)) -> Result<()> {
+        run_whole(&mut self.scan, visit)
+    }
+}
+
 /// The newest snapshot that is whole. A damaged one is passed over if the records that it stands
 /// for are still there: `before` is the last record that no segment holds any more.
-pub(crate) fn choose(
-    folder: &impl Folder,
+pub(crate) fn choose<D: Folder>(
+    folder: &D,
     identity: Identity,
     snapshots: &[u64],
     before: u64,
-) -> Result<Chosen> {
+) -> Result<Chosen<D::File>> {
     let mut first_damage = None;
     for number in snapshots.iter().rev().copied().filter(|number| *number >= before) {
-        match read(folder, identity, number, &mut |_| ()) {
-            Ok(()) => return Ok(Chosen { number: Some(number), passed_over: words(&first_damage) }),
+        match whole(folder, identity, number) {
+            Ok(snapshot) => {
+                return Ok(Chosen { snapshot: Some(snapshot), passed_over: words(&first_damage) });
+            }
             Err(error @ Error::Damaged { .. }) => first_damage = first_damage.or(Some(error)),
             Err(error) => return Err(error),
         }
     }
     match first_damage {
-        damage if before == 0 => Ok(Chosen { number: None, passed_over: words(&damage) }),
+        damage if before == 0 => Ok(Chosen { snapshot: None, passed_over: words(&damage) }),
         Some(damage) => Err(damage),
         None => Err(missing(before)),
     }
@@ -152,14 +169,13 @@ fn words(damage: &Option<Error>) -> Option<String> {
 /// [`Error::Damaged`] if there is none that can be used, or what the system says.
 pub fn read_snapshot(folder: &impl Folder, visit: &mut dyn FnMut(Record<'_>)) -> Result<Option<u64>> {
     let identity = read_identity(folder)?;
-    let chosen = Files::look(folder, |files| {
+    let snapshot = Files::look(folder, |files| {
         let heads = read_heads(folder, identity, &files.segments)?;
-        let chosen = choose(folder, identity, &files.snapshots, heads[0].before)?;
-        let open = |number| Ok((number, scan_of(folder, identity, number)?));
-        chosen.number.map(open).transpose()
+        Ok(choose(folder, identity, &files.snapshots, heads[0].before)?.snapshot)
     })?;
-    let Some((number, mut scan)) = chosen else { return Ok(None) };
-    run_whole(&mut scan, visit)?;
+    let Some(snapshot) = snapshot else { return Ok(None) };
+    let number = snapshot.number;
+    snapshot.read(visit)?;
     Ok(Some(number))
 }
 
@@ -175,14 +191,12 @@ pub fn snapshot_bytes(folder: &impl Folder) -> Result<u64> {
     })
 }
 
-/// Reads a whole snapshot.
-pub(crate) fn read(
-    folder: &impl Folder,
-    identity: Identity,
-    number: u64,
-    visit: &mut dyn FnMut(Record<'_>),
-) -> Result<()> {
-    run_whole(&mut scan_of(folder, identity, number)?, visit)
+/// A snapshot, if all of it can be read.
+pub(crate) fn whole<D: Folder>(folder: &D, identity: Identity, number: u64) -> Result<Snapshot<D::File>> {
+    let mut scan = scan_of(folder, identity, number)?;
+    run_whole(&mut scan, &mut |_| ())?;
+    scan.rewind(0);
+    Ok(Snapshot { number, scan })
 }
 
 fn scan_of<D: Folder>(folder: &D, identity: Identity, number: u64) -> Result<Scan<D::File>> {
