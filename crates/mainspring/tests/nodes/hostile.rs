@@ -152,7 +152,7 @@ fn n8_5_when_a_server_of_nats_is_there_again_all_goes_on_as_before() {
 
 #[test]
 fn n8_5_it_is_given_up_also_when_no_descriptor_is_left_to_try_again() {
-    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
     let impostor = Impostor::waiting(0, Attack::Message);
     let urls = vec![format!("nats://127.0.0.1:{}", impostor.port)];
     let a = Plan { name: "a".into(), urls, ..Plan::default() }.start();
@@ -160,7 +160,8 @@ fn n8_5_it_is_given_up_also_when_no_descriptor_is_left_to_try_again() {
     let mut client = a.connect();
     client.query("Sys.Actors", json!({}));
     let pid = Pid::from_raw(i32::try_from(a.pid()).expect("a pid"));
-    let none = Rlimit { current: Some(3), maximum: None };
+    // The daemon has the upper limit that it was started with: nobody may raise it at will.
+    let none = Rlimit { current: Some(3), ..getrlimit(Resource::Nofile) };
     let before = prlimit(pid, Resource::Nofile, none).expect("a limit");
     impostor.has_begun.store(true, Ordering::Relaxed);
     eventually("there is no other runtime", || a.log().contains("no runtime for NATS"));
