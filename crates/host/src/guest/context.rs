@@ -213,6 +213,13 @@ impl GuestContext {
         self.counters.cpu_time.get() + self.stretch_cpu_time()
     }
 
+    /// The CPU time that it had used at a reading of the thread's clock.
+    #[cfg(feature = "wasi")]
+    pub(crate) fn cpu_time_at(&self, reading: crate::limits::meter::Reading) -> Duration {
+        let stretch = self.stretch.get().map(|stretch| stretch.cpu_time_at(reading));
+        self.counters.cpu_time.get() + stretch.unwrap_or_default()
+    }
+
     /// The CPU time that it has used since it was last resumed.
     fn stretch_cpu_time(&self) -> Duration {
         self.stretch.get().map_or_else(Default::default, Stretch::cpu_time)

@@ -18,15 +18,24 @@ const CORRECTED_FROM: Duration = Duration::from_micros(100);
 
 /// What the CPU clock of this thread said, and when.
 #[derive(Clone, Copy)]
-struct Reading {
+pub(crate) struct Reading {
     at: Instant,
-    cpu_time: Duration,
+    /// The CPU time of the thread.
+    pub(crate) cpu_time: Duration,
+}
+
+#[cfg(feature = "wasi")]
+impl Reading {
+    /// What it says now.
+    pub(crate) fn now() -> Reading {
+        read(Instant::now())
+    }
 }
 
 thread_local!(static LAST: Cell<Option<Reading>> = const { Cell::new(None) });
 
 /// The CPU time of this thread.
-pub(crate) fn thread_cpu_time() -> Duration {
+fn thread_cpu_time() -> Duration {
     // A clock that counts from zero is never negative.
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
@@ -67,7 +76,14 @@ impl Stretch {
         if time < CORRECTED_FROM {
             return time;
         }
-        time.min(read(now).cpu_time.saturating_sub(self.thread_before))
+        self.cpu_time_at(read(now))
+    }
+
+    /// The CPU time that it had used at a reading, at most: for whoever needs the thread's too, and
+    /// would have the clock read twice.
+    pub(crate) fn cpu_time_at(self, reading: Reading) -> Duration {
+        let time = reading.at.saturating_duration_since(self.start);
+        time.min(reading.cpu_time.saturating_sub(self.thread_before))
     }
 }
 
@@ -97,6 +113,18 @@ mod tests {
         burn(Duration::from_millis(5));
         let charged = stretch.cpu_time();
         assert!(charged >= Duration::from_millis(5), "{charged:?}");
+    }
+
+    #[cfg(feature = "wasi")]
+    #[test]
+    fn one_reading_tells_what_the_guest_used_and_what_the_thread_did() {
+        let (before, stretch) = (Reading::now(), Stretch::begin());
+        burn(Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(20));
+        let reading = Reading::now();
+        let charged = stretch.cpu_time_at(reading);
+        assert!(charged >= Duration::from_millis(5) && charged < Duration::from_millis(20), "{charged:?}");
+        assert!(charged <= reading.cpu_time - before.cpu_time);
     }
 
     #[test]

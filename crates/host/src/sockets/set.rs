@@ -8,7 +8,7 @@ use crate::capabilities::net_tcp::connect::{self, Target};
 use crate::guest::context::GuestContext;
 use crate::guest::stats::count;
 use crate::handles::table::HandleEntry;
-use crate::limits::meter::thread_cpu_time;
+use crate::limits::meter::Reading;
 use mainspring_reactor::Instant;
 use mainspring_zcl::abi::ErrorCode;
 use mainspring_zcl::cap::tcp_flags;
@@ -245,7 +245,9 @@ impl Sockets {
     }
 
     fn clocks(&self) -> Clocks {
-        Clocks { guest: self.guest.cpu_time(), thread: thread_cpu_time() }
+        // Each call that would block comes here, and a reading takes as long as such a call.
+        let reading = Reading::now();
+        Clocks { guest: self.guest.cpu_time_at(reading), thread: reading.cpu_time }
     }
 
     /// Suspends the guest until there is news of any of its sockets, or the deadline.
