@@ -177,7 +177,10 @@ impl Epoll {
         }
     }
 
-    #[inline]
+    /// Always inline: every turn passes here, and most of its arguments are known where it is
+    /// called. By itself, which the compiler prefers now that there are four callers, it takes some
+    /// 20 instructions more, a tenth of a small turn.
+    #[inline(always)]
     pub(crate) fn wait(
         &mut self,
         events: &mut Vec<Event>,
