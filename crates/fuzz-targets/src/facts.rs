@@ -1,7 +1,7 @@
 //! A record of a journal that should be a fact: there is one way
 //! to write it.
 
-use mainspring_kernel::{Fact, MessageLine};
+use mainspring_kernel::Fact;
 
 /// The first byte is the kind, the second the version.
 pub(crate) fn run(bytes: &[u8]) {
@@ -19,12 +19,12 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
         Fact::Delivered { request: 7, attempt: 1, unix_ms: 1_767_910_000_000 },
         Fact::Emitted { event: 3, unix_ms: 1_767_910_000_000, message: line },
         Fact::Dropped { first: 1, last: 9 },
-        Fact::Put { store: "Memory".into(), key: "colour".into(), value: "\"blue\"".into() },
+        Fact::Put { store: "Memory", key: "colour", value: "\"blue\"" },
     ];
     facts.iter().map(framed).collect()
 }
 
-fn framed<M: MessageLine>(fact: &Fact<M>) -> Vec<u8> {
+fn framed(fact: &Fact<&str>) -> Vec<u8> {
     let mut bytes = vec![fact.kind(), fact.version()];
     fact.write(&mut bytes);
     bytes

@@ -9,6 +9,7 @@ use crate::api::counters::Counters;
 use crate::api::effect::{Effect, Level};
 use crate::api::ids::{FreshIds, Now};
 use crate::durability::FactBook;
+use crate::facts::Records;
 use crate::flow::system::{Hearers, SystemLane};
 use crate::time::Job;
 use crate::time::wheel::{TimerKey, Wheel, deadline_after};
@@ -49,6 +50,8 @@ pub(crate) struct Out {
     pub(crate) facts: FactBook,
     /// Effects that the daemon has not taken yet, oldest first.
     effects: Vec<Effect>,
+    /// Where among them the facts stand: all in one place, before whatever rests on them.
+    records_at: Option<usize>,
     fresh_ids: FreshIds,
     hasher: foldhash::fast::FixedState,
     /// Where messages are composed; kept for its room.
@@ -99,6 +102,7 @@ impl Out {
             system: SystemLane::default(),
             facts: FactBook::default(),
             effects: Vec::new(),
+            records_at: None,
             fresh_ids: FreshIds::new(nonce),
             hasher: foldhash::fast::FixedState::with_seed(nonce),
             line: String::new(),
@@ -112,6 +116,19 @@ impl Out {
         self.effects.push(effect);
     }
 
+    /// The facts that the daemon has not taken yet, to add to.
+    #[inline]
+    pub(crate) fn records(&mut self) -> &mut Records {
+        let at = *self.records_at.get_or_insert_with(|| {
+            self.effects.push(Effect::Record(Records::default()));
+            self.effects.len() - 1
+        });
+        match &mut self.effects[at] {
+            Effect::Record(records) => records,
+            _ => unreachable!("effects keep their places until all are taken"),
+        }
+    }
+
     /// The effects that the daemon has not taken yet, oldest first.
     pub(crate) fn effects(&self) -> &[Effect] {
         &self.effects
@@ -119,6 +136,7 @@ impl Out {
 
     /// Moves the effects to the end of `into`. An empty buffer is swapped, not copied.
     pub(crate) fn drain_effects(&mut self, into: &mut Vec<Effect>) {
+        self.records_at = None;
         if into.is_empty() {
             std::mem::swap(&mut self.effects, into);
         } else {

@@ -37,8 +37,8 @@ pub(super) fn measure(case: &str, folder: &Path, quick: bool, results: &mut Resu
     Ok(())
 }
 
-fn alice() -> PeerName {
-    PeerName::Client("user:1000".into())
+fn alice() -> PeerName<&'static str> {
+    PeerName::Client("user:1000")
 }
 
 fn message(id: u64, bytes: usize) -> String {
@@ -55,13 +55,11 @@ fn write_facts(folder: DiskFolder, count: u64) -> mainspring_journal::Result<u64
     let mut bytes = Vec::new();
     let reply = message(0, 200);
     for at in 0..count / 2 {
-        let put = Fact::<&str>::Put {
-            store: "memory".into(),
-            key: format!("key-{}", at % 1000).into(),
-            value: format!("\"0123456789abcdef{at}\"").into(),
-        };
+        let (key, value) = (format!("key-{}", at % 1000), format!("\"0123456789abcdef{at}\""));
+        let put = Fact::Put { store: "memory", key: &*key, value: &*value };
+        let id = format!("c-{at}");
         let ended = Fact::Ended {
-            which: Ending::Whole { peer: alice(), id: format!("c-{at}").into(), fingerprint: at },
+            which: Ending::Whole { peer: alice(), id: &*id, fingerprint: at },
             unix_ms: 1_767_910_000_000,
             until_ms: u64::MAX,
             answer: Some(&*reply),
@@ -95,17 +93,18 @@ fn write_snapshot(folder: DiskFolder) -> mainspring_journal::Result<u64> {
         writer.push(fact.kind(), fact.version(), &[&bytes])
     };
     for at in 1..=KEPT {
-        let line = message(at, KEPT_BYTES);
+        let (line, id) = (message(at, KEPT_BYTES), format!("c-{at}"));
+        let (peer, timer_id) = (format!("user:{}", at / 1000), format!("t-{at}"));
         push(Fact::Ended {
-            which: Ending::Whole { peer: alice(), id: format!("c-{at}").into(), fingerprint: at },
+            which: Ending::Whole { peer: alice(), id: &*id, fingerprint: at },
             unix_ms: 1_767_910_000_000,
             until_ms: u64::MAX,
             answer: Some(&*line),
         })?;
         push(Fact::Emitted { event: at, unix_ms: 1_767_910_000_000, message: &*line })?;
         push(Fact::Scheduled {
-            peer: PeerName::Client(format!("user:{}", at / 1000).into()),
-            timer_id: format!("t-{at}").into(),
+            peer: PeerName::Client(&*peer),
+            timer_id: &*timer_id,
             due_ms: 4_000_000_000_000,
             repeat_ms: None,
             left: Some(1),
@@ -122,7 +121,7 @@ fn write_snapshot(folder: DiskFolder) -> mainspring_journal::Result<u64> {
             owner: alice(),
             attempts: 1,
             unix_ms: 1_767_910_000_000,
-            reason: "why".into(),
+            reason: "why",
             message: &*line,
         })?;
     }

@@ -145,8 +145,8 @@ impl TestBus {
             Effect::StartAdapter { adapter } => {
                 with(&mut |kernel| kernel.adapter_started(adapter, Ok("http".to_owned()), now));
             }
-            Effect::Record(_) => {
-                self.facts.set(self.facts.get() + 1);
+            Effect::Record(records) => {
+                self.facts.set(self.facts.get() + records.iter().count() as u64);
                 with(&mut |kernel| kernel.flushed(self.facts.get(), now));
             }
             Effect::CollectStats { ticket } => {

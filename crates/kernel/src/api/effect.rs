@@ -1,7 +1,7 @@
 //! What the kernel wants done: plain values, in order.
 
-use crate::api::fact::Fact;
 use crate::api::ids::{ActorRef, CapabilityId, ConnectionId, Source};
+use crate::facts::Records;
 use mainspring_message::Envelope;
 
 /// One thing that the daemon is to carry out. Effects are carried out in the order in which they
@@ -23,9 +23,10 @@ pub enum Effect {
         /// An outcome or an event.
         message: Envelope,
     },
-    /// Write the fact to the journal, behind those before it. Facts are counted from 1; only a
-    /// kernel that was told of a journal ([`restore`](crate::Kernel::restore)) has any.
-    Record(Box<Fact>),
+    /// Write these facts to the journal, behind those before them. Facts are counted from 1; only a
+    /// kernel that was told of a journal ([`restore`](crate::Kernel::restore)) has any. They come
+    /// before every effect that rests on them.
+    Record(Records),
     /// The next effect rests on this fact and those before it: it may be carried out when they are
     /// on disk. Whatever follows for the same connection or actor must not overtake it.
     After {

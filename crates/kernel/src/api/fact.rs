@@ -6,68 +6,80 @@
 //! meaning is a new version or a new kind.
 
 use crate::api::rights::Rights;
-use mainspring_message::{Envelope, Text};
+use hashbrown::Equivalent;
+use mainspring_message::Text;
 use std::hash::{Hash, Hasher};
 
 /// Whose something is, by a name that outlives the process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PeerName {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PeerName<T = Text> {
     /// A client, by its identity.
-    Client(Text),
+    Client(T),
     /// A capability, by its id.
-    Capability(Text),
+    Capability(T),
 }
 
-impl Hash for PeerName {
+impl<T: AsRef<str>> PeerName<T> {
+    /// The same, in the memory of whoever has it.
+    pub(crate) fn as_ref(&self) -> PeerName<&str> {
+        match self {
+            PeerName::Client(name) => PeerName::Client(name.as_ref()),
+            PeerName::Capability(name) => PeerName::Capability(name.as_ref()),
+        }
+    }
+}
+
+impl PeerName<&str> {
+    /// The same, with memory of its own.
+    pub(crate) fn to_owned(self) -> PeerName {
+        match self {
+            PeerName::Client(name) => PeerName::Client(name.into()),
+            PeerName::Capability(name) => PeerName::Capability(name.into()),
+        }
+    }
+}
+
+impl<T: AsRef<str>> Hash for PeerName<T> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let (PeerName::Client(name) | PeerName::Capability(name)) = self;
         std::mem::discriminant(self).hash(state);
-        name.as_str().hash(state);
+        name.as_ref().hash(state);
     }
 }
 
-/// The line of a message: parsed where a fact is made, as it stands on disk where it is read.
-pub trait MessageLine {
-    /// The line, without its line break.
-    fn as_line(&self) -> &str;
-}
-
-impl MessageLine for Envelope {
-    fn as_line(&self) -> &str {
-        self.line()
-    }
-}
-
-impl MessageLine for &str {
-    fn as_line(&self) -> &str {
-        self
+impl Equivalent<PeerName> for PeerName<&str> {
+    fn equivalent(&self, other: &PeerName) -> bool {
+        *self == other.as_ref()
     }
 }
 
 /// Which request a [`Fact::Ended`] is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum Ending<T = Text> {
     /// The one that was accepted under this number.
     Accepted(u64),
     /// One that is told whole, because nothing was recorded before its end, or nothing of that is
     /// needed any more.
     Whole {
         /// Who asked.
-        peer: PeerName,
+        peer: PeerName<T>,
         /// The id of the request.
-        id: Text,
+        id: T,
         /// [`fingerprint`](crate::fingerprint) of what was asked.
         fingerprint: u64,
     },
 }
 
-/// One fact. Times are Unix milliseconds.
+/// One fact. Times are Unix milliseconds. A message is its line.
+///
+/// Where a fact is recorded or read, its texts lie in the memory of whoever has them:
+/// `Fact<&str>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fact<M = Envelope> {
+pub enum Fact<T = Text> {
     /// A daemon started.
     Started {
         /// The build that runs.
-        build: Text,
+        build: T,
         /// When.
         unix_ms: u64,
     },
@@ -81,15 +93,15 @@ pub enum Fact<M = Envelope> {
         /// Its number, by which later facts name it.
         request: u64,
         /// Who sent it.
-        peer: PeerName,
+        peer: PeerName<T>,
         /// The schedule that it came from, if it came from one.
-        timer_id: Option<Text>,
+        timer_id: Option<T>,
         /// When it must have ended.
         deadline_ms: u64,
         /// When it was accepted.
         unix_ms: u64,
         /// The command.
-        message: M,
+        message: T,
     },
     /// An actor is about to get it: this is on disk before the actor sees it.
     Delivered {
@@ -103,21 +115,21 @@ pub enum Fact<M = Envelope> {
     /// A command ended.
     Ended {
         /// Which.
-        which: Ending,
+        which: Ending<T>,
         /// When.
         unix_ms: u64,
         /// Until when it is remembered.
         until_ms: u64,
         /// The answer. Without one, nothing is remembered of a command that was accepted; of one
         /// that is told whole, that it was done.
-        answer: Option<M>,
+        answer: Option<T>,
     },
     /// A message was scheduled.
     Scheduled {
         /// Whose it is.
-        peer: PeerName,
+        peer: PeerName<T>,
         /// Its name.
-        timer_id: Text,
+        timer_id: T,
         /// When it is due next.
         due_ms: u64,
         /// The period, if it repeats.
@@ -131,14 +143,14 @@ pub enum Fact<M = Envelope> {
         /// What whoever scheduled it may do; nothing if that is everything.
         rights: Option<Rights>,
         /// What is sent, under a fresh id each time.
-        message: M,
+        message: T,
     },
     /// A scheduled message was sent.
     Fired {
         /// Whose it is.
-        peer: PeerName,
+        peer: PeerName<T>,
         /// Its name.
-        timer_id: Text,
+        timer_id: T,
         /// How often it was sent so far.
         fired: u64,
         /// How often it may still be sent.
@@ -149,24 +161,24 @@ pub enum Fact<M = Envelope> {
     /// A schedule was cancelled.
     Cancelled {
         /// Whose it was.
-        peer: PeerName,
+        peer: PeerName<T>,
         /// Its name.
-        timer_id: Text,
+        timer_id: T,
     },
     /// A message became a dead letter.
     DeadLettered {
         /// Its number.
         letter: u64,
         /// On whose account it is kept.
-        owner: PeerName,
+        owner: PeerName<T>,
         /// How often it was delivered.
         attempts: u32,
         /// When.
         unix_ms: u64,
         /// Why.
-        reason: Text,
+        reason: T,
         /// The message.
-        message: M,
+        message: T,
     },
     /// A dead letter was sent again.
     Requeued {
@@ -187,39 +199,39 @@ pub enum Fact<M = Envelope> {
         /// When.
         unix_ms: u64,
         /// The event.
-        message: M,
+        message: T,
     },
     /// A named subscriber has acknowledged events, or begins after them.
     CursorMoved {
         /// Whose cursor it is.
-        peer: PeerName,
+        peer: PeerName<T>,
         /// Its name.
-        name: Text,
+        name: T,
         /// The last of them.
         event: u64,
     },
     /// A cursor was forgotten, as its peer asked.
     CursorForgotten {
         /// Whose it was.
-        peer: PeerName,
+        peer: PeerName<T>,
         /// Its name.
-        name: Text,
+        name: T,
     },
     /// A capability of the daemon's own set a key.
     Put {
         /// The capability.
-        store: Text,
+        store: T,
         /// The key.
-        key: Text,
+        key: T,
         /// Its value, as JSON.
-        value: Text,
+        value: T,
     },
     /// It deleted a key.
     Deleted {
         /// The capability.
-        store: Text,
+        store: T,
         /// The key.
-        key: Text,
+        key: T,
     },
     /// Numbers that are used up, though nothing else tells of them any more: part of a snapshot.
     Numbered {

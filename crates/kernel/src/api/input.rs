@@ -178,7 +178,7 @@ impl Kernel {
                 let _ = self.reload(changes, now);
             }
             Input::Restore(durable) => self.restore(*durable, now),
-            Input::ActorRecord(actor, fact) => self.actor_record(actor, *fact, now),
+            Input::ActorRecord(actor, fact) => self.actor_record(actor, &fact, now),
             Input::Flushed(fact) => self.flushed(fact, now),
             Input::StorageFull(is_full) => self.storage_full(is_full, now),
             Input::StorageCongested(is_congested) => self.storage_congested(is_congested, now),

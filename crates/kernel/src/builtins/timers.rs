@@ -238,7 +238,7 @@ impl Kernel {
         if let Some(peer) = peer
             && self.schedules.is_durable(peer, &data.timer_id)
         {
-            self.record_cancelled(peer, data.timer_id.as_str().into());
+            self.record_cancelled(peer, data.timer_id.as_str());
         }
         let gone = peer.and_then(|peer| self.schedules.cancel(peer, &data.timer_id, &mut self.out));
         if let Some(gone) = gone {

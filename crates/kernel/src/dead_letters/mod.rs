@@ -60,14 +60,14 @@ impl DeadLetter {
     }
 
     /// The fact that it is kept, under this number and on this account.
-    pub(crate) fn fact(&self, number: u64, owner: PeerName) -> Fact {
+    pub(crate) fn fact<'a>(&'a self, number: u64, owner: PeerName<&'a str>) -> Fact<&'a str> {
         Fact::DeadLettered {
             letter: number,
             owner,
             attempts: self.attempts,
             unix_ms: self.unix_ms,
-            reason: self.reason.as_str().into(),
-            message: self.message.clone(),
+            reason: &self.reason,
+            message: self.message.line(),
         }
     }
 

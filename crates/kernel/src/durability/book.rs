@@ -82,12 +82,12 @@ impl FactBook {
 impl Out {
     /// Records a fact, if there is a journal; gives its number, 0 if there is none.
     #[inline]
-    pub(crate) fn record(&mut self, fact: Fact) -> u64 {
+    pub(crate) fn record<T: AsRef<str>>(&mut self, fact: &Fact<T>) -> u64 {
         if !self.facts.is_on() {
             return 0;
         }
         self.facts.recorded += 1;
-        self.push(Effect::Record(Box::new(fact)));
+        self.records().push(fact);
         self.facts.recorded
     }
 

@@ -37,7 +37,7 @@ impl Kernel {
         }
         let number = self.cursors.last_event() + 1;
         let unix_ms = self.out.now.unix_ms;
-        let fact = self.out.record(Fact::Emitted { event: number, unix_ms, message: event.clone() });
+        let fact = self.out.record(&Fact::Emitted { event: number, unix_ms, message: event.line() });
         self.out.facts.note_said(Some(capability), fact);
         self.cursors.keep(number, fact, event.clone());
         self.pause_if_disk_is_behind(capability);
@@ -71,15 +71,15 @@ impl Kernel {
         self.cursors.go_on_after(durable.last_event);
         for (peer, name, event) in durable.cursors() {
             if let PeerName::Client(peer) = peer {
-                self.cursors.restore((peer.as_str().into(), name.into()), event);
+                self.cursors.restore((peer.into(), name.into()), event);
             }
         }
     }
 
     /// Records how far a cursor is; whatever the kernel answers this connection next rests on that.
     pub(crate) fn record_cursor(&mut self, key: &CursorKey, event: u64, connection: Option<ConnectionId>) {
-        let (peer, name) = (PeerName::Client((*key.0).into()), (*key.1).into());
-        let fact = self.out.record(Fact::CursorMoved { peer, name, event });
+        let (peer, name) = (PeerName::Client(&*key.0), &*key.1);
+        let fact = self.out.record(&Fact::CursorMoved { peer, name, event });
         self.cursors.rests_on(key, fact);
         if let Some(connection) = connection.filter(|_| fact > 0) {
             self.connections.note_fact(connection, fact);
@@ -94,8 +94,8 @@ impl Kernel {
 
     /// Records that a cursor is no more.
     pub(crate) fn record_cursor_forgotten(&mut self, key: &CursorKey, connection: ConnectionId) {
-        let (peer, name) = (PeerName::Client((*key.0).into()), (*key.1).into());
-        let fact = self.out.record(Fact::CursorForgotten { peer, name });
+        let (peer, name) = (PeerName::Client(&*key.0), &*key.1);
+        let fact = self.out.record(&Fact::CursorForgotten { peer, name });
         if fact > 0 {
             self.connections.note_fact(connection, fact);
         }

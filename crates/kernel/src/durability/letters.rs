@@ -1,6 +1,6 @@
 //! Dead letters, as facts.
 
-use super::FACT_BYTES_MAX;
+use super::{FACT_BYTES_MAX, durable_name};
 use crate::api::fact::{Fact, PeerName};
 use crate::dead_letters::{LetterChange, Owner};
 use crate::kernel::Kernel;
@@ -20,10 +20,10 @@ impl Kernel {
             match change {
                 LetterChange::Added(number, owner) => self.record_letter(number, owner),
                 LetterChange::Dropped(first, last) => {
-                    self.out.record(Fact::Dropped { first, last });
+                    self.out.record(&Fact::<&str>::Dropped { first, last });
                 }
                 LetterChange::Requeued(number) => {
-                    self.out.record(Fact::Requeued { letter: number });
+                    self.out.record(&Fact::<&str>::Requeued { letter: number });
                 }
             }
         }
@@ -31,15 +31,15 @@ impl Kernel {
 
     fn record_letter(&mut self, number: u64, owner: Owner) {
         let owner = match owner {
-            Owner::Capability(capability) => PeerName::Capability(self.actors.id(capability).into()),
-            Owner::Peer(peer) => self.durable_name(peer),
+            Owner::Capability(capability) => PeerName::Capability(self.actors.id(capability)),
+            Owner::Peer(peer) => durable_name(&self.requests, &self.actors, peer),
         };
         // It may be gone already.
         let kept = self.dead_letters.get(number);
         let kept = kept.filter(|letter| letter.message().line().len() <= FACT_BYTES_MAX);
         let fact = kept.map(|letter| letter.fact(number, owner));
         if let Some(fact) = fact {
-            self.out.record(fact);
+            self.out.record(&fact);
         }
     }
 }

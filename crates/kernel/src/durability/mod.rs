@@ -16,6 +16,7 @@ mod timers;
 pub(crate) use book::{FactBook, Storage};
 pub(crate) use restoring::NOBODY;
 
+use crate::actors::Actors;
 use crate::api::fact::{Ending, Fact, PeerName};
 use crate::api::ids::{ActorRef, CapabilityId, ConnectionId, Now};
 use crate::facts::{Durable, fingerprint};
@@ -23,9 +24,9 @@ use crate::flow::completions::Words;
 use crate::flow::refusal::Refusal;
 use crate::flow::routes::Handler;
 use crate::kernel::Kernel;
-use crate::out::MS;
-use crate::requests::{Ended, PeerId, RequestKey};
-use mainspring_message::{Envelope, Failure, Kind, Text};
+use crate::out::{MS, Out};
+use crate::requests::{Ended, PeerId, RequestKey, Requests};
+use mainspring_message::{Envelope, Failure, Kind};
 
 /// Bytes of a message that a fact can hold. Beyond: a durable command is refused (413); of an
 /// answer the next run knows that it was given, and a dead letter ends with this one.
@@ -56,6 +57,25 @@ pub(crate) struct Durability {
     paused_capabilities: Vec<CapabilityId>,
     /// Commands that this run left to the next one.
     pub(crate) left_for_next_run: u64,
+}
+
+fn record_ending(out: &mut Out, window_ms: u64, which: Ending<&str>, answer: Option<&str>) -> u64 {
+    let unix_ms = out.now.unix_ms;
+    let until_ms = unix_ms.saturating_add(window_ms);
+    out.record(&Fact::Ended { which, unix_ms, until_ms, answer })
+}
+
+/// The name of a peer that outlives the process; an empty one if nothing refers to the peer any
+/// more.
+pub(crate) fn durable_name<'a>(requests: &'a Requests, actors: &'a Actors, peer: PeerId) -> PeerName<&'a str> {
+    match requests.identity(peer) {
+        Some(Some(name)) => PeerName::Client(name),
+        Some(None) => {
+            let own = actors.ids().find(|capability| actors.sender(*capability).0 == peer);
+            PeerName::Capability(own.map_or("", |own| actors.id(own)))
+        }
+        None => PeerName::Client(""),
+    }
 }
 
 /// The Unix time of a monotonic deadline, rounded up: nothing is due early.
@@ -91,9 +111,9 @@ impl Kernel {
     }
 
     /// A native actor changed what it keeps, by a fact.
-    pub fn actor_record(&mut self, actor: ActorRef, fact: Fact, now: Now) {
+    pub fn actor_record<T: AsRef<str>>(&mut self, actor: ActorRef, fact: &Fact<T>, now: Now) {
         self.out.now = now;
-        self.note(now, |pen| pen.actor_record(actor, &fact));
+        self.note(now, |pen| pen.actor_record(actor, fact));
         if self.actors.is_up(actor) {
             let fact = self.out.record(fact);
             self.out.facts.note_said(Some(actor.capability), fact);
@@ -109,7 +129,6 @@ impl Kernel {
         self.durably_with_journal(message, handler)
     }
 
-    #[cold]
     fn durably_with_journal(&self, message: &Envelope, handler: Handler) -> Result<Durably, Refusal> {
         let demanded = message.durable() == Some(true);
         let not = |text: &str| Refusal::new(Failure::NotDurable, format!("metadata.durable: {text}"));
@@ -153,7 +172,6 @@ impl Kernel {
     }
 
     /// Records that a command is accepted, if it is to survive step by step.
-    #[cold]
     pub(crate) fn record_accepted(&mut self, key: RequestKey) {
         let is_new = self.requests.durably(key).is_some_and(|(durably, _)| durably == Durably::Steps(0));
         if !is_new || !self.out.facts.is_on() {
@@ -163,15 +181,14 @@ impl Kernel {
         self.durability.last_request += 1;
         let request = self.durability.last_request;
         let (now, connection) = (self.out.now, new.connection);
-        let fact = Fact::Accepted {
+        let fact = self.out.record(&Fact::Accepted {
             request,
-            peer: self.durable_name(new.peer),
-            timer_id: new.timer_id,
+            peer: durable_name(&self.requests, &self.actors, new.peer),
+            timer_id: new.timer_id.as_deref(),
             deadline_ms: unix_of(new.deadline_ns, now),
             unix_ms: now.unix_ms,
-            message: new.message,
-        };
-        let fact = self.out.record(fact);
+            message: new.message.line(),
+        });
         self.requests.set_durably(key, Durably::Steps(request), fact);
         if let Some(connection) = connection {
             self.connections.note_fact(connection, fact);
@@ -190,7 +207,7 @@ impl Kernel {
         match (durable, by) {
             (Durably::Steps(request), _) => {
                 let unix_ms = self.out.now.unix_ms;
-                let fact = self.out.record(Fact::Delivered { request, attempt, unix_ms });
+                let fact = self.out.record(&Fact::<&str>::Delivered { request, attempt, unix_ms });
                 self.requests.set_durably(key, durable, fact);
                 fact
             }
@@ -227,20 +244,19 @@ impl Kernel {
         }
     }
 
-    #[cold]
     fn record_end(&mut self, key: RequestKey, ended: &Ended, answer: &Envelope) -> u64 {
         let capability = ended.capability();
         let is_kept = ended.is_remembered() && answer.line().len() <= FACT_BYTES_MAX;
-        let answer = is_kept.then(|| answer.clone());
+        let answer = is_kept.then(|| answer.line());
         let fact = match ended.durable() {
             Durably::Steps(request) => {
                 if ended.is_known() && answer.is_none() {
                     // In the same batch, and before the command is taken for ended.
-                    self.record_ending(self.told_whole(ended), None);
+                    self.record_whole_end(ended, None);
                 }
-                self.record_ending(Ending::Accepted(request), answer)
+                record_ending(&mut self.out, self.config.window_ms, Ending::Accepted(request), answer)
             }
-            _ if ended.is_known() => self.record_ending(self.told_whole(ended), answer),
+            _ if ended.is_known() => self.record_whole_end(ended, answer),
             // Nothing was changed, and nothing is to be remembered.
             _ => {
                 let facts = &self.out.facts;
@@ -254,31 +270,13 @@ impl Kernel {
         fact
     }
 
-    fn told_whole(&self, ended: &Ended) -> Ending {
-        Ending::Whole {
-            peer: self.durable_name(ended.peer()),
-            id: ended.message().id_text(),
+    fn record_whole_end(&mut self, ended: &Ended, answer: Option<&str>) -> u64 {
+        let which = Ending::Whole {
+            peer: durable_name(&self.requests, &self.actors, ended.peer()),
+            id: ended.message().id(),
             fingerprint: fingerprint(ended.message()),
-        }
-    }
-
-    fn record_ending(&mut self, which: Ending, answer: Option<Envelope>) -> u64 {
-        let unix_ms = self.out.now.unix_ms;
-        let until_ms = unix_ms.saturating_add(self.config.window_ms);
-        self.out.record(Fact::Ended { which, unix_ms, until_ms, answer })
-    }
-
-    /// The name of a peer that outlives the process; an empty one if nothing refers to the peer any
-    /// more.
-    pub(crate) fn durable_name(&self, peer: PeerId) -> PeerName {
-        match self.requests.identity(peer) {
-            Some(Some(name)) => PeerName::Client(name.into()),
-            Some(None) => {
-                let own = self.actors.ids().find(|capability| self.actors.sender(*capability).0 == peer);
-                PeerName::Capability(own.map_or_else(|| Text::from(""), |own| self.actors.id(own).into()))
-            }
-            None => PeerName::Client("".into()),
-        }
+        };
+        record_ending(&mut self.out, self.config.window_ms, which, answer)
     }
 
     /// Leaves what an earlier run left as it is: the boot failed.

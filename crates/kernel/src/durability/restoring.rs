@@ -36,7 +36,7 @@ impl Kernel {
     pub(crate) fn take_up(&mut self) {
         let Some(durable) = self.durability.restored.take() else { return };
         let unix_ms = self.out.now.unix_ms;
-        self.out.record(Fact::Started { build: env!("CARGO_PKG_VERSION").into(), unix_ms });
+        self.out.record(&Fact::Started { build: env!("CARGO_PKG_VERSION"), unix_ms });
         let mut peers = RestoredPeers::default();
         self.take_up_letters(&durable, &mut peers);
         self.take_up_events(&durable);
@@ -44,7 +44,7 @@ impl Kernel {
             self.take_up_answer(peer, remembered, &mut peers);
         }
         for (peer, timer_id, schedule) in durable.schedules() {
-            let (peer, _) = self.peer_called(&peer, &mut peers);
+            let (peer, _) = self.peer_called(peer, &mut peers);
             self.requests.retain_peer(peer);
             let queue = self.schedules.queue_of(peer).unwrap_or_else(|| self.lanes.open(Sender::Kernel));
             let due_ns = mono_of(schedule.due_ms, self.out.now);
@@ -77,15 +77,15 @@ impl Kernel {
 
     /// The peer of that name, whether or not it is connected. A capability that is no longer there
     /// has a name that no client can have.
-    fn peer_called(&mut self, name: &PeerName, peers: &mut RestoredPeers) -> (PeerId, ShareId) {
+    fn peer_called(&mut self, name: PeerName<&str>, peers: &mut RestoredPeers) -> (PeerId, ShareId) {
         let name: Box<str> = match name {
-            PeerName::Client(name) => name.as_str().into(),
+            PeerName::Client(name) => name.into(),
             PeerName::Capability(id) => {
                 let there = self.actors.find(id).map(|(capability, _)| self.actors.sender(capability).0);
                 if let Some(peer) = there
                     && let Some(share) = self.requests.share_of_actor(peer)
                 {
-                    return *peers.entry((false, id.as_str().into())).or_insert((peer, share));
+                    return *peers.entry((false, id.into())).or_insert((peer, share));
                 }
                 format!("\0capability:{id}").into()
             }
@@ -100,7 +100,7 @@ impl Kernel {
                 PeerName::Capability(id) => self.actors.find(id).map(|(at, _)| Owner::Capability(at)),
                 PeerName::Client(_) => None,
             };
-            let owner = owner.unwrap_or_else(|| Owner::Peer(self.peer_called(&letter.owner, peers).0));
+            let owner = owner.unwrap_or_else(|| Owner::Peer(self.peer_called(letter.owner.as_ref(), peers).0));
             let (attempts, unix_ms) = (letter.attempts, letter.unix_ms);
             self.dead_letters.restore(*number, owner, message, &letter.reason, attempts, unix_ms);
         }
@@ -112,7 +112,7 @@ impl Kernel {
             return;
         }
         let answer = remembered.answer.as_ref().and_then(|line| Envelope::parse(line.as_bytes()).ok());
-        let (peer, share) = self.peer_called(peer, peers);
+        let (peer, share) = self.peer_called(peer.as_ref(), peers);
         let route = answer.as_ref().and_then(|it| self.routes.handler(Kind::Command, it.type_name()));
         let request = RestoredRequest {
             peer,
@@ -176,7 +176,7 @@ impl Kernel {
         route: Option<Handler>,
         peers: &mut RestoredPeers,
     ) -> RequestKey {
-        let (peer, share) = self.peer_called(&pending.peer, peers);
+        let (peer, share) = self.peer_called(pending.peer.as_ref(), peers);
         let (origin, share) = match &pending.timer_id {
             Some(timer_id) => {
                 let to = Recipient::Connection(NOBODY);

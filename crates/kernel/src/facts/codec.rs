@@ -4,9 +4,8 @@
 //! What is read is checked to its last byte: a record that is longer, shorter or otherwise not what
 //! its kind and version say is an error with the field's name, never a guess.
 
-use crate::api::fact::{Ending, Fact, MessageLine};
+use crate::api::fact::{Ending, Fact};
 use crate::facts::wire::{Reader, Writer};
-use mainspring_message::Text;
 
 /// The names of all kinds, by number; 0 is none.
 pub const FACT_KINDS: [&str; 18] = [
@@ -35,12 +34,19 @@ pub const FACT_KINDS: [&str; 18] = [
 const VERSION: u8 = 1;
 /// The version of a schedule whose rights are limited: they stand before its message.
 const SCHEDULED_WITH_RIGHTS: u8 = 2;
-/// The kind of a schedule.
+/// The kind of a schedule, and those of a key that was set or deleted.
 const SCHEDULED: u8 = 6;
+const PUT: u8 = 14;
+const DELETED: u8 = 15;
 
 /// The newest version of a kind that this build reads.
 fn newest(kind: u8) -> u8 {
     if kind == SCHEDULED { SCHEDULED_WITH_RIGHTS } else { VERSION }
+}
+
+/// Whether this kind says that a key was set or deleted.
+pub(super) fn is_change_of_value(kind: u8) -> bool {
+    matches!(kind, PUT | DELETED)
 }
 
 /// Why a record is no fact that this build can read.
@@ -74,7 +80,7 @@ pub enum FactError {
     },
 }
 
-impl<M: MessageLine> Fact<M> {
+impl<T: AsRef<str>> Fact<T> {
     /// The number of its kind on disk.
     pub fn kind(&self) -> u8 {
         match self {
@@ -91,8 +97,8 @@ impl<M: MessageLine> Fact<M> {
             Fact::Dropped { .. } => 11,
             Fact::Emitted { .. } => 12,
             Fact::CursorMoved { .. } => 13,
-            Fact::Put { .. } => 14,
-            Fact::Deleted { .. } => 15,
+            Fact::Put { .. } => PUT,
+            Fact::Deleted { .. } => DELETED,
             Fact::Numbered { .. } => 16,
             Fact::CursorForgotten { .. } => 17,
         }
@@ -116,15 +122,15 @@ impl<M: MessageLine> Fact<M> {
     pub fn write(&self, to: &mut Vec<u8>) {
         let mut writer = Writer(to);
         match self {
-            Fact::Started { build, unix_ms } => writer.number(*unix_ms).text(build),
+            Fact::Started { build, unix_ms } => writer.number(*unix_ms).text(build.as_ref()),
             Fact::Stopped { unix_ms } => writer.number(*unix_ms),
             Fact::Accepted { request, peer, timer_id, deadline_ms, unix_ms, message } => writer
                 .number(*request)
                 .number(*unix_ms)
                 .number(*deadline_ms)
                 .peer(peer)
-                .maybe_text(timer_id.as_deref())
-                .text(message.as_line()),
+                .maybe_text(timer_id.as_ref().map(AsRef::as_ref))
+                .text(message.as_ref()),
             Fact::Delivered { request, attempt, unix_ms } => {
                 writer.number(*request).number(u64::from(*attempt)).number(*unix_ms)
             }
@@ -132,18 +138,18 @@ impl<M: MessageLine> Fact<M> {
                 match which {
                     Ending::Accepted(request) => writer.number(*request),
                     Ending::Whole { peer, id, fingerprint } => {
-                        writer.number(0).peer(peer).text(id).number(*fingerprint)
+                        writer.number(0).peer(peer).text(id.as_ref()).number(*fingerprint)
                     }
                 };
                 writer
                     .number(*unix_ms)
                     .number(*until_ms)
-                    .maybe_text(answer.as_ref().map(MessageLine::as_line))
+                    .maybe_text(answer.as_ref().map(AsRef::as_ref))
             }
             Fact::Scheduled { peer, timer_id, due_ms, repeat_ms, left, fired, bytes, rights, message } => {
                 writer
                     .peer(peer)
-                    .text(timer_id)
+                    .text(timer_id.as_ref())
                     .number(*due_ms)
                     .maybe(*repeat_ms)
                     .maybe(*left)
@@ -152,28 +158,28 @@ impl<M: MessageLine> Fact<M> {
                 if let Some(rights) = rights {
                     writer.rights(rights);
                 }
-                writer.text(message.as_line())
+                writer.text(message.as_ref())
             }
             Fact::Fired { peer, timer_id, fired, left, next_ms } => {
-                writer.peer(peer).text(timer_id).number(*fired).maybe(*left).maybe(*next_ms)
+                writer.peer(peer).text(timer_id.as_ref()).number(*fired).maybe(*left).maybe(*next_ms)
             }
-            Fact::Cancelled { peer, timer_id } => writer.peer(peer).text(timer_id),
+            Fact::Cancelled { peer, timer_id } => writer.peer(peer).text(timer_id.as_ref()),
             Fact::DeadLettered { letter, owner, attempts, unix_ms, reason, message } => writer
                 .number(*letter)
                 .peer(owner)
                 .number(u64::from(*attempts))
                 .number(*unix_ms)
-                .text(reason)
-                .text(message.as_line()),
+                .text(reason.as_ref())
+                .text(message.as_ref()),
             Fact::Requeued { letter } => writer.number(*letter),
             Fact::Dropped { first, last } => writer.number(*first).number(*last),
             Fact::Emitted { event, unix_ms, message } => {
-                writer.number(*event).number(*unix_ms).text(message.as_line())
+                writer.number(*event).number(*unix_ms).text(message.as_ref())
             }
-            Fact::CursorMoved { peer, name, event } => writer.peer(peer).text(name).number(*event),
-            Fact::CursorForgotten { peer, name } => writer.peer(peer).text(name),
-            Fact::Put { store, key, value } => writer.text(store).text(key).text(value),
-            Fact::Deleted { store, key } => writer.text(store).text(key),
+            Fact::CursorMoved { peer, name, event } => writer.peer(peer).text(name.as_ref()).number(*event),
+            Fact::CursorForgotten { peer, name } => writer.peer(peer).text(name.as_ref()),
+            Fact::Put { store, key, value } => writer.text(store.as_ref()).text(key.as_ref()).text(value.as_ref()),
+            Fact::Deleted { store, key } => writer.text(store.as_ref()).text(key.as_ref()),
             Fact::Numbered { request, letter, event, starts, unix_ms } => {
                 writer.number(*request).number(*letter).number(*event).number(*starts).number(*unix_ms)
             }
@@ -208,7 +214,7 @@ fn read_fields<'a>(kind: u8, version: u8, reader: &mut Reader<'a>) -> Result<Fac
     Ok(match kind {
         1 => {
             let unix_ms = reader.number("time")?;
-            Fact::Started { build: reader.text("build")?.into(), unix_ms }
+            Fact::Started { build: reader.text("build")?, unix_ms }
         }
         2 => Fact::Stopped { unix_ms: reader.number("time")? },
         3 => Fact::Accepted {
@@ -216,7 +222,7 @@ fn read_fields<'a>(kind: u8, version: u8, reader: &mut Reader<'a>) -> Result<Fac
             unix_ms: reader.number("time")?,
             deadline_ms: reader.number("deadline")?,
             peer: reader.peer()?,
-            timer_id: reader.maybe_text("schedule")?.map(Text::from),
+            timer_id: reader.maybe_text("schedule")?,
             message: reader.text("message")?,
         },
         4 => Fact::Delivered {
@@ -232,7 +238,7 @@ fn read_fields<'a>(kind: u8, version: u8, reader: &mut Reader<'a>) -> Result<Fac
         },
         SCHEDULED => Fact::Scheduled {
             peer: reader.peer()?,
-            timer_id: reader.text("schedule")?.into(),
+            timer_id: reader.text("schedule")?,
             due_ms: reader.number("due")?,
             repeat_ms: reader.maybe("period")?,
             left: reader.maybe("left")?,
@@ -243,18 +249,18 @@ fn read_fields<'a>(kind: u8, version: u8, reader: &mut Reader<'a>) -> Result<Fac
         },
         7 => Fact::Fired {
             peer: reader.peer()?,
-            timer_id: reader.text("schedule")?.into(),
+            timer_id: reader.text("schedule")?,
             fired: reader.number("fired")?,
             left: reader.maybe("left")?,
             next_ms: reader.maybe("next")?,
         },
-        8 => Fact::Cancelled { peer: reader.peer()?, timer_id: reader.text("schedule")?.into() },
+        8 => Fact::Cancelled { peer: reader.peer()?, timer_id: reader.text("schedule")? },
         9 => Fact::DeadLettered {
             letter: reader.number("letter")?,
             owner: reader.peer()?,
             attempts: reader.small("attempts")?,
             unix_ms: reader.number("time")?,
-            reason: reader.text("reason")?.into(),
+            reason: reader.text("reason")?,
             message: reader.text("message")?,
         },
         10 => Fact::Requeued { letter: reader.number("letter")? },
@@ -266,16 +272,16 @@ fn read_fields<'a>(kind: u8, version: u8, reader: &mut Reader<'a>) -> Result<Fac
         },
         13 => Fact::CursorMoved {
             peer: reader.peer()?,
-            name: reader.text("cursor")?.into(),
+            name: reader.text("cursor")?,
             event: reader.number("event")?,
         },
-        14 => Fact::Put {
-            store: reader.text("store")?.into(),
-            key: reader.text("key")?.into(),
-            value: reader.text("value")?.into(),
+        PUT => Fact::Put {
+            store: reader.text("store")?,
+            key: reader.text("key")?,
+            value: reader.text("value")?,
         },
-        15 => Fact::Deleted { store: reader.text("store")?.into(), key: reader.text("key")?.into() },
-        17 => Fact::CursorForgotten { peer: reader.peer()?, name: reader.text("cursor")?.into() },
+        DELETED => Fact::Deleted { store: reader.text("store")?, key: reader.text("key")? },
+        17 => Fact::CursorForgotten { peer: reader.peer()?, name: reader.text("cursor")? },
         _ => Fact::Numbered {
             request: reader.number("request")?,
             letter: reader.number("letter")?,
@@ -286,12 +292,12 @@ fn read_fields<'a>(kind: u8, version: u8, reader: &mut Reader<'a>) -> Result<Fac
     })
 }
 
-impl Reader<'_> {
-    fn ending(&mut self) -> Result<Ending, FactError> {
+impl<'a> Reader<'a> {
+    fn ending(&mut self) -> Result<Ending<&'a str>, FactError> {
         Ok(match self.number("request")? {
             0 => Ending::Whole {
                 peer: self.peer()?,
-                id: self.text("id")?.into(),
+                id: self.text("id")?,
                 fingerprint: self.number("fingerprint")?,
             },
             request => Ending::Accepted(request),

@@ -82,16 +82,15 @@ pub(crate) struct DurableEvent {
 /// Names something of a peer, in an order that is the same everywhere.
 type OwnKey = (u8, Box<str>, Box<str>);
 
-fn own_key(peer: &PeerName, name: &str) -> OwnKey {
+fn own_key(peer: PeerName<&str>, name: &str) -> OwnKey {
     match peer {
-        PeerName::Client(peer) => (0, peer.as_str().into(), name.into()),
-        PeerName::Capability(peer) => (1, peer.as_str().into(), name.into()),
+        PeerName::Client(peer) => (0, peer.into(), name.into()),
+        PeerName::Capability(peer) => (1, peer.into(), name.into()),
     }
 }
 
-fn peer_of((tag, peer, _): &OwnKey) -> PeerName {
-    let name = Text::from(&**peer);
-    if *tag == 0 { PeerName::Client(name) } else { PeerName::Capability(name) }
+fn peer_of((tag, peer, _): &OwnKey) -> PeerName<&str> {
+    if *tag == 0 { PeerName::Client(peer) } else { PeerName::Capability(peer) }
 }
 
 /// The state that a daemon takes up at its start: what its facts come to.
@@ -164,8 +163,8 @@ impl Durable {
             Fact::Stopped { unix_ms } => self.note_time(unix_ms),
             Fact::Accepted { request, peer, timer_id, deadline_ms, unix_ms, message } => {
                 let pending = Pending {
-                    peer,
-                    timer_id,
+                    peer: peer.to_owned(),
+                    timer_id: timer_id.map(Text::from),
                     accepted_ms: unix_ms,
                     deadline_ms,
                     attempts: 0,
@@ -187,15 +186,16 @@ impl Durable {
             Fact::Scheduled { peer, timer_id, due_ms, repeat_ms, left, fired, bytes, rights, message } => {
                 let line = message.into();
                 let schedule = ScheduledMessage { due_ms, repeat_ms, left, fired, bytes, rights, line };
-                self.schedules.insert(own_key(&peer, &timer_id), schedule);
+                self.schedules.insert(own_key(peer, timer_id), schedule);
             }
             Fact::Fired { peer, timer_id, fired, left, next_ms } => {
-                self.fire(&own_key(&peer, &timer_id), fired, left, next_ms);
+                self.fire(&own_key(peer, timer_id), fired, left, next_ms);
             }
             Fact::Cancelled { peer, timer_id } => {
-                self.schedules.remove(&own_key(&peer, &timer_id));
+                self.schedules.remove(&own_key(peer, timer_id));
             }
             Fact::DeadLettered { letter, owner, attempts, unix_ms, reason, message } => {
+                let (owner, reason) = (owner.to_owned(), reason.into());
                 self.letters
                     .insert(letter, Letter { owner, attempts, unix_ms, reason, line: message.into() });
                 self.last_letter = self.last_letter.max(letter);
@@ -210,27 +210,27 @@ impl Durable {
             }
             Fact::Emitted { event, unix_ms, message } => self.emit(event, unix_ms, message),
             Fact::CursorMoved { peer, name, event } => {
-                self.cursors.insert(own_key(&peer, &name), event);
+                self.cursors.insert(own_key(peer, name), event);
             }
             Fact::CursorForgotten { peer, name } => {
-                self.cursors.remove(&own_key(&peer, &name));
+                self.cursors.remove(&own_key(peer, name));
             }
             Fact::Put { store, key, value } => {
-                let values = match self.values.get_mut(&*store) {
+                let values = match self.values.get_mut(store) {
                     Some(values) => values,
-                    None => self.values.entry(store.as_str().into()).or_default(),
+                    None => self.values.entry(store.into()).or_default(),
                 };
                 // Nearly always it is there, and needs no memory for its key.
-                match values.get_mut(&*key) {
-                    Some(old) => *old = value.as_str().into(),
-                    None => drop(values.insert(key.as_str().into(), value.as_str().into())),
+                match values.get_mut(key) {
+                    Some(old) => *old = value.into(),
+                    None => drop(values.insert(key.into(), value.into())),
                 }
             }
             Fact::Deleted { store, key } => {
-                if let Some(values) = self.values.get_mut(&*store) {
-                    values.remove(&*key);
+                if let Some(values) = self.values.get_mut(store) {
+                    values.remove(key);
                     if values.is_empty() {
-                        self.values.remove(&*store);
+                        self.values.remove(store);
                     }
                 }
             }
@@ -258,24 +258,24 @@ impl Durable {
 
     /// A command ended. Of one that was accepted nothing is remembered without its answer; of one
     /// whose end is all that was recorded, that it was done.
-    fn end(&mut self, which: Ending, ended_ms: u64, until_ms: u64, answer: Option<&str>) {
-        let asked = match which {
-            Ending::Whole { peer, id, fingerprint } => Some((peer, id, fingerprint)),
-            Ending::Accepted(request) => {
-                let pending = self.pending.remove(&request);
-                pending.filter(|_| answer.is_some()).and_then(|pending| {
-                    // It was a message when it was recorded.
-                    let message = Envelope::parse(pending.line.as_bytes()).ok()?;
-                    // The id of its own: the message is let go of.
-                    Some((pending.peer, Text::from(message.id()), fingerprint(&message)))
-                })
-            }
-        };
-        if let Some((peer, id, fingerprint)) = asked {
-            let answer = answer.map(Box::from);
+    fn end(&mut self, which: Ending<&str>, ended_ms: u64, until_ms: u64, answer: Option<&str>) {
+        let mut remember = |peer: PeerName<&str>, id: &str, fingerprint| {
+            let (id, answer) = (Text::from(id), answer.map(Box::from));
             let command = Remembered { id, fingerprint, ended_ms, until_ms, answer };
             self.remembered.add(peer, command, &self.bounds);
             self.remembered.forget_until(self.unix_ms);
+        };
+        match which {
+            Ending::Whole { peer, id, fingerprint } => remember(peer, id, fingerprint),
+            Ending::Accepted(request) => {
+                let pending = self.pending.remove(&request).filter(|_| answer.is_some());
+                // It was a message when it was recorded.
+                if let Some(pending) = pending
+                    && let Ok(message) = Envelope::parse(pending.line.as_bytes())
+                {
+                    remember(pending.peer.as_ref(), message.id(), fingerprint(&message));
+                }
+            }
         }
     }
 
@@ -323,14 +323,14 @@ impl Durable {
             }))
             .chain(self.cursors.iter().map(|(key, event)| Fact::CursorMoved {
                 peer: peer_of(key),
-                name: Text::from(&*key.2),
+                name: &*key.2,
                 event: *event,
             }))
             .chain(self.values.iter().flat_map(|(store, values)| {
                 values.iter().map(|(key, value)| Fact::Put {
-                    store: Text::from(&**store),
-                    key: Text::from(&**key),
-                    value: Text::from(&**value),
+                    store: &**store,
+                    key: &**key,
+                    value: &**value,
                 })
             }))
             .chain(std::iter::once(numbered))
@@ -347,12 +347,12 @@ impl Durable {
     }
 
     /// The scheduled messages, each with whose it is and its name.
-    pub(crate) fn schedules(&self) -> impl Iterator<Item = (PeerName, &str, &ScheduledMessage)> {
+    pub(crate) fn schedules(&self) -> impl Iterator<Item = (PeerName<&str>, &str, &ScheduledMessage)> {
         self.schedules.iter().map(|(key, schedule)| (peer_of(key), &*key.2, schedule))
     }
 
     /// The cursors, each with whose it is, its name, and the last event that was acknowledged.
-    pub(crate) fn cursors(&self) -> impl Iterator<Item = (PeerName, &str, u64)> {
+    pub(crate) fn cursors(&self) -> impl Iterator<Item = (PeerName<&str>, &str, u64)> {
         self.cursors.iter().map(|(key, event)| (peer_of(key), &*key.2, *event))
     }
 
@@ -379,8 +379,8 @@ impl Pending {
     fn facts(&self, request: u64) -> impl Iterator<Item = Fact<&str>> {
         let accepted = Fact::Accepted {
             request,
-            peer: self.peer.clone(),
-            timer_id: self.timer_id.clone(),
+            peer: self.peer.as_ref(),
+            timer_id: self.timer_id.as_deref(),
             deadline_ms: self.deadline_ms,
             unix_ms: self.accepted_ms,
             message: &*self.line,
@@ -395,10 +395,10 @@ impl Pending {
 }
 
 impl ScheduledMessage {
-    fn fact<'a>(&'a self, key: &OwnKey) -> Fact<&'a str> {
+    fn fact<'a>(&'a self, key: &'a OwnKey) -> Fact<&'a str> {
         Fact::Scheduled {
             peer: peer_of(key),
-            timer_id: Text::from(&*key.2),
+            timer_id: &*key.2,
             due_ms: self.due_ms,
             repeat_ms: self.repeat_ms,
             left: self.left,
@@ -414,10 +414,10 @@ impl Letter {
     fn fact(&self, letter: u64) -> Fact<&str> {
         Fact::DeadLettered {
             letter,
-            owner: self.owner.clone(),
+            owner: self.owner.as_ref(),
             attempts: self.attempts,
             unix_ms: self.unix_ms,
-            reason: self.reason.clone(),
+            reason: &*self.reason,
             message: &*self.line,
         }
     }

@@ -3,6 +3,7 @@
 
 mod codec;
 mod durable;
+mod records;
 mod remembered;
 mod resume;
 #[cfg(test)]
@@ -12,6 +13,7 @@ pub(crate) mod wire;
 pub use codec::{FACT_KINDS, FactError};
 pub use durable::{Durable, DurableBounds};
 pub(crate) use durable::{Pending, ScheduledMessage};
+pub use records::{FactRecord, Records};
 pub(crate) use remembered::Remembered;
 pub(crate) use resume::{Fate, fate_of, time_left_ms};
 

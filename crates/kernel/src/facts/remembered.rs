@@ -31,8 +31,8 @@ impl Remembered {
         self.answer.as_deref().map_or(0, str::len)
     }
 
-    fn fact(&self, peer: &PeerName) -> Fact<&str> {
-        let which = Ending::Whole { peer: peer.clone(), id: self.id.clone(), fingerprint: self.fingerprint };
+    fn fact<'a>(&'a self, peer: &'a PeerName) -> Fact<&'a str> {
+        let which = Ending::Whole { peer: peer.as_ref(), id: &*self.id, fingerprint: self.fingerprint };
         let (unix_ms, until_ms) = (self.ended_ms, self.until_ms);
         Fact::Ended { which, unix_ms, until_ms, answer: self.answer.as_deref() }
     }
@@ -93,7 +93,7 @@ impl RememberedCommands {
     }
 
     /// Adds the newest, and holds them all to the bounds.
-    pub(super) fn add(&mut self, peer: PeerName, command: Remembered, bounds: &DurableBounds) {
+    pub(super) fn add(&mut self, peer: PeerName<&str>, command: Remembered, bounds: &DurableBounds) {
         let peer = self.peer_called(peer);
         let bytes = command.answer_bytes();
         self.peers[peer].commands += 1;
@@ -110,10 +110,11 @@ impl RememberedCommands {
         }
     }
 
-    fn peer_called(&mut self, name: PeerName) -> usize {
+    fn peer_called(&mut self, name: PeerName<&str>) -> usize {
         if let Some(peer) = self.by_name.get(&name) {
             return *peer;
         }
+        let name = name.to_owned();
         let peer = self.peers.insert(RememberedPeer { name: name.clone(), commands: 0, bytes: 0 });
         self.by_name.insert(name, peer);
         peer

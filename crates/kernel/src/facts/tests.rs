@@ -19,13 +19,13 @@ fn peer() -> impl Strategy<Value = PeerName> {
     })
 }
 
-fn message() -> impl Strategy<Value = Envelope> {
+fn message() -> impl Strategy<Value = Text> {
     ("[a-d]", 0..9999u64, "[x\\\\\"é]{0,40}").prop_map(|(id, timestamp, data)| {
         let data = serde_json::to_string(&data).unwrap();
         let line = format!(
             r#"{{"kind":"command","type":"Test.Do","data":{data},"metadata":{{"id":"{id}","timestamp":{timestamp}}}}}"#
         );
-        Envelope::parse(line.as_bytes()).unwrap()
+        Text::from(line.as_str())
     })
 }
 
@@ -239,11 +239,11 @@ fn an_ended_command_is_remembered_under_its_id_until_its_time_is_over() {
     let line = r#"{"kind":"command","type":"A.B","data":1,"metadata":{"id":"c-1","timestamp":1}}"#;
     let answer =
         r#"{"kind":"reply","type":"A.B","data":2,"metadata":{"id":"r","timestamp":1,"causation":"c-1"}}"#;
-    let peer = PeerName::Client("alice".into());
+    let peer = PeerName::Client("alice");
     let mut durable = Durable::default();
     durable.apply(Fact::Accepted {
         request: 7,
-        peer: peer.clone(),
+        peer,
         timer_id: None,
         deadline_ms: 50,
         unix_ms: 10,
@@ -259,7 +259,7 @@ fn an_ended_command_is_remembered_under_its_id_until_its_time_is_over() {
     });
     assert!(durable.pending.is_empty());
     let (whose, remembered) = durable.remembered.iter().next().unwrap();
-    assert_eq!((&*remembered.id, remembered.answer.as_deref(), whose), ("c-1", Some(answer), &peer));
+    assert_eq!((&*remembered.id, remembered.answer.as_deref(), whose.as_ref()), ("c-1", Some(answer), peer));
     assert_eq!(remembered.fingerprint, fingerprint(&Envelope::parse(line.as_bytes()).unwrap()));
     durable.apply(Fact::Stopped { unix_ms: 99 });
     assert_eq!(durable.remembered.len(), 1);
@@ -269,8 +269,8 @@ fn an_ended_command_is_remembered_under_its_id_until_its_time_is_over() {
 }
 
 /// The end of a command of this peer that is told whole, with an answer of so many bytes.
-fn ended<'a>(peer: &str, id: u64, answer: Option<&'a str>) -> Fact<&'a str> {
-    let (peer, id) = (PeerName::Client(peer.into()), id.to_string().into());
+fn ended<'a>(peer: &'a str, id: u64, answer: Option<&'a str>) -> Fact<&'a str> {
+    let (peer, id) = (PeerName::Client(peer), &*id.to_string().leak());
     let which = Ending::Whole { peer, id, fingerprint: 1 };
     Fact::Ended { which, unix_ms: 1, until_ms: 1_000_000, answer }
 }

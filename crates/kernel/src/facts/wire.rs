@@ -4,7 +4,6 @@
 use crate::api::fact::PeerName;
 use crate::api::rights::Rights;
 use crate::facts::FactError;
-use mainspring_message::Text;
 
 /// Writes fields, one behind the other.
 pub(crate) struct Writer<'a>(pub(crate) &'a mut Vec<u8>);
@@ -78,13 +77,13 @@ impl Writer<'_> {
         self
     }
 
-    pub(crate) fn peer(&mut self, peer: &PeerName) -> &mut Self {
+    pub(crate) fn peer<T: AsRef<str>>(&mut self, peer: &PeerName<T>) -> &mut Self {
         let (tag, name) = match peer {
             PeerName::Client(name) => (0, name),
             PeerName::Capability(name) => (1, name),
         };
         self.0.push(tag);
-        self.text(name)
+        self.text(name.as_ref())
     }
 }
 
@@ -173,9 +172,9 @@ impl<'a> Reader<'a> {
         Ok(Rights::from_parts(Some(patterns.collect::<Result<_, _>>()?), operator))
     }
 
-    pub(crate) fn peer(&mut self) -> Result<PeerName, FactError> {
+    pub(crate) fn peer(&mut self) -> Result<PeerName<&'a str>, FactError> {
         let tag = self.byte("peer")?;
-        let name = Text::from(self.text("peer")?);
+        let name = self.text("peer")?;
         match tag {
             0 => Ok(PeerName::Client(name)),
             1 => Ok(PeerName::Capability(name)),

@@ -195,7 +195,7 @@ impl Kernel {
         self.empty_mailbox(capability);
         let (peer, _) = self.actors.sender(capability);
         for timer_id in self.schedules.durable_names(peer) {
-            self.record_cancelled(peer, timer_id);
+            self.record_cancelled(peer, &timer_id);
         }
         let given_up = self.schedules.cancel_all_of(peer, &mut self.out);
         let text = match given_up.len() {

@@ -93,9 +93,8 @@ impl Kernel {
         if !self.out.facts.is_on() {
             return 0;
         }
-        let (store, key) = (store.into(), key.into());
-        self.out.record(match value {
-            Some(value) => Fact::Put { store, key, value: value.into() },
+        self.out.record(&match value {
+            Some(value) => Fact::Put { store, key, value },
             None => Fact::Deleted { store, key },
         })
     }

@@ -225,7 +225,7 @@ impl Kernel {
         self.close_all_connections();
         self.record_letters();
         let unix_ms = self.out.now.unix_ms;
-        self.out.record(Fact::Stopped { unix_ms });
+        self.out.record(&Fact::<&str>::Stopped { unix_ms });
         self.lifecycle.stage = Stage::Ended;
         self.out.push(Effect::Exit { code: 0 });
     }

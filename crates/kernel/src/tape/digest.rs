@@ -9,7 +9,6 @@ use std::hash::{BuildHasher, Hasher};
 /// what stands for them on the tape.
 pub(super) fn of(before: u64, effects: &[Effect], secrets: &[Box<str>]) -> u64 {
     let mut hasher = foldhash::quality::FixedState::with_seed(before).build_hasher();
-    let mut bytes = Vec::new();
     for effect in effects {
         match effect {
             Effect::Deliver { actor, message } => {
@@ -23,12 +22,12 @@ pub(super) fn of(before: u64, effects: &[Effect], secrets: &[Box<str>]) -> u64 {
                 hasher.write_u64(connection.0);
                 line(&mut hasher, message, secrets);
             }
-            Effect::Record(fact) => {
-                bytes.clear();
-                fact.write(&mut bytes);
+            Effect::Record(records) => {
                 hasher.write_u8(3);
-                hasher.write_u8(fact.kind());
-                text(&mut hasher, &bytes);
+                for record in records.iter() {
+                    hasher.write_u8(record.kind);
+                    text(&mut hasher, record.data);
+                }
             }
             Effect::After { fact } => {
                 hasher.write_u8(4);

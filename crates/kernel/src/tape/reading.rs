@@ -333,8 +333,10 @@ impl<'a> Reader<'a> {
     /// What a native actor keeps: values by key, and nothing else.
     fn kept(&mut self) -> Result<Fact, FactError> {
         match self.fact()? {
-            Fact::Put { store, key, value } => Ok(Fact::Put { store, key, value }),
-            Fact::Deleted { store, key } => Ok(Fact::Deleted { store, key }),
+            Fact::Put { store, key, value } => {
+                Ok(Fact::Put { store: store.into(), key: key.into(), value: value.into() })
+            }
+            Fact::Deleted { store, key } => Ok(Fact::Deleted { store: store.into(), key: key.into() }),
             _ => Err(self.wrong("fact")),
         }
     }

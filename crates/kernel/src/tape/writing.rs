@@ -231,7 +231,7 @@ impl<'a> Pen<'a> {
         to.flag(false);
     }
 
-    pub(crate) fn actor_record(&mut self, actor: ActorRef, fact: &Fact) {
+    pub(crate) fn actor_record<T: AsRef<str>>(&mut self, actor: ActorRef, fact: &Fact<T>) {
         self.tag(Tag::ActorRecord).actor(actor).fact(fact);
     }
 
@@ -286,7 +286,7 @@ impl Writer<'_> {
         self.number(u64::from(actor.capability.0)).number(u64::from(actor.incarnation))
     }
 
-    fn fact<M: crate::api::fact::MessageLine>(&mut self, fact: &Fact<M>) -> &mut Self {
+    fn fact<T: AsRef<str>>(&mut self, fact: &Fact<T>) -> &mut Self {
         let mut bytes = Vec::new();
         fact.write(&mut bytes);
         self.0.extend_from_slice(&[fact.kind(), fact.version()]);

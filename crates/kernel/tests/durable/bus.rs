@@ -3,7 +3,7 @@
 
 use crate::support::manifest;
 use mainspring_kernel::{
-    ActorExit, ActorRef, BootPlan, Config, ConnectionId, Durable, DurableBounds, Effect, Fact, Kernel,
+    ActorExit, ActorRef, BootPlan, Config, ConnectionId, Durable, DurableBounds, Effect, Fact, FactRecord, Kernel,
     Limits, Manifest, Now, Rights, Turn,
 };
 use mainspring_message::{Draft, Envelope, Json};
@@ -21,9 +21,9 @@ pub(crate) struct Bus {
     /// How much of what is over is kept, from the next run on.
     pub(crate) bounds: DurableBounds,
     /// What is on disk.
-    pub(crate) disk: Vec<Fact>,
+    pub(crate) disk: Vec<Fact<&'static str>>,
     /// What was recorded in this run, and how much of it is on disk.
-    pub(crate) recorded: Vec<Fact>,
+    pub(crate) recorded: Vec<Fact<&'static str>>,
     pub(crate) flushed: usize,
     /// What waits, each with the fact that it rests on.
     held: Vec<(u64, Effect)>,
@@ -42,6 +42,11 @@ pub(crate) struct Bus {
 
 pub(crate) fn orders() -> Manifest {
     manifest("orders", &["command:Order.Place", "query:Order.Get"])
+}
+
+/// A fact that was recorded; it stays for as long as the test runs.
+fn kept(record: FactRecord<'_>) -> Fact<&'static str> {
+    Fact::read(record.kind, record.version, Box::leak(record.data.into())).unwrap()
 }
 
 impl Bus {
@@ -199,8 +204,8 @@ impl Bus {
         let any = !effects.is_empty();
         for effect in effects {
             match effect {
-                Effect::Record(fact) => {
-                    self.recorded.push(*fact);
+                Effect::Record(records) => {
+                    self.recorded.extend(records.iter().map(kept));
                     if self.quick {
                         self.flush_up_to(usize::MAX);
                     }

@@ -126,8 +126,8 @@ fn j1_2_what_keeps_all_as_facts_costs_one_flush() {
     bus.quick = false;
     bus.send(alice, &line("command", "Memory.Set", "c-1", json!({ "key": "a" })));
     let (actor, request) = bus.only_delivered();
-    let put = Fact::Put { store: "Memory".into(), key: "a".into(), value: "1".into() };
-    bus.kernel.actor_record(actor, put, bus.now);
+    let put = Fact::Put { store: "Memory", key: "a", value: "1" };
+    bus.kernel.actor_record(actor, &put, bus.now);
     bus.replies(actor, &request, json!({ "created": true }));
     assert_eq!(bus.names(), ["put", "ended"]);
     // Nobody sees the value before it is on disk.

@@ -291,10 +291,10 @@ fn more_than_a_mailbox_takes_is_taken_up_all_the_same() {
 }
 
 /// The end of a command of this peer that is told whole.
-fn ended(peer: &str, id: String, unix_ms: u64) -> Fact {
+fn ended(peer: &'static str, id: String, unix_ms: u64) -> Fact<&'static str> {
     let answer = line_with("reply", "Memory.Set", "r", json!(1), json!({ "causation": id }));
-    let which = Ending::Whole { peer: PeerName::Client(peer.into()), id: id.into(), fingerprint: 1 };
-    let answer = Some(Envelope::parse(answer.as_bytes()).unwrap());
+    let which = Ending::Whole { peer: PeerName::Client(peer), id: &*id.leak(), fingerprint: 1 };
+    let answer = Some(&*answer.leak());
     Fact::Ended { which, unix_ms, until_ms: unix_ms + 24 * 3_600_000, answer }
 }
 
@@ -376,13 +376,13 @@ fn j4_4_what_was_done_twice_has_its_last_answer_after_a_restart() {
     let (actor, request) = bus.only_delivered();
     bus.replies(actor, &request, json!("first"));
     // The window forgot it early, and it was done again.
-    let mut facts: Vec<Fact> = bus.disk.iter().filter(|fact| fact.name() == "ended").cloned().collect();
+    let mut facts: Vec<Fact<&str>> = bus.disk.iter().filter(|fact| fact.name() == "ended").cloned().collect();
     let again = line_with("reply", "Order.Place", "r-2", json!("second"), json!({ "causation": "c-1" }));
     let asked = Envelope::parse(line("command", "Order.Place", "c-1", json!({})).as_bytes()).unwrap();
     if let Some(Fact::Ended { which, answer, .. }) = facts.first_mut() {
         let fingerprint = mainspring_kernel::fingerprint(&asked);
-        *which = Ending::Whole { peer: PeerName::Client("alice".into()), id: "c-1".into(), fingerprint };
-        *answer = Some(Envelope::parse(again.as_bytes()).unwrap());
+        *which = Ending::Whole { peer: PeerName::Client("alice"), id: "c-1", fingerprint };
+        *answer = Some(again.leak());
     }
     bus.disk.extend(facts);
     bus.cut_power(100);

@@ -239,7 +239,7 @@ impl Memory {
         };
         self.account.bytes.set(self.store.bytes);
         if message.durable() != Some(false) {
-            port.record(|store| Fact::Put { store: store.into(), key: key.into(), value: text.into() });
+            port.record(|store| Fact::Put { store, key, value: text });
         }
         self.tell(message, port, key, "set");
         Ok(self.answers().created[usize::from(before.is_none())].clone())
@@ -253,7 +253,7 @@ impl Memory {
             self.store.bytes -= data.key.len() + value.as_str().len();
             self.account.bytes.set(self.store.bytes);
             if message.durable() != Some(false) {
-                port.record(|store| Fact::Deleted { store: store.into(), key: (*data.key).into() });
+                port.record(|store| Fact::Deleted { store, key: &data.key });
             }
             self.tell(message, port, &data.key, "deleted");
         }

@@ -220,11 +220,11 @@ impl Node {
         world: &mut Surroundings<'_>,
     ) -> Checked {
         match effect {
-            Effect::Record(fact) => {
-                let mut bytes = Vec::new();
-                fact.write(&mut bytes);
-                facts.push((fact.kind(), fact.version(), bytes));
-                self.recorded += 1;
+            Effect::Record(records) => {
+                for record in records.iter() {
+                    facts.push((record.kind, record.version, record.data.to_vec()));
+                    self.recorded += 1;
+                }
                 self.kernel.flushed(self.recorded, now);
                 self.uplink.flushed(self.recorded, now);
             }

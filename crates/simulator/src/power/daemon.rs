@@ -103,7 +103,11 @@ impl Daemon {
         let any = !effects.is_empty();
         for effect in effects {
             match effect {
-                Effect::Record(fact) => disk.record(&fact)?,
+                Effect::Record(records) => {
+                    for record in records.iter() {
+                        disk.record(record)?;
+                    }
+                }
                 Effect::After { fact } => self.after = fact,
                 effect => {
                     let after = std::mem::take(&mut self.after);

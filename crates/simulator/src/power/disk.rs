@@ -4,7 +4,7 @@ use crate::random::Random;
 use crate::world::{Violation, must};
 use mainspring_journal::simulation::SimFolder;
 use mainspring_journal::{Batch, Journal, Options, Restored, SnapshotWriter};
-use mainspring_kernel::{Durable, Fact};
+use mainspring_kernel::{Durable, FactRecord};
 
 /// Small segments, so that a few batches fill them.
 const OPTIONS: Options = Options { segment_bytes: 64 << 10 };
@@ -93,12 +93,10 @@ impl Disk {
         Ok(durable)
     }
 
-    pub(super) fn record(&mut self, fact: &Fact) -> Result<(), Violation> {
-        let mut bytes = Vec::new();
-        fact.write(&mut bytes);
-        let (kind, version) = (fact.kind(), fact.version());
-        let number = self.batch.push(kind, version, &[&bytes]).map_err(words)?;
-        self.all.push(Written { number, kind, version, bytes });
+    pub(super) fn record(&mut self, fact: FactRecord<'_>) -> Result<(), Violation> {
+        let FactRecord { kind, version, data } = fact;
+        let number = self.batch.push(kind, version, &[data]).map_err(words)?;
+        self.all.push(Written { number, kind, version, bytes: data.to_vec() });
         Ok(())
     }
 

@@ -24,7 +24,7 @@ fn message_of<'a>(fact: &Fact<&'a str>) -> Option<&'a str> {
     }
 }
 
-fn peer(name: &PeerName) -> String {
+fn peer(name: &PeerName<&str>) -> String {
     match name {
         PeerName::Client(name) => name.to_string(),
         PeerName::Capability(name) => format!("capability:{name}"),

@@ -132,10 +132,10 @@ impl Port {
 
     /// The actor, which is native and whose manifest says that all it keeps is facts, changed what
     /// it keeps. `fact` is asked for it, with the capability's id, if there is a journal.
-    pub(crate) fn record(&self, fact: impl FnOnce(&str) -> Fact) {
+    pub(crate) fn record<'a>(&'a self, fact: impl FnOnce(&'a str) -> Fact<&'a str>) {
         self.kernel_cell.feed(|kernel, now| {
             if kernel.is_durable() {
-                kernel.actor_record(self.actor, fact(&self.name), now);
+                kernel.actor_record(self.actor, &fact(&self.name), now);
             }
         });
     }

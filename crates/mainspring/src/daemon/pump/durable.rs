@@ -5,7 +5,7 @@ use super::Pump;
 use crate::daemon::hold::Hold;
 use crate::daemon::storage::{Notice, Opening, Progress, Storage};
 use crate::settings::OnFailure;
-use mainspring_kernel::{Effect, Fact};
+use mainspring_kernel::{Effect, Records};
 use mainspring_reactor::Handle;
 use serde_json::Value;
 use std::cell::{Cell, RefCell};
@@ -39,8 +39,8 @@ impl Keeping {
         })
     }
 
-    pub(super) fn record(&self, fact: &Fact) {
-        self.storage.append(fact);
+    pub(super) fn record(&self, records: &Records) {
+        records.iter().for_each(|record| self.storage.append(record));
     }
 
     /// The next effect rests on this fact.

@@ -336,7 +336,7 @@ impl Pump {
         match &self.keeping {
             None => self.carry_out_now(effect),
             Some(keeping) => match effect {
-                Effect::Record(fact) => keeping.record(&fact),
+                Effect::Record(records) => keeping.record(&records),
                 Effect::After { fact } => keeping.rest_on(fact),
                 effect => {
                     if let Some(effect) = keeping.admit(effect) {

@@ -15,7 +15,7 @@ mod writer;
 pub(crate) use opening::{Opening, open};
 
 use mainspring_journal::Batch;
-use mainspring_kernel::{Fact, MessageLine};
+use mainspring_kernel::FactRecord;
 use mainspring_reactor::{Handle, Wakeup};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
@@ -91,24 +91,19 @@ impl Storage {
     }
 
     /// Appends a fact; it is written after [`Storage::hand_over`], or before if the turn records
-    /// more than a batch holds. Gives its number in this run, from 1.
-    pub(crate) fn append<M: MessageLine>(&self, fact: &Fact<M>) -> u64 {
+    /// more than a batch holds.
+    pub(crate) fn append(&self, record: FactRecord<'_>) {
         let mut batch = self.batch.borrow_mut();
-        match batch.push_with(fact.kind(), fact.version(), |data| fact.write(data)) {
-            Ok(number) => {
+        match batch.push(record.kind, record.version, &[record.data]) {
+            Ok(_) => {
                 // What is kept, and the end of the command that had it kept, stay together if they
                 // can.
-                let has_sequel = matches!(fact, Fact::Put { .. } | Fact::Deleted { .. });
-                if batch.bytes() >= BATCH_BYTES_MAX << u32::from(has_sequel) {
+                if batch.bytes() >= BATCH_BYTES_MAX << u32::from(record.has_sequel()) {
                     self.shared.hand_over(&mut batch);
                 }
-                number - self.base
             }
-            Err(error) => {
-                // Messages are bounded far below what a record may be.
-                self.state().fail(format!("a fact does not fit into a record: {error}"));
-                batch.next() - 1 - self.base
-            }
+            // Messages are bounded far below what a record may be.
+            Err(error) => self.state().fail(format!("a fact does not fit into a record: {error}")),
         }
     }
 

@@ -17,8 +17,7 @@ fn journal() -> (SimFolder, Journal<SimFolder>, Plan<SimFolder>) {
     let value = format!("\"{}\"", "x".repeat(3000));
     for key in 0..60 {
         let key = key.to_string();
-        let fact: Fact<&str> =
-            Fact::Put { store: "memory".into(), key: key.into(), value: value.as_str().into() };
+        let fact = Fact::Put { store: "memory", key: &*key, value: &*value };
         let mut bytes = Vec::new();
         fact.write(&mut bytes);
         batch.push(fact.kind(), fact.version(), &[&bytes]).unwrap();
