@@ -86,7 +86,7 @@ mod time;
 pub use api::config::{Config, Limits, Mode};
 pub use api::counters::Counters;
 pub use api::effect::{CloseReason, Effect, EffectTarget, Level};
-pub use api::fact::{Ending, Fact, PeerName};
+pub use api::fact::{Answer, ComposedAnswer, Ending, Fact, PeerName};
 pub use api::ids::{ActorRef, CapabilityId, ConnectionId, Now, Source};
 pub use api::input::{ActorExit, BootPlan, Input};
 pub use api::manifest::{
@@ -95,7 +95,7 @@ pub use api::manifest::{
 pub use api::rights::Rights;
 pub use builtins::{Census, ConsoleRefused, SettingsRefused};
 pub use egress::check_pattern;
-pub use facts::{FactRecord, Records, Durable, DurableBounds, FACT_KINDS, FactError, fingerprint};
+pub use facts::{Durable, DurableBounds, FACT_KINDS, FactError, FactRecord, Records, fingerprint};
 pub use flow::passing_on::PassedOn;
 pub use flow::reload::{Change, ReloadRefused};
 pub use kernel::{Kernel, Turn};

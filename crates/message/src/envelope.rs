@@ -4,7 +4,7 @@ use crate::buffer::Buffer;
 use crate::kind::Kind;
 use crate::members::Members;
 use crate::text::Text;
-use crate::write::{write_number, write_string};
+use crate::write::{Parts, write_number, write_string};
 use std::fmt;
 use std::ops::Range;
 
@@ -83,6 +83,8 @@ pub(crate) struct Layout {
     pub(crate) timeout_ms: u64,
     /// What `metadata.durable` says.
     pub(crate) durable: Option<bool>,
+    /// Whether its line is what [`Parts`] make of its fields.
+    pub(crate) is_composed: bool,
 }
 
 impl Layout {
@@ -263,6 +265,24 @@ impl Envelope {
         (self.layout().timeout_ms != 0).then_some(self.layout().timeout_ms)
     }
 
+    /// What it was composed of here, if composing that again gives its very line. Of a message that
+    /// was read nobody knows that.
+    #[inline]
+    pub fn composed_of(&self) -> Option<Parts<'_>> {
+        self.layout().is_composed.then(|| Parts {
+            kind: self.kind(),
+            type_name: self.type_name(),
+            data: self.data(),
+            id: self.id(),
+            timestamp_ms: self.timestamp_ms(),
+            causation: self.causation(),
+            correlation: self.correlation(),
+            traceparent: self.traceparent(),
+            timeout_ms: None,
+            extra: "",
+        })
+    }
+
     /// The type as shared text.
     #[inline]
     pub fn type_text(&self) -> Text {
@@ -377,6 +397,7 @@ impl Envelope {
         let mut layout = self.layout().map_names(|name| name.shifted(at as u32, added));
         layout.data = layout.data.shifted(at as u32, added);
         layout.metadata.end += added;
+        layout.is_composed = false;
         Grown { layout, text, line_len: line_len as u32, value_at }
     }
 }

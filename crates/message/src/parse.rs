@@ -203,6 +203,7 @@ impl Default for Found {
             timestamp_ms: NO_TIMESTAMP,
             timeout_ms: 0,
             durable: None,
+            is_composed: false,
         };
         Found { kind: None, layout, decoded: String::new() }
     }

@@ -155,6 +155,8 @@ impl Parts<'_> {
             timestamp_ms: self.timestamp_ms,
             timeout_ms: self.timeout_ms.unwrap_or(0),
             durable: None,
+            // An empty span of another system is none to whoever reads it.
+            is_composed: self.timeout_ms.is_none() && self.extra.is_empty() && self.traceparent != Some(""),
         }
     }
 }
@@ -276,6 +278,42 @@ mod tests {
         let mut out = String::from("before\n");
         parts.append_to(&mut out);
         assert_eq!(out.strip_prefix("before\n"), Some(parts.compose(&mut String::new()).line()));
+    }
+
+    #[test]
+    fn what_a_message_is_composed_of_composes_its_line_again() {
+        let plain = Parts {
+            kind: Kind::Error,
+            type_name: "A.B",
+            data: r#"{"code":1}"#,
+            id: "quoted \" id",
+            timestamp_ms: 7,
+            causation: Some("c\n"),
+            correlation: Some("w"),
+            traceparent: Some("00-ab"),
+            timeout_ms: None,
+            extra: "",
+        };
+        let bare = Parts { causation: None, correlation: None, traceparent: None, ..plain };
+        for parts in [plain, bare] {
+            let message = parts.compose(&mut String::new());
+            let again = message.composed_of().unwrap().compose(&mut String::new());
+            assert_eq!(again.line(), message.line());
+        }
+        let others = [
+            Parts { extra: ",\"x\":1", ..plain },
+            Parts { timeout_ms: Some(5), ..plain },
+            Parts { traceparent: Some(""), ..plain },
+        ];
+        for parts in others {
+            assert!(parts.compose(&mut String::new()).composed_of().is_none(), "{parts:?}");
+        }
+        let grown = bare.compose(&mut String::new()).with_metadata_member("correlation", "w");
+        assert!(grown.composed_of().is_none());
+        let read = Envelope::parse(
+            br#"{"kind":"reply","type":"A.B","data":1,"metadata":{"id":"r","timestamp":1,"causation":"c"}}"#,
+        );
+        assert!(read.unwrap().composed_of().is_none());
     }
 
     #[test]

@@ -62,7 +62,7 @@ fn write_facts(folder: DiskFolder, count: u64) -> mainspring_journal::Result<u64
             which: Ending::Whole { peer: alice(), id: &*id, fingerprint: at },
             unix_ms: 1_767_910_000_000,
             until_ms: u64::MAX,
-            answer: Some(&*reply),
+            answer: Some(Answer::Line(&*reply)),
         };
         for fact in [put, ended] {
             bytes.clear();
@@ -99,7 +99,7 @@ fn write_snapshot(folder: DiskFolder) -> mainspring_journal::Result<u64> {
             which: Ending::Whole { peer: alice(), id: &*id, fingerprint: at },
             unix_ms: 1_767_910_000_000,
             until_ms: u64::MAX,
-            answer: Some(&*line),
+            answer: Some(Answer::Line(&*line)),
         })?;
         push(Fact::Emitted { event: at, unix_ms: 1_767_910_000_000, message: &*line })?;
         push(Fact::Scheduled {

@@ -70,6 +70,36 @@ pub enum Ending<T = Text> {
     },
 }
 
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer<T = Text> {
+    /// The line of one that came from elsewhere.
+    Line(T),
+    /// One that the kernel composed.
+    Composed(ComposedAnswer<T>),
+}
+
+/// What the kernel composed an answer of: that again gives its line, byte for byte.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ComposedAnswer<T = Text> {
+    /// Whether it is an error, and no reply.
+    pub is_error: bool,
+    /// Its type.
+    pub type_name: T,
+    /// Its data, as JSON.
+    pub data: T,
+    /// Its own id.
+    pub id: T,
+    /// When it was composed.
+    pub timestamp_ms: u64,
+    /// What caused it.
+    pub causation: Option<T>,
+    /// The workflow that it belongs to.
+    pub correlation: Option<T>,
+    /// The span of another system that asked for it.
+    pub traceparent: Option<T>,
+}
+
 /// One fact. Times are Unix milliseconds. A message is its line.
 ///
 /// Where a fact is recorded or read, its texts lie in the memory of whoever has them:
@@ -122,7 +152,7 @@ pub enum Fact<T = Text> {
         until_ms: u64,
         /// The answer. Without one, nothing is remembered of a command that was accepted; of one
         /// that is told whole, that it was done.
-        answer: Option<T>,
+        answer: Option<Answer<T>>,
     },
     /// A message was scheduled.
     Scheduled {

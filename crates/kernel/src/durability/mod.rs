@@ -17,7 +17,7 @@ pub(crate) use book::{FactBook, Storage};
 pub(crate) use restoring::NOBODY;
 
 use crate::actors::Actors;
-use crate::api::fact::{Ending, Fact, PeerName};
+use crate::api::fact::{Answer, Ending, Fact, PeerName};
 use crate::api::ids::{ActorRef, CapabilityId, ConnectionId, Now};
 use crate::facts::{Durable, fingerprint};
 use crate::flow::completions::Words;
@@ -59,7 +59,7 @@ pub(crate) struct Durability {
     pub(crate) left_for_next_run: u64,
 }
 
-fn record_ending(out: &mut Out, window_ms: u64, which: Ending<&str>, answer: Option<&str>) -> u64 {
+fn record_ending(out: &mut Out, window_ms: u64, which: Ending<&str>, answer: Option<Answer<&str>>) -> u64 {
     let unix_ms = out.now.unix_ms;
     let until_ms = unix_ms.saturating_add(window_ms);
     out.record(&Fact::Ended { which, unix_ms, until_ms, answer })
@@ -67,7 +67,11 @@ fn record_ending(out: &mut Out, window_ms: u64, which: Ending<&str>, answer: Opt
 
 /// The name of a peer that outlives the process; an empty one if nothing refers to the peer any
 /// more.
-pub(crate) fn durable_name<'a>(requests: &'a Requests, actors: &'a Actors, peer: PeerId) -> PeerName<&'a str> {
+pub(crate) fn durable_name<'a>(
+    requests: &'a Requests,
+    actors: &'a Actors,
+    peer: PeerId,
+) -> PeerName<&'a str> {
     match requests.identity(peer) {
         Some(Some(name)) => PeerName::Client(name),
         Some(None) => {
@@ -247,7 +251,7 @@ impl Kernel {
     fn record_end(&mut self, key: RequestKey, ended: &Ended, answer: &Envelope) -> u64 {
         let capability = ended.capability();
         let is_kept = ended.is_remembered() && answer.line().len() <= FACT_BYTES_MAX;
-        let answer = is_kept.then(|| answer.line());
+        let answer = is_kept.then(|| Answer::of(answer));
         let fact = match ended.durable() {
             Durably::Steps(request) => {
                 if ended.is_known() && answer.is_none() {
@@ -270,7 +274,7 @@ impl Kernel {
         fact
     }
 
-    fn record_whole_end(&mut self, ended: &Ended, answer: Option<&str>) -> u64 {
+    fn record_whole_end(&mut self, ended: &Ended, answer: Option<Answer<&str>>) -> u64 {
         let which = Ending::Whole {
             peer: durable_name(&self.requests, &self.actors, ended.peer()),
             id: ended.message().id(),

@@ -100,7 +100,8 @@ impl Kernel {
                 PeerName::Capability(id) => self.actors.find(id).map(|(at, _)| Owner::Capability(at)),
                 PeerName::Client(_) => None,
             };
-            let owner = owner.unwrap_or_else(|| Owner::Peer(self.peer_called(letter.owner.as_ref(), peers).0));
+            let owner =
+                owner.unwrap_or_else(|| Owner::Peer(self.peer_called(letter.owner.as_ref(), peers).0));
             let (attempts, unix_ms) = (letter.attempts, letter.unix_ms);
             self.dead_letters.restore(*number, owner, message, &letter.reason, attempts, unix_ms);
         }
@@ -111,7 +112,7 @@ impl Kernel {
         if remembered.until_ms <= self.out.now.unix_ms {
             return;
         }
-        let answer = remembered.answer.as_ref().and_then(|line| Envelope::parse(line.as_bytes()).ok());
+        let answer = remembered.answer().and_then(|answer| Envelope::parse(answer.line().as_bytes()).ok());
         let (peer, share) = self.peer_called(peer.as_ref(), peers);
         let route = answer.as_ref().and_then(|it| self.routes.handler(Kind::Command, it.type_name()));
         let request = RestoredRequest {

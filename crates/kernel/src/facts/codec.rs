@@ -4,7 +4,7 @@
 //! What is read is checked to its last byte: a record that is longer, shorter or otherwise not what
 //! its kind and version say is an error with the field's name, never a guess.
 
-use crate::api::fact::{Ending, Fact};
+use crate::api::fact::{Answer, ComposedAnswer, Ending, Fact};
 use crate::facts::wire::{Reader, Writer};
 
 /// The names of all kinds, by number; 0 is none.
@@ -34,14 +34,21 @@ pub const FACT_KINDS: [&str; 18] = [
 const VERSION: u8 = 1;
 /// The version of a schedule whose rights are limited: they stand before its message.
 const SCHEDULED_WITH_RIGHTS: u8 = 2;
-/// The kind of a schedule, and those of a key that was set or deleted.
+/// The version of an end with an answer that was composed: what that was composed of comes last.
+const ENDED_BY_PARTS: u8 = 2;
+/// The kind of an end, that of a schedule, and those of a key that was set or deleted.
+const ENDED: u8 = 5;
 const SCHEDULED: u8 = 6;
 const PUT: u8 = 14;
 const DELETED: u8 = 15;
 
 /// The newest version of a kind that this build reads.
 fn newest(kind: u8) -> u8 {
-    if kind == SCHEDULED { SCHEDULED_WITH_RIGHTS } else { VERSION }
+    match kind {
+        ENDED => ENDED_BY_PARTS,
+        SCHEDULED => SCHEDULED_WITH_RIGHTS,
+        _ => VERSION,
+    }
 }
 
 /// Whether this kind says that a key was set or deleted.
@@ -88,7 +95,7 @@ impl<T: AsRef<str>> Fact<T> {
             Fact::Stopped { .. } => 2,
             Fact::Accepted { .. } => 3,
             Fact::Delivered { .. } => 4,
-            Fact::Ended { .. } => 5,
+            Fact::Ended { .. } => ENDED,
             Fact::Scheduled { .. } => SCHEDULED,
             Fact::Fired { .. } => 7,
             Fact::Cancelled { .. } => 8,
@@ -107,6 +114,7 @@ impl<T: AsRef<str>> Fact<T> {
     /// The version in which [`Fact::write`] writes it.
     pub fn version(&self) -> u8 {
         match self {
+            Fact::Ended { answer: Some(Answer::Composed(_)), .. } => ENDED_BY_PARTS,
             Fact::Scheduled { rights: Some(_), .. } => SCHEDULED_WITH_RIGHTS,
             _ => VERSION,
         }
@@ -141,10 +149,17 @@ impl<T: AsRef<str>> Fact<T> {
                         writer.number(0).peer(peer).text(id.as_ref()).number(*fingerprint)
                     }
                 };
-                writer
-                    .number(*unix_ms)
-                    .number(*until_ms)
-                    .maybe_text(answer.as_ref().map(AsRef::as_ref))
+                writer.number(*unix_ms);
+                match answer {
+                    // How long it is remembered is shorter than until when.
+                    Some(Answer::Composed(answer)) => {
+                        writer.number(until_ms.wrapping_sub(*unix_ms));
+                        answer.write(&mut writer, which.id().map(AsRef::as_ref), *unix_ms);
+                        &mut writer
+                    }
+                    Some(Answer::Line(line)) => writer.number(*until_ms).maybe_text(Some(line.as_ref())),
+                    None => writer.number(*until_ms).maybe_text(None),
+                }
             }
             Fact::Scheduled { peer, timer_id, due_ms, repeat_ms, left, fired, bytes, rights, message } => {
                 writer
@@ -178,7 +193,9 @@ impl<T: AsRef<str>> Fact<T> {
             }
             Fact::CursorMoved { peer, name, event } => writer.peer(peer).text(name.as_ref()).number(*event),
             Fact::CursorForgotten { peer, name } => writer.peer(peer).text(name.as_ref()),
-            Fact::Put { store, key, value } => writer.text(store.as_ref()).text(key.as_ref()).text(value.as_ref()),
+            Fact::Put { store, key, value } => {
+                writer.text(store.as_ref()).text(key.as_ref()).text(value.as_ref())
+            }
             Fact::Deleted { store, key } => writer.text(store.as_ref()).text(key.as_ref()),
             Fact::Numbered { request, letter, event, starts, unix_ms } => {
                 writer.number(*request).number(*letter).number(*event).number(*starts).number(*unix_ms)
@@ -230,11 +247,17 @@ fn read_fields<'a>(kind: u8, version: u8, reader: &mut Reader<'a>) -> Result<Fac
             attempt: reader.small("attempt")?,
             unix_ms: reader.number("time")?,
         },
-        5 => Fact::Ended {
+        ENDED if version >= ENDED_BY_PARTS => {
+            let (which, unix_ms) = (reader.ending()?, reader.number("time")?);
+            let until_ms = unix_ms.wrapping_add(reader.number("until")?);
+            let answer = ComposedAnswer::read(reader, which.id().copied(), unix_ms)?;
+            Fact::Ended { which, unix_ms, until_ms, answer: Some(Answer::Composed(answer)) }
+        }
+        ENDED => Fact::Ended {
             which: reader.ending()?,
             unix_ms: reader.number("time")?,
             until_ms: reader.number("until")?,
-            answer: reader.maybe_text("answer")?,
+            answer: reader.maybe_text("answer")?.map(Answer::Line),
         },
         SCHEDULED => Fact::Scheduled {
             peer: reader.peer()?,
@@ -275,11 +298,9 @@ fn read_fields<'a>(kind: u8, version: u8, reader: &mut Reader<'a>) -> Result<Fac
             name: reader.text("cursor")?,
             event: reader.number("event")?,
         },
-        PUT => Fact::Put {
-            store: reader.text("store")?,
-            key: reader.text("key")?,
-            value: reader.text("value")?,
-        },
+        PUT => {
+            Fact::Put { store: reader.text("store")?, key: reader.text("key")?, value: reader.text("value")? }
+        }
         DELETED => Fact::Deleted { store: reader.text("store")?, key: reader.text("key")? },
         17 => Fact::CursorForgotten { peer: reader.peer()?, name: reader.text("cursor")? },
         _ => Fact::Numbered {
@@ -290,6 +311,16 @@ fn read_fields<'a>(kind: u8, version: u8, reader: &mut Reader<'a>) -> Result<Fac
             unix_ms: reader.number("time")?,
         },
     })
+}
+
+impl<T> Ending<T> {
+    /// The id of the command, if it is told.
+    fn id(&self) -> Option<&T> {
+        match self {
+            Ending::Accepted(_) => None,
+            Ending::Whole { id, .. } => Some(id),
+        }
+    }
 }
 
 impl<'a> Reader<'a> {

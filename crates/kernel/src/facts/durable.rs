@@ -1,8 +1,8 @@
 //! The durable state: a pure fold of facts, and the facts that stand for it in a snapshot.
 
-use crate::api::fact::{Ending, Fact, PeerName};
+use crate::api::fact::{Answer, Ending, Fact, PeerName};
 use crate::api::rights::Rights;
-use crate::facts::remembered::{Remembered, RememberedCommands};
+use crate::facts::remembered::{Ended, RememberedCommands};
 use crate::facts::{FactError, fingerprint};
 use mainspring_message::{Envelope, Text};
 use std::collections::{BTreeMap, VecDeque};
@@ -258,10 +258,9 @@ impl Durable {
 
     /// A command ended. Of one that was accepted nothing is remembered without its answer; of one
     /// whose end is all that was recorded, that it was done.
-    fn end(&mut self, which: Ending<&str>, ended_ms: u64, until_ms: u64, answer: Option<&str>) {
+    fn end(&mut self, which: Ending<&str>, ended_ms: u64, until_ms: u64, answer: Option<Answer<&str>>) {
         let mut remember = |peer: PeerName<&str>, id: &str, fingerprint| {
-            let (id, answer) = (Text::from(id), answer.map(Box::from));
-            let command = Remembered { id, fingerprint, ended_ms, until_ms, answer };
+            let command = Ended { id, fingerprint, ended_ms, until_ms, answer: answer.as_ref() };
             self.remembered.add(peer, command, &self.bounds);
             self.remembered.forget_until(self.unix_ms);
         };
@@ -327,11 +326,7 @@ impl Durable {
                 event: *event,
             }))
             .chain(self.values.iter().flat_map(|(store, values)| {
-                values.iter().map(|(key, value)| Fact::Put {
-                    store: &**store,
-                    key: &**key,
-                    value: &**value,
-                })
+                values.iter().map(|(key, value)| Fact::Put { store: &**store, key: &**key, value: &**value })
             }))
             .chain(std::iter::once(numbered))
     }

@@ -1,6 +1,7 @@
 //! Facts on disk and the state that they fold into. Pure: nothing here knows a file. The kernel
 //! records facts and takes a [`Durable`] up again; the daemon writes, reads and folds them.
 
+mod answer;
 mod codec;
 mod durable;
 mod records;
@@ -10,6 +11,7 @@ mod resume;
 mod tests;
 pub(crate) mod wire;
 
+pub(crate) use answer::KeptAnswer;
 pub use codec::{FACT_KINDS, FactError};
 pub use durable::{Durable, DurableBounds};
 pub(crate) use durable::{Pending, ScheduledMessage};

@@ -5,8 +5,8 @@
 //! bounds of one peer are not among them: the window holds to these what it takes up, and whoever
 //! is above them pays here before anybody who is not.
 
-use crate::api::fact::{Ending, Fact, PeerName};
-use crate::facts::DurableBounds;
+use crate::api::fact::{Answer, Ending, Fact, PeerName};
+use crate::facts::{DurableBounds, KeptAnswer};
 use hashbrown::HashMap;
 use mainspring_message::Text;
 use slab::Slab;
@@ -23,18 +23,32 @@ pub(crate) struct Remembered {
     pub(crate) ended_ms: u64,
     pub(crate) until_ms: u64,
     /// Nothing if only that it was done is known.
-    pub(crate) answer: Option<Box<str>>,
+    pub(crate) answer: Option<KeptAnswer>,
+}
+
+/// A command that ended, as a fact tells it.
+pub(super) struct Ended<'a> {
+    pub(super) id: &'a str,
+    pub(super) fingerprint: u64,
+    pub(super) ended_ms: u64,
+    pub(super) until_ms: u64,
+    pub(super) answer: Option<&'a Answer<&'a str>>,
 }
 
 impl Remembered {
     fn answer_bytes(&self) -> usize {
-        self.answer.as_deref().map_or(0, str::len)
+        self.answer.as_ref().map_or(0, KeptAnswer::bytes)
+    }
+
+    /// The answer, if that is known.
+    pub(crate) fn answer(&self) -> Option<Answer<&str>> {
+        self.answer.as_ref().map(|answer| answer.answer(&self.id))
     }
 
     fn fact<'a>(&'a self, peer: &'a PeerName) -> Fact<&'a str> {
         let which = Ending::Whole { peer: peer.as_ref(), id: &*self.id, fingerprint: self.fingerprint };
         let (unix_ms, until_ms) = (self.ended_ms, self.until_ms);
-        Fact::Ended { which, unix_ms, until_ms, answer: self.answer.as_deref() }
+        Fact::Ended { which, unix_ms, until_ms, answer: self.answer() }
     }
 }
 
@@ -63,6 +77,8 @@ pub(crate) struct RememberedCommands {
     answered_from: u64,
     peers: Slab<RememberedPeer>,
     by_name: HashMap<PeerName, usize, foldhash::fast::FixedState>,
+    /// Where answers are written; kept for its room.
+    scratch: Vec<u8>,
 }
 
 impl RememberedCommands {
@@ -93,7 +109,10 @@ impl RememberedCommands {
     }
 
     /// Adds the newest, and holds them all to the bounds.
-    pub(super) fn add(&mut self, peer: PeerName<&str>, command: Remembered, bounds: &DurableBounds) {
+    pub(super) fn add(&mut self, peer: PeerName<&str>, ended: Ended<'_>, bounds: &DurableBounds) {
+        let Ended { id, fingerprint, ended_ms, until_ms, answer } = ended;
+        let answer = answer.map(|answer| KeptAnswer::of(answer, id, &mut self.scratch));
+        let command = Remembered { id: id.into(), fingerprint, ended_ms, until_ms, answer };
         let peer = self.peer_called(peer);
         let bytes = command.answer_bytes();
         self.peers[peer].commands += 1;
@@ -202,7 +221,7 @@ impl RememberedCommands {
             }
             let own = &mut self.peers[*peer];
             if own.bytes > level {
-                let bytes = command.answer.take().map_or(0, |answer| answer.len());
+                let bytes = command.answer.take().map_or(0, |answer| answer.bytes());
                 own.bytes -= bytes;
                 self.bytes -= bytes;
             } else if command.answer.is_some() {

@@ -1,7 +1,9 @@
 //! Facts come back as they were, nothing else does, and a snapshot stands for what it was made of.
 
-use super::{Durable, DurableBounds, FACT_KINDS, Fate, Pending, fate_of, fingerprint, time_left_ms};
-use crate::api::fact::{Ending, Fact, PeerName};
+use super::{
+    Durable, DurableBounds, FACT_KINDS, Fate, KeptAnswer, Pending, fate_of, fingerprint, time_left_ms,
+};
+use crate::api::fact::{Answer, ComposedAnswer, Ending, Fact, PeerName};
 use crate::api::manifest::Redeliver;
 use crate::api::rights::Rights;
 use mainspring_message::{Envelope, Text};
@@ -36,6 +38,27 @@ fn ending() -> impl Strategy<Value = Ending> {
             peer,
             id,
             fingerprint
+        }),
+    ]
+}
+
+fn answer() -> impl Strategy<Value = Answer> {
+    let composed =
+        (any::<bool>(), text(), text(), text(), clock(), prop::array::uniform3(proptest::option::of(text())));
+    prop_oneof![
+        message().prop_map(Answer::Line),
+        composed.prop_map(|(is_error, type_name, data, id, timestamp_ms, others)| {
+            let [causation, correlation, traceparent] = others;
+            Answer::Composed(ComposedAnswer {
+                is_error,
+                type_name,
+                data,
+                id,
+                timestamp_ms,
+                causation,
+                correlation,
+                traceparent,
+            })
         }),
     ]
 }
@@ -80,7 +103,7 @@ fn fact() -> impl Strategy<Value = Fact> {
             attempt,
             unix_ms
         }),
-        (ending(), clock(), time(), proptest::option::of(message()))
+        (ending(), clock(), time(), proptest::option::of(answer()))
             .prop_map(|(which, unix_ms, until_ms, answer)| Fact::Ended { which, unix_ms, until_ms, answer }),
     ];
     let later = prop_oneof![
@@ -214,7 +237,7 @@ proptest! {
         prop_assert_eq!(&snapshot_of(&all), &all);
         prop_assert!(all.remembered.len() <= BOUNDS.answers_max && all.events.len() <= BOUNDS.events_max);
         let answers = all.remembered.iter().filter_map(|(_, command)| command.answer.as_ref());
-        prop_assert!(answers.map(|answer| answer.len()).sum::<usize>() <= BOUNDS.answer_bytes_max);
+        prop_assert!(answers.map(KeptAnswer::bytes).sum::<usize>() <= BOUNDS.answer_bytes_max);
     }
 }
 
@@ -255,11 +278,14 @@ fn an_ended_command_is_remembered_under_its_id_until_its_time_is_over() {
         which: Ending::Accepted(7),
         unix_ms: 12,
         until_ms: 100,
-        answer: Some(answer),
+        answer: Some(Answer::Line(answer)),
     });
     assert!(durable.pending.is_empty());
     let (whose, remembered) = durable.remembered.iter().next().unwrap();
-    assert_eq!((&*remembered.id, remembered.answer.as_deref(), whose.as_ref()), ("c-1", Some(answer), peer));
+    assert_eq!(
+        (&*remembered.id, remembered.answer(), whose.as_ref()),
+        ("c-1", Some(Answer::Line(answer)), peer)
+    );
     assert_eq!(remembered.fingerprint, fingerprint(&Envelope::parse(line.as_bytes()).unwrap()));
     durable.apply(Fact::Stopped { unix_ms: 99 });
     assert_eq!(durable.remembered.len(), 1);
@@ -272,7 +298,7 @@ fn an_ended_command_is_remembered_under_its_id_until_its_time_is_over() {
 fn ended<'a>(peer: &'a str, id: u64, answer: Option<&'a str>) -> Fact<&'a str> {
     let (peer, id) = (PeerName::Client(peer), &*id.to_string().leak());
     let which = Ending::Whole { peer, id, fingerprint: 1 };
-    Fact::Ended { which, unix_ms: 1, until_ms: 1_000_000, answer }
+    Fact::Ended { which, unix_ms: 1, until_ms: 1_000_000, answer: answer.map(Answer::Line) }
 }
 
 fn ids_of(durable: &Durable, peer: &str) -> Vec<u64> {

@@ -3,8 +3,8 @@
 
 use crate::support::manifest;
 use mainspring_kernel::{
-    ActorExit, ActorRef, BootPlan, Config, ConnectionId, Durable, DurableBounds, Effect, Fact, FactRecord, Kernel,
-    Limits, Manifest, Now, Rights, Turn,
+    ActorExit, ActorRef, BootPlan, Config, ConnectionId, Durable, DurableBounds, Effect, Fact, FactRecord,
+    Kernel, Limits, Manifest, Now, Rights, Turn,
 };
 use mainspring_message::{Draft, Envelope, Json};
 use serde_json::Value;

@@ -2,7 +2,7 @@
 
 use crate::bus::{Bus, orders};
 use crate::support::{code, data, line, line_with, manifest};
-use mainspring_kernel::{Ending, Fact, Limits, Manifest, PeerName, Redeliver, RetryPolicy};
+use mainspring_kernel::{Answer, Ending, Fact, Limits, Manifest, PeerName, Redeliver, RetryPolicy};
 use mainspring_message::Envelope;
 use serde_json::json;
 
@@ -294,7 +294,7 @@ fn more_than_a_mailbox_takes_is_taken_up_all_the_same() {
 fn ended(peer: &'static str, id: String, unix_ms: u64) -> Fact<&'static str> {
     let answer = line_with("reply", "Memory.Set", "r", json!(1), json!({ "causation": id }));
     let which = Ending::Whole { peer: PeerName::Client(peer), id: &*id.leak(), fingerprint: 1 };
-    let answer = Some(&*answer.leak());
+    let answer = Some(Answer::Line(&*answer.leak()));
     Fact::Ended { which, unix_ms, until_ms: unix_ms + 24 * 3_600_000, answer }
 }
 
@@ -382,7 +382,7 @@ fn j4_4_what_was_done_twice_has_its_last_answer_after_a_restart() {
     if let Some(Fact::Ended { which, answer, .. }) = facts.first_mut() {
         let fingerprint = mainspring_kernel::fingerprint(&asked);
         *which = Ending::Whole { peer: PeerName::Client("alice"), id: "c-1", fingerprint };
-        *answer = Some(again.leak());
+        *answer = Some(Answer::Line(again.leak()));
     }
     bus.disk.extend(facts);
     bus.cut_power(100);

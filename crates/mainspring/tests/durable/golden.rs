@@ -2,12 +2,12 @@
 //!
 //! Those in `golden` were written by `j2_6_write_the_golden_journal` (run it with `--ignored` when
 //! a new version is made, into a new folder); what each says is in the file of its name that ends
-//! in `.jsonl`. The first has every kind of fact in version 1, the second those that have a later
+//! in `.jsonl`. The first has every kind of fact in version 1, the others those that have a later
 //! version.
 
 use crate::support::mainspring;
 use mainspring_journal::{Batch, DiskFolder, Journal, Options, SnapshotWriter};
-use mainspring_kernel::{Durable, Ending, Fact, PeerName, Rights};
+use mainspring_kernel::{Answer, ComposedAnswer, Durable, Ending, Fact, PeerName, Rights};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -34,12 +34,17 @@ fn facts() -> Vec<Fact<&'static str>> {
             message: command,
         },
         Fact::Delivered { request: 1, attempt: 1, unix_ms: 1002 },
-        Fact::Ended { which: Ending::Accepted(1), unix_ms: 1003, until_ms: u64::MAX, answer: Some(reply) },
+        Fact::Ended {
+            which: Ending::Accepted(1),
+            unix_ms: 1003,
+            until_ms: u64::MAX,
+            answer: Some(Answer::Line(reply)),
+        },
         Fact::Ended {
             which: Ending::Whole { peer: alice(), id: "c-2".into(), fingerprint: 99 },
             unix_ms: 1004,
             until_ms: u64::MAX,
-            answer: Some(reply),
+            answer: Some(Answer::Line(reply)),
         },
         Fact::Scheduled {
             peer: alice(),
@@ -111,9 +116,51 @@ fn facts_of_version_2() -> Vec<Fact<&'static str>> {
     all
 }
 
+/// Ends with answers that the kernel composed: kept by their parts, not by their line.
+fn facts_with_composed_answers() -> Vec<Fact<&'static str>> {
+    let mut all = facts();
+    all.retain(|fact| {
+        matches!(
+            fact,
+            Fact::Started { .. } | Fact::Accepted { .. } | Fact::Ended { .. } | Fact::Stopped { .. }
+        )
+    });
+    let reply = ComposedAnswer {
+        is_error: false,
+        type_name: "Order.Place",
+        data: "\"done\"",
+        id: "r-\"1\"",
+        timestamp_ms: 1002,
+        causation: Some("c-1"),
+        correlation: None,
+        traceparent: None,
+    };
+    let error = ComposedAnswer {
+        is_error: true,
+        type_name: "Sys.Timeout",
+        data: r#"{"code":504}"#,
+        id: "r-2",
+        causation: Some("c-2"),
+        correlation: Some("w-1"),
+        traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
+        ..reply
+    };
+    let mut answers = [reply, error].into_iter();
+    for fact in &mut all {
+        if let Fact::Ended { answer, .. } = fact {
+            *answer = answers.next().map(Answer::Composed);
+        }
+    }
+    all
+}
+
 /// The golden journals, and what they are made of.
-fn journals() -> [(&'static str, Vec<Fact<&'static str>>); 2] {
-    [("journal-1", facts()), ("journal-2", facts_of_version_2())]
+fn journals() -> [(&'static str, Vec<Fact<&'static str>>); 3] {
+    [
+        ("journal-1", facts()),
+        ("journal-2", facts_of_version_2()),
+        ("journal-3", facts_with_composed_answers()),
+    ]
 }
 
 #[test]
@@ -172,4 +219,6 @@ fn j2_6_journals_of_earlier_versions_are_read() {
     assert_eq!((&found["state"], &found["snapshots"]), (&state, &serde_json::json!(1)));
     let found = read_back("journal-2");
     assert_eq!((&found["state"]["schedules"], &found["snapshots"]), (&2.into(), &1.into()));
+    let found = read_back("journal-3");
+    assert_eq!((&found["state"]["answers"], &found["snapshots"]), (&2.into(), &1.into()));
 }

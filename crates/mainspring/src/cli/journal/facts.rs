@@ -2,9 +2,10 @@
 
 use crate::cli::support::local_time::{clock, moment};
 use crate::cli::support::text;
-use mainspring_kernel::{Ending, Fact, PeerName};
+use mainspring_kernel::{Answer, Ending, Fact, PeerName};
 use mainspring_message::{Envelope, write_json_string};
 use serde_json::json;
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// The type of the message that a fact is about.
@@ -13,13 +14,13 @@ pub(super) fn type_of(fact: &Fact<&str>) -> Option<String> {
     Some(message.type_name().to_owned())
 }
 
-fn message_of<'a>(fact: &Fact<&'a str>) -> Option<&'a str> {
+fn message_of<'a>(fact: &Fact<&'a str>) -> Option<Cow<'a, str>> {
     match fact {
         Fact::Accepted { message, .. }
         | Fact::Scheduled { message, .. }
         | Fact::DeadLettered { message, .. }
-        | Fact::Emitted { message, .. } => Some(message),
-        Fact::Ended { answer, .. } => *answer,
+        | Fact::Emitted { message, .. } => Some(Cow::Borrowed(message)),
+        Fact::Ended { answer, .. } => answer.as_ref().map(Answer::line),
         _ => None,
     }
 }
@@ -82,7 +83,8 @@ fn members(fact: &Fact<&str>) -> Members {
                 Ending::Accepted(request) => all.number("request", *request),
                 Ending::Whole { peer: by, id, .. } => all.text("peer", &peer(by)).text("id", id),
             };
-            all.number("until", *until_ms).json("answer", answer.unwrap_or("null"))
+            all.number("until", *until_ms)
+                .json("answer", answer.as_ref().map_or(Cow::Borrowed("null"), Answer::line).as_ref())
         }
         Fact::Scheduled { peer: by, timer_id, due_ms, repeat_ms, left, fired, rights, message, .. } => {
             let all = all
