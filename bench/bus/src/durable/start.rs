@@ -3,7 +3,7 @@
 use super::subjects::start_on;
 use bench_support::{Keep, OURS, Results};
 use mainspring_journal::{Batch, DiskFolder, Journal, Options, SnapshotWriter};
-use mainspring_kernel::{Ending, Fact, PeerName};
+use mainspring_kernel::{Answer, Ending, Fact, PeerName};
 use std::path::Path;
 
 /// Facts behind the last snapshot, as `Memory.Set` records them.
