@@ -41,7 +41,7 @@ pub use {
     envelope::{Envelope, LINE_BYTES_CEILING},
     kind::Kind,
     members::{Member, Members},
-    parse::{INTEGER_MAX, NAME_BYTES_MAX, Rejection, check_type_name},
+    parse::{INTEGER_MAX, NAME_BYTES_MAX, Rejection, check_type_name, text_of},
     scan::DEPTH_MAX,
     text::Text,
     write::{ObjectWriter, Parts},

@@ -123,9 +123,9 @@ impl Envelope {
     }
 }
 
-/// The bytes as text, if they are UTF-8.
+/// The bytes as text, if they are UTF-8. Quick where they are ASCII, as nearly all are.
 #[inline]
-fn text_of(line: &[u8]) -> Option<&str> {
+pub fn text_of(line: &[u8]) -> Option<&str> {
     // Most lines are ASCII throughout, and that is found out faster.
     if is_ascii(line) {
         // SAFETY: ASCII is UTF-8.
@@ -134,11 +134,13 @@ fn text_of(line: &[u8]) -> Option<&str> {
     str::from_utf8(line).ok()
 }
 
-/// Whether all of eight or more bytes are ASCII. That of the standard library looks at the last
-/// dozens one by one, which are a good part of a usual line.
+/// Whether all bytes are ASCII. That of the standard library looks at the last dozens one by one,
+/// which are a good part of a usual line.
 #[inline]
 fn is_ascii(bytes: &[u8]) -> bool {
-    let Some(last) = bytes.last_chunk::<8>() else { return false };
+    let Some(last) = bytes.last_chunk::<8>() else {
+        return bytes.iter().fold(0, |all, byte| all | byte) < 0x80;
+    };
     let word = |bytes: &[u8; 8]| u64::from_ne_bytes(*bytes);
     // The last word may overlap the one before it.
     let all = bytes.as_chunks::<8>().0.iter().fold(word(last), |all, bytes| all | word(bytes));

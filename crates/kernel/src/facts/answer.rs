@@ -66,9 +66,20 @@ impl<'a> ComposedAnswer<&'a str> {
         command: Option<&'a str>,
         unix_ms: u64,
     ) -> Result<ComposedAnswer<&'a str>, FactError> {
+        let (is_error, timestamp_ms) = read_head(reader, unix_ms)?;
+        ComposedAnswer::read_texts(reader, command, is_error, timestamp_ms)
+    }
+
+    #[inline]
+    fn read_texts(
+        reader: &mut Reader<'a>,
+        command: Option<&'a str>,
+        is_error: bool,
+        timestamp_ms: u64,
+    ) -> Result<ComposedAnswer<&'a str>, FactError> {
         Ok(ComposedAnswer {
-            is_error: reader.is_there("error")?,
-            timestamp_ms: unix_ms.wrapping_sub(reader.number("timestamp")?),
+            is_error,
+            timestamp_ms,
             causation: match (reader.byte("causation")?, command) {
                 (NO_CAUSE, _) => None,
                 (CAUSED_BY_COMMAND, Some(command)) => Some(command),
@@ -91,11 +102,21 @@ impl<'a> ComposedAnswer<&'a str> {
     }
 }
 
+/// What stands before the texts of a composed answer: whether it is an error, and when it was
+/// composed.
+fn read_head(reader: &mut Reader<'_>, unix_ms: u64) -> Result<(bool, u64), FactError> {
+    Ok((reader.is_there("error")?, unix_ms.wrapping_sub(reader.number("timestamp")?)))
+}
+
 impl<T: AsRef<str>> ComposedAnswer<T> {
     /// Appends its fields. `command` is the id of the command that it answers, if that stands
     /// beside it, and `unix_ms` a time that does.
     pub(super) fn write(&self, writer: &mut Writer<'_>, command: Option<&str>, unix_ms: u64) {
         writer.flag(self.is_error).number(unix_ms.wrapping_sub(self.timestamp_ms));
+        self.write_texts(writer, command);
+    }
+
+    fn write_texts(&self, writer: &mut Writer<'_>, command: Option<&str>) {
         match self.causation.as_ref().map(AsRef::as_ref) {
             None => writer.0.push(NO_CAUSE),
             cause if cause == command => writer.0.push(CAUSED_BY_COMMAND),
@@ -113,12 +134,16 @@ impl<T: AsRef<str>> ComposedAnswer<T> {
     }
 }
 
-/// An answer that is remembered.
+/// An answer that is remembered, beside the id of its command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum KeptAnswer {
     Line(Box<str>),
-    /// What it was composed of, as it is written beside the id of its command.
-    Composed(Box<[u8]>),
+    /// What it was composed of: its texts as they stand in a fact, which were read once.
+    Composed {
+        is_error: bool,
+        timestamp_ms: u64,
+        texts: Box<[u8]>,
+    },
 }
 
 impl KeptAnswer {
@@ -128,17 +153,33 @@ impl KeptAnswer {
             Answer::Line(line) => KeptAnswer::Line((*line).into()),
             Answer::Composed(composed) => {
                 scratch.clear();
-                composed.write(&mut Writer(scratch), Some(command), 0);
-                KeptAnswer::Composed(scratch.as_slice().into())
+                composed.write_texts(&mut Writer(scratch), Some(command));
+                let ComposedAnswer { is_error, timestamp_ms, .. } = *composed;
+                KeptAnswer::Composed { is_error, timestamp_ms, texts: scratch.as_slice().into() }
             }
         }
+    }
+
+    /// Reads a composed answer that stands in a fact, to its end, beside its command and this time.
+    /// It is kept as it stands there.
+    pub(super) fn read<'a>(
+        reader: &mut Reader<'a>,
+        command: &'a str,
+        unix_ms: u64,
+    ) -> Result<KeptAnswer, FactError> {
+        let (is_error, timestamp_ms) = read_head(reader, unix_ms)?;
+        let texts = reader.rest;
+        // It is written by nobody else in another way, so that this is what `of` makes of it.
+        ComposedAnswer::read_texts(reader, Some(command), is_error, timestamp_ms)?;
+        let texts = &texts[..texts.len() - reader.rest.len()];
+        Ok(KeptAnswer::Composed { is_error, timestamp_ms, texts: texts.into() })
     }
 
     /// How much memory it takes.
     pub(super) fn bytes(&self) -> usize {
         match self {
             KeptAnswer::Line(line) => line.len(),
-            KeptAnswer::Composed(bytes) => bytes.len(),
+            KeptAnswer::Composed { texts, .. } => texts.len(),
         }
     }
 
@@ -146,11 +187,11 @@ impl KeptAnswer {
     pub(crate) fn answer<'a>(&'a self, command: &'a str) -> Answer<&'a str> {
         match self {
             KeptAnswer::Line(line) => Answer::Line(line),
-            KeptAnswer::Composed(bytes) => {
-                let mut reader = Reader { rest: bytes, name: "answer" };
-                match ComposedAnswer::read(&mut reader, Some(command), 0) {
+            KeptAnswer::Composed { is_error, timestamp_ms, texts } => {
+                let mut reader = Reader { rest: texts, name: "answer" };
+                match ComposedAnswer::read_texts(&mut reader, Some(command), *is_error, *timestamp_ms) {
                     Ok(composed) => Answer::Composed(composed),
-                    Err(error) => unreachable!("it was written here: {error}"),
+                    Err(error) => unreachable!("it was read before: {error}"),
                 }
             }
         }

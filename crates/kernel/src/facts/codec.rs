@@ -4,7 +4,9 @@
 //! What is read is checked to its last byte: a record that is longer, shorter or otherwise not what
 //! its kind and version say is an error with the field's name, never a guess.
 
-use crate::api::fact::{Answer, ComposedAnswer, Ending, Fact};
+use crate::api::fact::{Answer, ComposedAnswer, Ending, Fact, PeerName};
+use crate::facts::KeptAnswer;
+use crate::facts::remembered::Ended;
 use crate::facts::wire::{Reader, Writer};
 
 /// The names of all kinds, by number; 0 is none.
@@ -34,7 +36,8 @@ pub const FACT_KINDS: [&str; 18] = [
 const VERSION: u8 = 1;
 /// The version of a schedule whose rights are limited: they stand before its message.
 const SCHEDULED_WITH_RIGHTS: u8 = 2;
-/// The version of an end with an answer that was composed: what that was composed of comes last.
+/// The version of an end with an answer that was composed: what that was composed of comes last,
+/// and a fingerprint takes eight bytes.
 const ENDED_BY_PARTS: u8 = 2;
 /// The kind of an end, that of a schedule, and those of a key that was set or deleted.
 const ENDED: u8 = 5;
@@ -146,7 +149,11 @@ impl<T: AsRef<str>> Fact<T> {
                 match which {
                     Ending::Accepted(request) => writer.number(*request),
                     Ending::Whole { peer, id, fingerprint } => {
-                        writer.number(0).peer(peer).text(id.as_ref()).number(*fingerprint)
+                        writer.number(0).peer(peer).text(id.as_ref());
+                        match answer {
+                            Some(Answer::Composed(_)) => writer.word(*fingerprint),
+                            _ => writer.number(*fingerprint),
+                        }
                     }
                 };
                 writer.number(*unix_ms);
@@ -220,11 +227,30 @@ impl<'a> Fact<&'a str> {
         }
         let mut reader = Reader { rest: bytes, name };
         let fact = read_fields(kind, version, &mut reader)?;
-        if !reader.rest.is_empty() {
-            return Err(FactError::Field { name, field: "end" });
-        }
+        reader.end()?;
         Ok(fact)
     }
+}
+
+/// The end of a command that is told whole, with an answer that was composed.
+pub(super) struct WholeEnd<'a> {
+    pub(super) peer: PeerName<&'a str>,
+    pub(super) command: Ended<'a>,
+}
+
+/// Reads a record if it is such an end: the same as by [`Fact::read`], but its answer is kept as it
+/// stands there.
+pub(super) fn read_whole_end(kind: u8, version: u8, bytes: &[u8]) -> Result<Option<WholeEnd<'_>>, FactError> {
+    if kind != ENDED || version != ENDED_BY_PARTS {
+        return Ok(None);
+    }
+    let mut reader = Reader { rest: bytes, name: FACT_KINDS[usize::from(kind)] };
+    let Ending::Whole { peer, id, fingerprint } = reader.ending(version)? else { return Ok(None) };
+    let ended_ms = reader.number("time")?;
+    let until_ms = ended_ms.wrapping_add(reader.number("until")?);
+    let answer = Some(KeptAnswer::read(&mut reader, id, ended_ms)?);
+    reader.end()?;
+    Ok(Some(WholeEnd { peer, command: Ended { id, fingerprint, ended_ms, until_ms, answer } }))
 }
 
 fn read_fields<'a>(kind: u8, version: u8, reader: &mut Reader<'a>) -> Result<Fact<&'a str>, FactError> {
@@ -248,13 +274,13 @@ fn read_fields<'a>(kind: u8, version: u8, reader: &mut Reader<'a>) -> Result<Fac
             unix_ms: reader.number("time")?,
         },
         ENDED if version >= ENDED_BY_PARTS => {
-            let (which, unix_ms) = (reader.ending()?, reader.number("time")?);
+            let (which, unix_ms) = (reader.ending(version)?, reader.number("time")?);
             let until_ms = unix_ms.wrapping_add(reader.number("until")?);
             let answer = ComposedAnswer::read(reader, which.id().copied(), unix_ms)?;
             Fact::Ended { which, unix_ms, until_ms, answer: Some(Answer::Composed(answer)) }
         }
         ENDED => Fact::Ended {
-            which: reader.ending()?,
+            which: reader.ending(version)?,
             unix_ms: reader.number("time")?,
             until_ms: reader.number("until")?,
             answer: reader.maybe_text("answer")?.map(Answer::Line),
@@ -324,12 +350,20 @@ impl<T> Ending<T> {
 }
 
 impl<'a> Reader<'a> {
-    fn ending(&mut self) -> Result<Ending<&'a str>, FactError> {
+    /// Nothing may be left over.
+    fn end(&self) -> Result<(), FactError> {
+        if self.rest.is_empty() { Ok(()) } else { Err(self.wrong("end")) }
+    }
+
+    fn ending(&mut self, version: u8) -> Result<Ending<&'a str>, FactError> {
         Ok(match self.number("request")? {
             0 => Ending::Whole {
                 peer: self.peer()?,
                 id: self.text("id")?,
-                fingerprint: self.number("fingerprint")?,
+                fingerprint: match version {
+                    ENDED_BY_PARTS => self.word("fingerprint")?,
+                    _ => self.number("fingerprint")?,
+                },
             },
             request => Ending::Accepted(request),
         })

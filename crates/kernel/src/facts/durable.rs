@@ -2,8 +2,10 @@
 
 use crate::api::fact::{Answer, Ending, Fact, PeerName};
 use crate::api::rights::Rights;
+use crate::facts::codec::{WholeEnd, read_whole_end};
 use crate::facts::remembered::{Ended, RememberedCommands};
 use crate::facts::{FactError, fingerprint};
+use hashbrown::HashMap;
 use mainspring_message::{Envelope, Text};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -79,6 +81,16 @@ pub(crate) struct DurableEvent {
     pub(crate) line: Box<str>,
 }
 
+/// Values by key: each fact about one looks for it, so it is found without an order.
+type Values = HashMap<Box<str>, Box<str>, foldhash::fast::RandomState>;
+
+/// Values in the order of their keys.
+fn in_order(values: &Values) -> Vec<(&str, &str)> {
+    let mut values: Vec<(&str, &str)> = values.iter().map(|(key, value)| (&**key, &**value)).collect();
+    values.sort_unstable();
+    values
+}
+
 /// Names something of a peer, in an order that is the same everywhere.
 type OwnKey = (u8, Box<str>, Box<str>);
 
@@ -124,7 +136,7 @@ pub struct Durable {
     event_bytes: usize,
     cursors: BTreeMap<OwnKey, u64>,
     /// By store, then by key.
-    values: BTreeMap<Box<str>, BTreeMap<Box<str>, Box<str>>>,
+    values: BTreeMap<Box<str>, Values>,
     pub(crate) last_request: u64,
     pub(crate) last_letter: u64,
     pub(crate) last_event: u64,
@@ -149,7 +161,14 @@ impl Durable {
     /// # Errors
     /// [`FactError`] for a record that this build cannot read; nothing has changed then.
     pub fn apply_record(&mut self, kind: u8, version: u8, bytes: &[u8]) -> Result<(), FactError> {
-        self.apply(Fact::read(kind, version, bytes)?);
+        match read_whole_end(kind, version, bytes)? {
+            // Nearly all ends are such, and their answers are kept as they stand there.
+            Some(WholeEnd { peer, command }) => {
+                self.note_time(command.ended_ms);
+                self.remember(peer, command);
+            }
+            None => self.apply(Fact::read(kind, version, bytes)?),
+        }
         Ok(())
     }
 
@@ -259,23 +278,27 @@ impl Durable {
     /// A command ended. Of one that was accepted nothing is remembered without its answer; of one
     /// whose end is all that was recorded, that it was done.
     fn end(&mut self, which: Ending<&str>, ended_ms: u64, until_ms: u64, answer: Option<Answer<&str>>) {
-        let mut remember = |peer: PeerName<&str>, id: &str, fingerprint| {
-            let command = Ended { id, fingerprint, ended_ms, until_ms, answer: answer.as_ref() };
-            self.remembered.add(peer, command, &self.bounds);
-            self.remembered.forget_until(self.unix_ms);
+        let keep = |durable: &mut Durable, peer: PeerName<&str>, id: &str, fingerprint| {
+            let answer = answer.as_ref().map(|answer| durable.remembered.keep(answer, id));
+            durable.remember(peer, Ended { id, fingerprint, ended_ms, until_ms, answer });
         };
         match which {
-            Ending::Whole { peer, id, fingerprint } => remember(peer, id, fingerprint),
+            Ending::Whole { peer, id, fingerprint } => keep(self, peer, id, fingerprint),
             Ending::Accepted(request) => {
                 let pending = self.pending.remove(&request).filter(|_| answer.is_some());
                 // It was a message when it was recorded.
                 if let Some(pending) = pending
                     && let Ok(message) = Envelope::parse(pending.line.as_bytes())
                 {
-                    remember(pending.peer.as_ref(), message.id(), fingerprint(&message));
+                    keep(self, pending.peer.as_ref(), message.id(), fingerprint(&message));
                 }
             }
         }
+    }
+
+    fn remember(&mut self, peer: PeerName<&str>, command: Ended<'_>) {
+        self.remembered.add(peer, command, &self.bounds);
+        self.remembered.forget_until(self.unix_ms);
     }
 
     fn fire(&mut self, key: &OwnKey, fired: u64, left: Option<u64>, next_ms: Option<u64>) {
@@ -326,19 +349,20 @@ impl Durable {
                 event: *event,
             }))
             .chain(self.values.iter().flat_map(|(store, values)| {
-                values.iter().map(|(key, value)| Fact::Put { store: &**store, key: &**key, value: &**value })
+                in_order(values).into_iter().map(|(key, value)| Fact::Put { store: &**store, key, value })
             }))
             .chain(std::iter::once(numbered))
     }
 
     /// What a capability of the daemon's own keeps, by key.
     pub fn values(&self, store: &str) -> impl Iterator<Item = (&str, &str)> {
-        self.values.get(store).into_iter().flatten().map(|(key, value)| (&**key, &**value))
+        self.values.get(store).into_iter().flat_map(in_order)
     }
 
     /// Takes what capabilities of the daemon's own keep out of it, by their ids.
     pub fn take_all_values(&mut self) -> BTreeMap<Box<str>, BTreeMap<Box<str>, Box<str>>> {
-        std::mem::take(&mut self.values)
+        let values = std::mem::take(&mut self.values);
+        values.into_iter().map(|(store, values)| (store, values.into_iter().collect())).collect()
     }
 
     /// The scheduled messages, each with whose it is and its name.
@@ -360,7 +384,7 @@ impl Durable {
             ("schedules", self.schedules.len()),
             ("dead letters", self.letters.len()),
             ("events", self.events.len()),
-            ("keys", self.values.values().map(BTreeMap::len).sum()),
+            ("keys", self.values.values().map(HashMap::len).sum()),
         ]
     }
 

@@ -32,7 +32,7 @@ pub(super) struct Ended<'a> {
     pub(super) fingerprint: u64,
     pub(super) ended_ms: u64,
     pub(super) until_ms: u64,
-    pub(super) answer: Option<&'a Answer<&'a str>>,
+    pub(super) answer: Option<KeptAnswer>,
 }
 
 impl Remembered {
@@ -108,10 +108,14 @@ impl RememberedCommands {
         self.iter().map(|(peer, command)| command.fact(peer))
     }
 
+    /// An answer as it is kept, given the id of the command that it answers.
+    pub(super) fn keep(&mut self, answer: &Answer<&str>, command: &str) -> KeptAnswer {
+        KeptAnswer::of(answer, command, &mut self.scratch)
+    }
+
     /// Adds the newest, and holds them all to the bounds.
     pub(super) fn add(&mut self, peer: PeerName<&str>, ended: Ended<'_>, bounds: &DurableBounds) {
         let Ended { id, fingerprint, ended_ms, until_ms, answer } = ended;
-        let answer = answer.map(|answer| KeptAnswer::of(answer, id, &mut self.scratch));
         let command = Remembered { id: id.into(), fingerprint, ended_ms, until_ms, answer };
         let peer = self.peer_called(peer);
         let bytes = command.answer_bytes();

@@ -205,6 +205,27 @@ proptest! {
         let mut longer = bytes.clone();
         longer.push(0);
         prop_assert!(Fact::read(fact.kind(), fact.version(), &longer).is_err());
+        for wrong in [shorter, &longer] {
+            prop_assert!(Durable::new(BOUNDS).apply_record(fact.kind(), fact.version(), wrong).is_err());
+        }
+    }
+
+    #[test]
+    fn a_record_is_applied_as_the_fact_that_is_read_from_it(
+        facts in prop::collection::vec(fact(), 1..30), at in any::<prop::sample::Index>(), bits in any::<u8>()
+    ) {
+        let (mut by_record, mut by_fact) = (Durable::new(BOUNDS), Durable::new(BOUNDS));
+        for fact in &facts {
+            let mut bytes = written(fact);
+            for bits in [0, bits] {
+                let place = at.index(bytes.len());
+                bytes[place] ^= bits;
+                let applied = by_record.apply_record(fact.kind(), fact.version(), &bytes);
+                let read = Fact::read(fact.kind(), fact.version(), &bytes).map(|fact| by_fact.apply(fact));
+                prop_assert_eq!(applied, read);
+                prop_assert_eq!(&by_record, &by_fact);
+            }
+        }
     }
 
     #[test]

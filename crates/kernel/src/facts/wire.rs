@@ -4,6 +4,7 @@
 use crate::api::fact::PeerName;
 use crate::api::rights::Rights;
 use crate::facts::FactError;
+use mainspring_message::text_of;
 
 /// Writes fields, one behind the other.
 pub(crate) struct Writer<'a>(pub(crate) &'a mut Vec<u8>);
@@ -29,6 +30,13 @@ impl Writer<'_> {
         self
     }
 
+    /// A number of which all bits are used, in eight bytes.
+    #[inline]
+    pub(crate) fn word(&mut self, word: u64) -> &mut Self {
+        self.0.extend_from_slice(&word.to_le_bytes());
+        self
+    }
+
     pub(crate) fn maybe(&mut self, number: Option<u64>) -> &mut Self {
         match number {
             Some(number) => {
@@ -42,10 +50,12 @@ impl Writer<'_> {
         }
     }
 
+    #[inline]
     pub(crate) fn text(&mut self, text: &str) -> &mut Self {
         self.blob(text.as_bytes())
     }
 
+    #[inline]
     pub(crate) fn blob(&mut self, bytes: &[u8]) -> &mut Self {
         self.number(bytes.len() as u64);
         self.0.extend_from_slice(bytes);
@@ -94,6 +104,13 @@ fn spread(number: u64) -> u64 {
     (quarters & 0x007f_007f_007f_007f) | (quarters & 0x3f80_3f80_3f80_3f80) << 1
 }
 
+/// What [`spread`] made eight bytes of.
+fn gather(bytes: u64) -> u64 {
+    let quarters = (bytes & 0x007f_007f_007f_007f) | (bytes & 0x7f00_7f00_7f00_7f00) >> 1;
+    let halves = (quarters & 0x0000_3fff_0000_3fff) | (quarters & 0x3fff_0000_3fff_0000) >> 2;
+    (halves & 0x0fff_ffff) | (halves & 0x0fff_ffff_0000_0000) >> 4
+}
+
 /// Reads fields, one behind the other.
 pub(crate) struct Reader<'a> {
     pub(crate) rest: &'a [u8],
@@ -106,13 +123,43 @@ impl<'a> Reader<'a> {
         FactError::Field { name: self.name, field }
     }
 
+    #[inline]
     pub(crate) fn byte(&mut self, field: &'static str) -> Result<u8, FactError> {
         let (first, rest) = self.rest.split_first().ok_or_else(|| self.wrong(field))?;
         self.rest = rest;
         Ok(*first)
     }
 
+    #[inline]
     pub(crate) fn number(&mut self, field: &'static str) -> Result<u64, FactError> {
+        match self.rest {
+            [byte, rest @ ..] if *byte < 0x80 => {
+                self.rest = rest;
+                Ok(u64::from(*byte))
+            }
+            _ => match self.long_number() {
+                Some(number) => Ok(number),
+                None => self.any_number(field),
+            },
+        }
+    }
+
+    /// A number of two to eight bytes, if there are eight to look at: all at once, as they were
+    /// written.
+    #[inline]
+    fn long_number(&mut self) -> Option<u64> {
+        let word = u64::from_le_bytes(*self.rest.first_chunk::<8>()?);
+        let last = (!word & 0x8080_8080_8080_8080).trailing_zeros() / 8;
+        let bits = gather(word & (0x7f7f_7f7f_7f7f_7f7f >> (56 - 8 * last.min(7))));
+        // No number ends in a zero byte.
+        if last > 7 || bits >> (7 * last) == 0 {
+            return None;
+        }
+        self.rest = &self.rest[last as usize + 1..];
+        Some(bits)
+    }
+
+    fn any_number(&mut self, field: &'static str) -> Result<u64, FactError> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.byte(field)?;
@@ -128,6 +175,12 @@ impl<'a> Reader<'a> {
             }
         }
         Err(self.wrong(field))
+    }
+
+    pub(crate) fn word(&mut self, field: &'static str) -> Result<u64, FactError> {
+        let (word, rest) = self.rest.split_first_chunk().ok_or_else(|| self.wrong(field))?;
+        self.rest = rest;
+        Ok(u64::from_le_bytes(*word))
     }
 
     pub(crate) fn small(&mut self, field: &'static str) -> Result<u32, FactError> {
@@ -147,10 +200,12 @@ impl<'a> Reader<'a> {
         Ok(if self.is_there(field)? { Some(self.number(field)?) } else { None })
     }
 
+    #[inline]
     pub(crate) fn text(&mut self, field: &'static str) -> Result<&'a str, FactError> {
-        str::from_utf8(self.blob(field)?).map_err(|_| self.wrong(field))
+        text_of(self.blob(field)?).ok_or_else(|| self.wrong(field))
     }
 
+    #[inline]
     pub(crate) fn blob(&mut self, field: &'static str) -> Result<&'a [u8], FactError> {
         let length = usize::try_from(self.number(field)?).map_err(|_| self.wrong(field))?;
         let (bytes, rest) = self.rest.split_at_checked(length).ok_or_else(|| self.wrong(field))?;
@@ -201,6 +256,13 @@ mod tests {
             plain.push(rest as u8);
             assert_eq!(bytes, plain, "{number:#x}");
             assert_eq!(Reader { rest: &bytes, name: "test" }.number("number"), Ok(number));
+            // The same where more follows, and where it is written with a zero byte too many.
+            bytes.extend([0xff; 8]);
+            let mut reader = Reader { rest: &bytes, name: "test" };
+            assert_eq!((reader.number("number"), reader.rest), (Ok(number), &[0xff; 8][..]));
+            plain.iter_mut().for_each(|byte| *byte |= 0x80);
+            plain.extend([0; 9]);
+            assert!(Reader { rest: &plain, name: "test" }.number("number").is_err(), "{number:#x}");
         }
     }
 }
