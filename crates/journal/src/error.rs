@@ -63,6 +63,9 @@ pub enum Error {
         /// The largest that fits.
         most: usize,
     },
+    /// Bytes that were to be records of a batch are something else.
+    #[error("these bytes are no records of a batch")]
+    NoRecords,
     /// No room: the next segment could not be made. The journal is usable until its last segment is
     /// full.
     #[error("the disk is full: no room for another segment of {bytes} bytes")]

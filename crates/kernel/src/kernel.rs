@@ -119,6 +119,12 @@ impl Kernel {
         self.out.drain_effects(into);
     }
 
+    /// Takes the facts of an [`Effect::Record`] back once they are written, for their memory.
+    #[inline]
+    pub fn reuse(&mut self, records: crate::facts::Records) {
+        self.out.reuse(records);
+    }
+
     /// The earliest monotonic time at which [`Kernel::turn`] has something to do without a further
     /// input.
     pub fn next_deadline(&self) -> Option<i64> {

@@ -8,7 +8,7 @@
 use crate::api::counters::Counters;
 use crate::api::effect::{Effect, Level};
 use crate::api::ids::{FreshIds, Now};
-use crate::durability::FactBook;
+use crate::durability::{FactBook, Storage};
 use crate::facts::Records;
 use crate::flow::system::{Hearers, SystemLane};
 use crate::time::Job;
@@ -52,6 +52,8 @@ pub(crate) struct Out {
     effects: Vec<Effect>,
     /// Where among them the facts stand: all in one place, before whatever rests on them.
     records_at: Option<usize>,
+    /// Facts that were written, for their memory.
+    spare_records: Records,
     fresh_ids: FreshIds,
     hasher: foldhash::fast::FixedState,
     /// Where messages are composed; kept for its room.
@@ -103,6 +105,7 @@ impl Out {
             facts: FactBook::default(),
             effects: Vec::new(),
             records_at: None,
+            spare_records: Records::default(),
             fresh_ids: FreshIds::new(nonce),
             hasher: foldhash::fast::FixedState::with_seed(nonce),
             line: String::new(),
@@ -120,13 +123,19 @@ impl Out {
     #[inline]
     pub(crate) fn records(&mut self) -> &mut Records {
         let at = *self.records_at.get_or_insert_with(|| {
-            self.effects.push(Effect::Record(Records::default()));
+            self.effects.push(Effect::Record(std::mem::take(&mut self.spare_records)));
             self.effects.len() - 1
         });
         match &mut self.effects[at] {
             Effect::Record(records) => records,
             _ => unreachable!("effects keep their places until all are taken"),
         }
+    }
+
+    /// Takes back facts that were written: the next ones get their memory.
+    #[inline]
+    pub(crate) fn reuse(&mut self, records: Records) {
+        self.spare_records = records.emptied();
     }
 
     /// The effects that the daemon has not taken yet, oldest first.
@@ -164,9 +173,12 @@ impl Out {
     }
 
     /// A hash of what a message asks: the same for a repetition, different for another request
-    /// under the same id.
+    /// under the same id. Where there is a journal, it is the one that stands there.
     #[inline]
     pub(crate) fn fingerprint(&self, message: &Envelope) -> u64 {
+        if self.facts.storage != Storage::None {
+            return crate::facts::fingerprint(message);
+        }
         let mut hasher = self.hasher.build_hasher();
         hasher.write(message.type_name().as_bytes());
         hasher.write_u8(message.kind() as u8);

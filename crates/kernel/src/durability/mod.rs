@@ -59,6 +59,7 @@ pub(crate) struct Durability {
     pub(crate) left_for_next_run: u64,
 }
 
+#[inline]
 fn record_ending(out: &mut Out, window_ms: u64, which: Ending<&str>, answer: Option<Answer<&str>>) -> u64 {
     let unix_ms = out.now.unix_ms;
     let until_ms = unix_ms.saturating_add(window_ms);
@@ -248,6 +249,7 @@ impl Kernel {
         }
     }
 
+    #[inline]
     fn record_end(&mut self, key: RequestKey, ended: &Ended, answer: &Envelope) -> u64 {
         let capability = ended.capability();
         let is_kept = ended.is_remembered() && answer.line().len() <= FACT_BYTES_MAX;
@@ -274,11 +276,17 @@ impl Kernel {
         fact
     }
 
+    #[inline]
     fn record_whole_end(&mut self, ended: &Ended, answer: Option<Answer<&str>>) -> u64 {
+        let message = ended.message();
         let which = Ending::Whole {
             peer: durable_name(&self.requests, &self.actors, ended.peer()),
-            id: ended.message().id(),
-            fingerprint: fingerprint(ended.message()),
+            id: message.id(),
+            // That of what concerns one connection alone tells this from others.
+            fingerprint: match ended.handler().is_for_one_connection() {
+                true => fingerprint(message),
+                false => ended.fingerprint(),
+            },
         };
         record_ending(&mut self.out, self.config.window_ms, which, answer)
     }

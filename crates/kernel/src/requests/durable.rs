@@ -200,7 +200,7 @@ impl Requests {
     pub(crate) fn leave_to_next_run(&mut self, key: RequestKey, out: &mut Out) -> Option<Ended> {
         self.get(key)?;
         let slot = &self.slots[key.slot() as usize];
-        let (peer, handler) = (slot.peer, slot.handler);
+        let (peer, handler, fingerprint) = (slot.peer, slot.handler, slot.fingerprint);
         let live = self.remove_live(key)?;
         if let Handler::Capability(capability) = handler {
             self.capabilities[capability.index()].unfinished -= 1;
@@ -213,7 +213,7 @@ impl Requests {
         }
         self.peers.get_mut(peer).requests -= 1;
         self.peers.release(peer);
-        Some(Ended::left(live, handler, peer))
+        Some(Ended::left(live, handler, peer, fingerprint))
     }
 }
 

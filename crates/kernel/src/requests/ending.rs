@@ -50,6 +50,8 @@ pub(crate) struct Ended {
     live: Box<Live>,
     handler: Handler,
     peer: PeerId,
+    /// By which repetitions were told from other requests of its id.
+    fingerprint: u64,
     /// Whether that it was done is remembered, and whether its answer is.
     is_known: bool,
     is_remembered: bool,
@@ -57,8 +59,8 @@ pub(crate) struct Ended {
 
 impl Ended {
     /// One that is over without an outcome.
-    pub(super) fn left(live: Box<Live>, handler: Handler, peer: PeerId) -> Ended {
-        Ended { live, handler, peer, is_known: false, is_remembered: false }
+    pub(super) fn left(live: Box<Live>, handler: Handler, peer: PeerId, fingerprint: u64) -> Ended {
+        Ended { live, handler, peer, fingerprint, is_known: false, is_remembered: false }
     }
 
     #[inline]
@@ -70,6 +72,12 @@ impl Ended {
     #[inline]
     pub(crate) fn handler(&self) -> Handler {
         self.handler
+    }
+
+    /// By which repetitions were told from other requests of its id, see
+    /// [`Out::fingerprint`](crate::out::Out::fingerprint).
+    pub(crate) fn fingerprint(&self) -> u64 {
+        self.fingerprint
     }
 
     /// Whether that it was done is remembered, with its answer or without.
@@ -244,7 +252,7 @@ impl Requests {
         out: &mut Out,
     ) -> Option<Ended> {
         let slot = &self.slots[key.slot() as usize];
-        let (peer, handler, hash) = (slot.peer, slot.handler, slot.hash);
+        let (peer, handler, hash, fingerprint) = (slot.peer, slot.handler, slot.hash, slot.fingerprint);
         // What has no share is not worth remembering: a query, or what nobody can send again.
         let share = slot.share.filter(|_| remember);
         let bytes = answer.line().len();
@@ -276,6 +284,6 @@ impl Requests {
             self.bound_window(peer, bytes, out);
         }
         self.peers.release(peer);
-        Some(Ended { live, handler, peer, is_known: share.is_some(), is_remembered: fits })
+        Some(Ended { live, handler, peer, fingerprint, is_known: share.is_some(), is_remembered: fits })
     }
 }

@@ -43,9 +43,37 @@ pub(crate) struct Hold {
     held: VecDeque<Held>,
     /// What leaves before the last of `held`, though it came later.
     early: BTreeMap<(u64, u64), Held>,
-    /// The fact that the last effect for a target waits for. Those at or before `flushed` mean
-    /// nothing and are dropped when there are many.
-    targets: HashMap<EffectTarget, u64, FixedState>,
+    targets: Targets,
+}
+
+/// The fact that the last effect for each target waits for. Those at or before the last one on disk
+/// mean nothing and are dropped when there are many.
+#[derive(Debug, Default)]
+struct Targets {
+    /// The one that was noted last, which mostly is noted again; what `others` says of it is old.
+    recent: Option<(EffectTarget, u64)>,
+    others: HashMap<EffectTarget, u64, FixedState>,
+    /// The highest of all.
+    latest: u64,
+}
+
+impl Targets {
+    #[inline]
+    fn note(&mut self, target: EffectTarget, after: u64) {
+        self.latest = self.latest.max(after);
+        match self.recent.replace((target, after)) {
+            Some((before, last)) if before != target => drop(self.others.insert(before, last)),
+            _ => {}
+        }
+    }
+
+    /// What the last effect for this target waits for; 0 if there is none.
+    fn last(&self, target: EffectTarget) -> u64 {
+        match self.recent {
+            Some((recent, last)) if recent == target => last,
+            _ => self.others.get(&target).copied().unwrap_or(0),
+        }
+    }
 }
 
 /// What came of it when the journal failed.
@@ -70,16 +98,13 @@ impl Hold {
 
     fn offer_among_others(&mut self, effect: Effect, fact: u64) -> Option<Effect> {
         let Some(target) = effect.target() else { return Some(effect) };
-        let after = if fact > self.flushed {
-            let last = self.targets.entry(target).or_default();
-            *last = fact.max(*last);
-            *last
-        } else {
-            self.targets.get(&target).copied().unwrap_or(0)
-        };
+        // Nearly always no other waits for a later one.
+        let is_latest = fact >= self.targets.latest;
+        let after = if is_latest { fact } else { fact.max(self.targets.last(target)) };
         if after <= self.flushed {
             return Some(effect);
         }
+        self.targets.note(target, after);
         self.places += 1;
         let held = Held { after, place: self.places, fact, effect };
         if self.held.back().is_some_and(|last| last.after > after) {
@@ -94,12 +119,17 @@ impl Hold {
     /// oldest first.
     pub(crate) fn release(&mut self, flushed: u64, into: &mut Vec<Effect>) {
         self.flushed = self.flushed.max(flushed);
-        while let Some(held) = self.pop(self.flushed) {
-            into.push(held.effect);
+        if self.early.is_empty() {
+            let leaving = self.held.iter().take_while(|held| held.after <= self.flushed).count();
+            into.extend(self.held.drain(..leaving).map(|held| held.effect));
+        } else {
+            while let Some(held) = self.pop(self.flushed) {
+                into.push(held.effect);
+            }
         }
-        if self.targets.len() > 2 * self.len() + TARGETS_KEPT {
+        if self.targets.others.len() > 2 * self.len() + TARGETS_KEPT {
             let flushed = self.flushed;
-            self.targets.retain(|_, after| *after > flushed);
+            self.targets.others.retain(|_, after| *after > flushed);
         }
     }
 
@@ -123,7 +153,7 @@ impl Hold {
             let list = if held.fact > self.flushed { &mut failed.lost } else { &mut failed.released };
             list.push(held.effect);
         }
-        self.targets.clear();
+        self.targets = Targets::default();
         self.flushed = u64::MAX;
         failed
     }

@@ -18,8 +18,9 @@ pub(super) struct Keeping {
     after: Cell<u64>,
     on_failure: OnFailure,
     has_failed: Cell<bool>,
-    /// Kept for its room.
+    /// Both kept for their room.
     released: RefCell<Vec<Effect>>,
+    written: Cell<Records>,
 }
 
 impl Keeping {
@@ -36,11 +37,18 @@ impl Keeping {
             on_failure,
             has_failed: Cell::new(false),
             released: RefCell::default(),
+            written: Cell::default(),
         })
     }
 
-    pub(super) fn record(&self, records: &Records) {
-        records.iter().for_each(|record| self.storage.append(record));
+    pub(super) fn record(&self, records: Records) {
+        self.storage.append(&records);
+        self.written.set(records);
+    }
+
+    /// Facts that the journal has taken, for their memory.
+    pub(super) fn take_written(&self) -> Records {
+        self.written.take()
     }
 
     /// The next effect rests on this fact.

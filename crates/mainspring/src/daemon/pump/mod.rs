@@ -266,6 +266,9 @@ impl Pump {
         for _ in 0..KERNEL_TURNS_MAX {
             self.kernel_cell.take_stirred();
             let (turn, work, is_next_heavy) = self.kernel_cell.turn(|kernel, now| {
+                if let Some(keeping) = &self.keeping {
+                    kernel.reuse(keeping.take_written());
+                }
                 let turn = kernel.turn(now);
                 kernel.drain_effects(&mut effects);
                 (turn, kernel.work(), kernel.is_next_heavy())
@@ -336,7 +339,7 @@ impl Pump {
         match &self.keeping {
             None => self.carry_out_now(effect),
             Some(keeping) => match effect {
-                Effect::Record(records) => keeping.record(&records),
+                Effect::Record(records) => keeping.record(records),
                 Effect::After { fact } => keeping.rest_on(fact),
                 effect => {
                     if let Some(effect) = keeping.admit(effect) {

@@ -15,7 +15,7 @@ mod writer;
 pub(crate) use opening::{Opening, open};
 
 use mainspring_journal::Batch;
-use mainspring_kernel::FactRecord;
+use mainspring_kernel::Records;
 use mainspring_reactor::{Handle, Wakeup};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
@@ -90,20 +90,26 @@ impl Storage {
         self.shared.lock()
     }
 
-    /// Appends a fact; it is written after [`Storage::hand_over`], or before if the turn records
+    /// Appends facts; they are written after [`Storage::hand_over`], or before if the turn records
     /// more than a batch holds.
-    pub(crate) fn append(&self, record: FactRecord<'_>) {
+    pub(crate) fn append(&self, records: &Records) {
         let mut batch = self.batch.borrow_mut();
-        match batch.push(record.kind, record.version, &[record.data]) {
-            Ok(_) => {
+        let appended = if batch.bytes() + records.as_bytes().len() < BATCH_BYTES_MAX {
+            batch.push_records(records.as_bytes())
+        } else {
+            records.iter().try_for_each(|record| {
+                batch.push(record.kind, record.version, &[record.data])?;
                 // What is kept, and the end of the command that had it kept, stay together if they
                 // can.
                 if batch.bytes() >= BATCH_BYTES_MAX << u32::from(record.has_sequel()) {
                     self.shared.hand_over(&mut batch);
                 }
-            }
-            // Messages are bounded far below what a record may be.
-            Err(error) => self.state().fail(format!("a fact does not fit into a record: {error}")),
+                Ok(())
+            })
+        };
+        // Messages are bounded far below what a record may be.
+        if let Err(error) = appended {
+            self.state().fail(format!("a fact does not fit into a record: {error}"));
         }
     }
 

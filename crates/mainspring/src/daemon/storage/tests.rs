@@ -4,7 +4,7 @@ use super::snapshots::{Plan, Retention, fold};
 use super::writer::{Shared, Writer};
 use mainspring_journal::simulation::SimFolder;
 use mainspring_journal::{Batch, Journal, Options};
-use mainspring_kernel::{Durable, DurableBounds, Fact, FactRecord};
+use mainspring_kernel::{Durable, DurableBounds, Fact};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -211,15 +211,11 @@ fn a_turn_that_records_more_than_a_segment_holds_does_not_end_the_journal() {
     let reactor = mainspring_reactor::Reactor::new().unwrap();
     let storage = super::Storage::start(opening.unwrap(), &reactor, || ()).unwrap();
     let value = "x".repeat(1 << 20);
-    for at in 0..80 {
-        let fact = match at % 2 {
-            0 => Fact::Emitted { event: at, unix_ms: 1, message: &*value },
-            _ => Fact::Put { store: "memory", key: "k", value: &*value },
-        };
-        let mut data = Vec::new();
-        fact.write(&mut data);
-        storage.append(FactRecord { kind: fact.kind(), version: fact.version(), data: &data });
-    }
+    let facts = (0..80).map(|at| match at % 2 {
+        0 => Fact::Emitted { event: at, unix_ms: 1, message: &*value },
+        _ => Fact::Put { store: "memory", key: "k", value: &*value },
+    });
+    storage.append(&facts.collect());
     storage.hand_over();
     let until = std::time::Instant::now() + Duration::from_secs(60);
     let mut flushed = 0;
