@@ -135,7 +135,10 @@ impl Out {
     /// Takes back facts that were written: the next ones get their memory.
     #[inline]
     pub(crate) fn reuse(&mut self, records: Records) {
-        self.spare_records = records.emptied();
+        let records = records.emptied();
+        if records.room() > self.spare_records.room() {
+            self.spare_records = records;
+        }
     }
 
     /// The effects that the daemon has not taken yet, oldest first.

@@ -50,6 +50,12 @@ impl Records {
         if self.bytes.capacity() <= SPARE_BYTES_MAX { self } else { Records::default() }
     }
 
+    /// How many bytes they take before they need more memory.
+    #[inline]
+    pub(crate) fn room(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// The facts, oldest first: of each the length of its fields in four bytes, the lowest first,
     /// its kind, its version, six zeros, and its fields. That is how records stand in a batch of a
     /// journal, but for their checksums.

@@ -243,6 +243,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_text_of_any_length_is_written_behind_its_length_and_read_again() {
+        let all: Vec<u8> = (1..=200).collect();
+        let mut bytes = Vec::new();
+        for length in 0..=all.len() {
+            Writer(&mut bytes).blob(&all[..length]).flag(true);
+        }
+        let mut reader = Reader { rest: &bytes, name: "test" };
+        for length in 0..=all.len() {
+            assert_eq!(reader.blob("blob"), Ok(&all[..length]));
+            assert_eq!(reader.is_there("flag"), Ok(true));
+        }
+        assert_eq!(reader.rest, b"");
+    }
+
+    #[test]
     fn a_number_is_written_in_seven_bits_a_byte_and_read_again() {
         let edges = (0..64).flat_map(|bit| [(1 << bit) - 1, 1 << bit, 0x0123_4567_89ab_cdef >> bit]);
         for number in edges.chain([u64::MAX, 1_790_000_000_000]) {
