@@ -310,7 +310,7 @@ fn an_ended_command_is_remembered_under_its_id_until_its_time_is_over() {
     assert_eq!(remembered.fingerprint, fingerprint(&Envelope::parse(line.as_bytes()).unwrap()));
     durable.apply(Fact::Stopped { unix_ms: 99 });
     assert_eq!(durable.remembered.len(), 1);
-    durable.apply(Fact::Started { build: "b".into(), unix_ms: 100 });
+    durable.apply(Fact::Started { build: "b", unix_ms: 100 });
     assert_eq!(durable.remembered.len(), 0);
     assert_eq!(durable.last_request, 7);
 }

@@ -55,7 +55,7 @@ fn durable() -> Durable {
     let mut durable = Durable::default();
     durable.apply(Fact::Accepted {
         request: 4,
-        peer: PeerName::Client("ada".into()),
+        peer: PeerName::Client("ada"),
         timer_id: None,
         deadline_ms: 9,
         unix_ms: 8,

@@ -21,10 +21,10 @@ fn facts() -> Vec<Fact<&'static str>> {
         r#"{"kind":"command","type":"Order.Place","data":{"n":1},"metadata":{"id":"c-1","timestamp":1}}"#;
     let reply = r#"{"kind":"reply","type":"Order.Place","data":"done","metadata":{"id":"r-1","timestamp":2,"causation":"c-1"}}"#;
     let event = r#"{"kind":"event","type":"Order.Placed","data":1,"metadata":{"id":"e-1","timestamp":3}}"#;
-    let alice = || PeerName::Client("user:1000".into());
-    let timer = || "t-1".into();
+    let alice = || PeerName::Client("user:1000");
+    let timer = || "t-1";
     vec![
-        Fact::Started { build: "0.1.0".into(), unix_ms: 1000 },
+        Fact::Started { build: "0.1.0", unix_ms: 1000 },
         Fact::Accepted {
             request: 1,
             peer: alice(),
@@ -41,7 +41,7 @@ fn facts() -> Vec<Fact<&'static str>> {
             answer: Some(Answer::Line(reply)),
         },
         Fact::Ended {
-            which: Ending::Whole { peer: alice(), id: "c-2".into(), fingerprint: 99 },
+            which: Ending::Whole { peer: alice(), id: "c-2", fingerprint: 99 },
             unix_ms: 1004,
             until_ms: u64::MAX,
             answer: Some(Answer::Line(reply)),
@@ -59,7 +59,7 @@ fn facts() -> Vec<Fact<&'static str>> {
         },
         Fact::Fired { peer: alice(), timer_id: timer(), fired: 1, left: Some(2), next_ms: Some(6000) },
         Fact::Scheduled {
-            peer: PeerName::Capability("orders".into()),
+            peer: PeerName::Capability("orders"),
             timer_id: timer(),
             due_ms: 9000,
             repeat_ms: None,
@@ -69,13 +69,13 @@ fn facts() -> Vec<Fact<&'static str>> {
             rights: None,
             message: event,
         },
-        Fact::Cancelled { peer: PeerName::Capability("orders".into()), timer_id: timer() },
+        Fact::Cancelled { peer: PeerName::Capability("orders"), timer_id: timer() },
         Fact::DeadLettered {
             letter: 1,
-            owner: PeerName::Capability("orders".into()),
+            owner: PeerName::Capability("orders"),
             attempts: 2,
             unix_ms: 1005,
-            reason: "it crashed".into(),
+            reason: "it crashed",
             message: command,
         },
         Fact::DeadLettered {
@@ -83,16 +83,16 @@ fn facts() -> Vec<Fact<&'static str>> {
             owner: alice(),
             attempts: 0,
             unix_ms: 1006,
-            reason: "nobody".into(),
+            reason: "nobody",
             message: event,
         },
         Fact::Requeued { letter: 1 },
         Fact::Dropped { first: 2, last: 2 },
         Fact::Emitted { event: 1, unix_ms: 1007, message: event },
-        Fact::CursorMoved { peer: alice(), name: "billing".into(), event: 1 },
-        Fact::Put { store: "Memory".into(), key: "colour".into(), value: "\"blue\"".into() },
-        Fact::Put { store: "Memory".into(), key: "gone".into(), value: "1".into() },
-        Fact::Deleted { store: "Memory".into(), key: "gone".into() },
+        Fact::CursorMoved { peer: alice(), name: "billing", event: 1 },
+        Fact::Put { store: "Memory", key: "colour", value: "\"blue\"" },
+        Fact::Put { store: "Memory", key: "gone", value: "1" },
+        Fact::Deleted { store: "Memory", key: "gone" },
         Fact::Stopped { unix_ms: 1008 },
     ]
 }
@@ -101,10 +101,7 @@ fn facts() -> Vec<Fact<&'static str>> {
 fn facts_of_version_2() -> Vec<Fact<&'static str>> {
     let mut all = facts();
     all.retain(|fact| matches!(fact, Fact::Started { .. } | Fact::Stopped { .. } | Fact::Scheduled { .. }));
-    all.insert(
-        1,
-        Fact::CursorForgotten { peer: PeerName::Client("user:1000".into()), name: "billing".into() },
-    );
+    all.insert(1, Fact::CursorForgotten { peer: PeerName::Client("user:1000"), name: "billing" });
     let limited = Rights::default().limited_to(["Order.*", "Invoice.Print"]);
     let all_rights = [limited, Rights::of_operator()];
     let mut given = all_rights.into_iter();
