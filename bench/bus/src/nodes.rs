@@ -188,22 +188,17 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
         (None, false, _) => ROUNDS,
     };
     let load_ms = if options.quick { LOAD_MS_QUICK } else { LOAD_MS };
-    run_rounds(
-        &cases,
-        rounds_of,
-        Duration::MAX,
-        |case, round| {
-            for position in 0..cast.subjects.len() {
-                let (subject, its_cases) = &cast.subjects[(position + round) % cast.subjects.len()];
-                if !its_cases.contains(&case.name.as_str()) || !options.wants_subject(subject.name) {
-                    continue;
-                }
-                if let Err(problem) = put_under_load(subject, case, load_ms, &mut results) {
-                    eprintln!("{} {}: {problem}", case.name, subject.name);
-                }
+    run_rounds(&cases, rounds_of, Duration::MAX, |case, round| {
+        for position in 0..cast.subjects.len() {
+            let (subject, its_cases) = &cast.subjects[(position + round) % cast.subjects.len()];
+            if !its_cases.contains(&case.name.as_str()) || !options.wants_subject(subject.name) {
+                continue;
             }
-        },
-    );
+            if let Err(problem) = put_under_load(subject, case, load_ms, &mut results) {
+                eprintln!("{} {}: {problem}", case.name, subject.name);
+            }
+        }
+    });
     publish(&results, &targets(), options);
     Ok(())
 }

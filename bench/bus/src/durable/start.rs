@@ -3,7 +3,7 @@
 use super::subjects::start_on;
 use bench_support::{Keep, OURS, Results};
 use mainspring_journal::{Batch, DiskFolder, Journal, Options, SnapshotWriter};
-use mainspring_kernel::{Answer, Ending, Fact, PeerName};
+use mainspring_kernel::{Answer, ComposedAnswer, Ending, Fact, PeerName};
 use std::path::Path;
 
 /// Facts behind the last snapshot, as `Memory.Set` records them.
@@ -53,16 +53,25 @@ fn write_facts(folder: DiskFolder, count: u64) -> mainspring_journal::Result<u64
     let (mut journal, opened) = Journal::open(folder, Options::default(), &mut |_| ())?;
     let mut batch = Batch::new(opened.next);
     let mut bytes = Vec::new();
-    let reply = message(0, 200);
     for at in 0..count / 2 {
         let (key, value) = (format!("key-{}", at % 1000), format!("\"0123456789abcdef{at}\""));
         let put = Fact::Put { store: "memory", key: &*key, value: &*value };
         let id = format!("c-{at}");
+        let answer = ComposedAnswer {
+            is_error: false,
+            type_name: "Memory.Set",
+            data: r#"{"created":false}"#,
+            id: "18a0b2c4d6e8f0a1-1f4a3",
+            timestamp_ms: 1_767_910_000_000,
+            causation: Some(&*id),
+            correlation: None,
+            traceparent: None,
+        };
         let ended = Fact::Ended {
             which: Ending::Whole { peer: alice(), id: &*id, fingerprint: at },
             unix_ms: 1_767_910_000_000,
             until_ms: u64::MAX,
-            answer: Some(Answer::Line(&*reply)),
+            answer: Some(Answer::Composed(answer)),
         };
         for fact in [put, ended] {
             bytes.clear();
