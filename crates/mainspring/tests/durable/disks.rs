@@ -34,6 +34,35 @@ fn j1_4_a_slow_disk_holds_up_nobody_who_does_not_wait_for_it() {
 }
 
 #[test]
+fn j1_3_a_client_whose_answers_wait_for_the_disk_was_read_in_two_parts_for_two_flushes() {
+    let place = Place::with_ledger("");
+    let running = place.up();
+    let (mut client, mut other) = (running.connect(), running.connect());
+    let mut reads = || {
+        let stats = other.query("Sys.Stats", json!({}));
+        stats["floors"]["clients"]["reads"].as_u64().expect("a count")
+    };
+    let (mut before, bursts) = (0, 10);
+    for burst in 0..=bursts {
+        // More than is read at a time of a client that waits for nothing.
+        let line = |at| {
+            line("command", "Memory.Set", &format!("c-{burst}-{at}"), &json!({ "key": "a", "value": at }))
+        };
+        let lines: String = (0..80).map(line).collect();
+        assert!((8 << 10..16 << 10).contains(&lines.len()), "{}", lines.len());
+        client.send(lines);
+        (0..80).for_each(|_| assert_eq!(client.receive()["kind"], "reply"));
+        if burst == 0 {
+            // By now the daemon knows that this client's answers wait for the disk.
+            before = reads();
+        }
+    }
+    // One each, and one for the other client.
+    let counted = reads() - before;
+    assert!(counted <= bursts + 2, "{counted} reads for {bursts} bursts");
+}
+
+#[test]
 fn j1_5_an_answer_that_waits_for_the_disk_reaches_a_client_that_will_send_no_more() {
     let place = Place::with_ledger("");
     let running = place.up_with(|command| {

@@ -10,6 +10,9 @@ use mainspring_reactor::{Handle, Interest, Readiness};
 use rustix::io::Errno;
 use std::rc::Rc;
 
+/// For so many reads, a client whose answers waited for the disk is taken for one whose answers do.
+const WAITING_READS: u8 = 16;
+
 pub(super) struct ConnectedClient {
     pub(super) id: ConnectionId,
     pub(super) wire: Wire,
@@ -31,6 +34,8 @@ pub(super) struct ConnectedClient {
     has_end: bool,
     /// It stands in the queue of those to be read.
     pub(super) is_queued: bool,
+    /// How many more reads count as those of a client whose answers wait.
+    waiting_reads: u8,
 }
 
 /// How far a client has come. It only ever moves forward.
@@ -102,7 +107,15 @@ impl ConnectedClient {
             out: Outgoing::default(),
             dirty: Dirty::No,
             is_queued: false,
+            waiting_reads: 0,
         }
+    }
+
+    /// Notes, at a read, whether answers wait for the disk. True if they do, or did lately: then
+    /// those to come will, most likely.
+    pub(super) fn note_waiting(&mut self, waits: bool) -> bool {
+        self.waiting_reads = if waits { WAITING_READS } else { self.waiting_reads.saturating_sub(1) };
+        self.waiting_reads > 0
     }
 
     /// Whether it is the batch on the standard streams: its lines need no metadata, its end ends

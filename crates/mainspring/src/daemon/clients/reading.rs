@@ -89,9 +89,10 @@ impl Clients {
         let Some(client) = slots.get_mut(slot) else { return };
         let id = client.id;
         let waits = |kernel: &mut Kernel, _| kernel.has_unwritten(id);
+        let waits = client.note_waiting(self.kernel_cell.with(waits));
         let room = match (client.lines.held_bytes() >= READ_BYTES, readable.is_empty()) {
             (true, _) => buffer.len(),
-            _ if self.kernel_cell.with(waits) => buffer.len().min(READ_WAITING_BYTES),
+            _ if waits => buffer.len().min(READ_WAITING_BYTES),
             (false, true) => buffer.len().min(READ_BYTES),
             (false, false) => buffer.len().min(READ_IN_TURN_BYTES),
         };
