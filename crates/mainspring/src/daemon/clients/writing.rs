@@ -2,7 +2,11 @@
 
 use crate::daemon::clients::Clients;
 use crate::daemon::clients::client::{ClientOutput, ClientStage, ConnectedClient, Dirty};
+use crate::daemon::clients::http_bus::HttpBus;
 use crate::daemon::clients::table::{ClientTable, slot_of};
+use crate::daemon::hold::HeldLines;
+use crate::daemon::transport::outgoing::SHARED_BYTES_MIN;
+use crate::daemon::uplink::Bridge;
 use mainspring_kernel::ConnectionId;
 use mainspring_message::{Envelope, Kind};
 use mainspring_reactor::Instant;
@@ -27,6 +31,41 @@ impl Clients {
         client.out.push(message);
         *unflushed += message.line().len();
         if message.kind() == Kind::Event {
+            if client.mark_event() {
+                dirty_events.push_back(slot);
+            }
+        } else if client.mark_dirty() {
+            dirty.push_back(slot);
+        }
+    }
+
+    /// Whether a message is one for a client, and short enough to be copied among others.
+    #[inline]
+    pub(crate) fn joins(id: ConnectionId, message: &Envelope) -> bool {
+        !Bridge::has(id) && !HttpBus::has(id) && message.line().len() < SHARED_BYTES_MIN
+    }
+
+    /// An empty buffer for what a client is told later.
+    pub(crate) fn spare_buffer(&self) -> Vec<u8> {
+        self.table.borrow_mut().spare.take().unwrap_or_default()
+    }
+
+    /// Buffers lines for a client that were joined before.
+    pub(crate) fn write_lines(&self, lines: HeldLines) {
+        let mut table = self.table.borrow_mut();
+        let ClientTable { slots, spare, dirty, dirty_events, unflushed, .. } = &mut *table;
+        let HeldLines { connection, mut bytes, are_events, .. } = lines;
+        let slot = slot_of(connection);
+        let Some(client) = slots.get_mut(slot).filter(|client| client.id == connection) else { return };
+        *unflushed += bytes.len();
+        if client.out.wants_buffer() {
+            client.out.use_buffer(bytes);
+        } else {
+            client.out.push_lines(&bytes);
+            bytes.clear();
+            spare.keep(bytes);
+        }
+        if are_events {
             if client.mark_event() {
                 dirty_events.push_back(slot);
             }

@@ -2,7 +2,8 @@
 //! to the kernel.
 
 use super::Pump;
-use crate::daemon::hold::Hold;
+use crate::daemon::clients::Clients;
+use crate::daemon::hold::{Hold, Released};
 use crate::daemon::storage::{Notice, Opening, Progress, Storage};
 use crate::settings::OnFailure;
 use mainspring_kernel::{Effect, Records};
@@ -19,7 +20,7 @@ pub(super) struct Keeping {
     on_failure: OnFailure,
     has_failed: Cell<bool>,
     /// Both kept for their room.
-    released: RefCell<Vec<Effect>>,
+    released: RefCell<Vec<Released>>,
     written: Cell<Records>,
 }
 
@@ -42,7 +43,9 @@ impl Keeping {
     }
 
     pub(super) fn record(&self, records: Records) {
-        self.storage.append(&records);
+        if let Some(last) = self.storage.append(&records) {
+            self.hold.borrow_mut().end_batch(last);
+        }
         self.written.set(records);
     }
 
@@ -51,14 +54,27 @@ impl Keeping {
         self.written.take()
     }
 
+    /// Whether there are facts for the journal's thread.
+    pub(super) fn has_gathered(&self) -> bool {
+        self.storage.has_gathered()
+    }
+
     /// The next effect rests on this fact.
     pub(super) fn rest_on(&self, fact: u64) {
         self.after.set(fact);
     }
 
     /// Gives an effect back that may be carried out now.
-    pub(super) fn admit(&self, effect: Effect) -> Option<Effect> {
-        self.hold.borrow_mut().offer(effect, self.after.take())
+    #[inline]
+    pub(super) fn admit(&self, effect: Effect, clients: &Clients) -> Option<Effect> {
+        let (mut hold, fact) = (self.hold.borrow_mut(), self.after.take());
+        match effect {
+            Effect::Write { connection, message } if Clients::joins(connection, &message) => {
+                let refused = hold.offer_line(connection, message, fact, || clients.spare_buffer());
+                refused.map(|message| Effect::Write { connection, message })
+            }
+            effect => hold.offer(effect, fact),
+        }
     }
 
     pub(super) fn stats(&self) -> Value {
@@ -86,8 +102,8 @@ impl Pump {
         }
         let mut released = keeping.released.take();
         keeping.hold.borrow_mut().release(flushed, &mut released);
-        for effect in released.drain(..) {
-            self.carry_out_now(effect);
+        for released in released.drain(..) {
+            self.let_go(released);
         }
         *keeping.released.borrow_mut() = released;
         if let Some(reason) = failure
@@ -96,6 +112,13 @@ impl Pump {
             self.give_up_journal(keeping, &reason);
         }
         true
+    }
+
+    fn let_go(&self, released: Released) {
+        match released {
+            Released::Effect(effect) => self.carry_out_now(effect),
+            Released::Lines(lines) => self.clients.write_lines(lines),
+        }
     }
 
     /// The journal failed: whoever waits for it is told.
@@ -107,8 +130,8 @@ impl Pump {
                 kernel.effect_lost(effect, now);
             }
         });
-        for effect in failed.released {
-            self.carry_out_now(effect);
+        for released in failed.released {
+            self.let_go(released);
         }
         if keeping.on_failure == OnFailure::Exit {
             tracing::error!("the daemon ends because its journal failed (journal.on_failure = \"exit\")");
@@ -116,10 +139,13 @@ impl Pump {
         }
     }
 
-    /// Gives the journal's thread the facts of this turn.
-    pub(super) fn hand_over_facts(&self) {
-        if let Some(keeping) = &self.keeping {
-            keeping.storage.hand_over();
+    /// Gives the journal's thread what was recorded, if that is not better done later; `is_idle`
+    /// tells that there was nothing else to do in this turn.
+    pub(super) fn hand_over_facts(&self, is_idle: bool) {
+        if let Some(keeping) = &self.keeping
+            && let Some(last) = keeping.storage.hand_over_if_due(is_idle, || self.reactor.now())
+        {
+            keeping.hold.borrow_mut().end_batch(last);
         }
     }
 

@@ -231,7 +231,9 @@ impl Pump {
     /// Whether [`turn`](Pump::turn) has something to do at once.
     pub(crate) fn has_more(&self) -> bool {
         let uplink_has = self.uplink.as_ref().is_some_and(|uplink| uplink.has_more());
-        self.more.get() || self.clients.has_readable() || uplink_has
+        // Facts that were left for later go in the first turn with nothing else to do.
+        let has_gathered = self.keeping.as_ref().is_some_and(Keeping::has_gathered);
+        self.more.get() || self.clients.has_readable() || uplink_has || has_gathered
     }
 
     /// Does what there is to do after a turn of the reactor. Returns the exit code when the daemon
@@ -240,11 +242,12 @@ impl Pump {
         self.take_progress();
         self.clients.read_some();
         self.tend_uplink();
-        if self.kernel_cell.take_stirred() || self.more.get() {
+        let is_idle = !self.kernel_cell.take_stirred() && !self.more.get();
+        if !is_idle {
             self.run_kernel();
             self.set_alarm();
-            self.hand_over_facts();
         }
+        self.hand_over_facts(is_idle);
         if let Some(uplink) = &self.uplink {
             uplink.flush();
         }
@@ -342,7 +345,7 @@ impl Pump {
                 Effect::Record(records) => keeping.record(records),
                 Effect::After { fact } => keeping.rest_on(fact),
                 effect => {
-                    if let Some(effect) = keeping.admit(effect) {
+                    if let Some(effect) = keeping.admit(effect, &self.clients) {
                         self.carry_out_now(effect);
                     }
                 }

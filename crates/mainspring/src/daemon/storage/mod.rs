@@ -1,11 +1,12 @@
 //! What survives the process: the journal as the pump uses it.
 //!
 //! [`open`] reads a journal before the boot and gives the state that its facts come to. [`Storage`]
-//! is the loop's side while the daemon runs: facts are appended to a buffer, handed over once per
-//! turn, and known to be on disk later. `writer` is the thread that writes and flushes, `snapshots`
+//! is the loop's side while the daemon runs: facts are appended to a buffer, handed over when enough
+//! of them have gathered (`gathering`), and known to be on disk later. `writer` is the thread that writes and flushes, `snapshots`
 //! what is done beside it. Nothing here blocks the loop but opening and closing.
 
 mod disk;
+mod gathering;
 mod opening;
 mod snapshots;
 #[cfg(test)]
@@ -14,9 +15,10 @@ mod writer;
 
 pub(crate) use opening::{Opening, open};
 
+use gathering::Gathering;
 use mainspring_journal::Batch;
 use mainspring_kernel::Records;
-use mainspring_reactor::{Handle, Wakeup};
+use mainspring_reactor::{Handle, Instant, Wakeup};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, MutexGuard};
@@ -53,8 +55,9 @@ pub(crate) enum Notice {
 pub(crate) struct Storage {
     shared: Arc<Shared>,
     thread: RefCell<Option<JoinHandle<()>>>,
-    /// Facts of this turn.
+    /// Facts that were not handed over.
     batch: RefCell<Batch>,
+    gathering: Gathering,
     /// The number of the record before the first fact of this run.
     base: u64,
     /// How often the thread had told something when it was last asked.
@@ -80,6 +83,7 @@ impl Storage {
             shared,
             thread: RefCell::new(Some(thread)),
             batch: RefCell::new(Batch::new(next)),
+            gathering: Gathering::default(),
             base: next - 1,
             heard: Cell::new(0),
             path,
@@ -91,9 +95,10 @@ impl Storage {
     }
 
     /// Appends facts; they are written after [`Storage::hand_over`], or before if the turn records
-    /// more than a batch holds.
-    pub(crate) fn append(&self, records: &Records) {
+    /// more than a batch holds: gives the last one that the thread has then.
+    pub(crate) fn append(&self, records: &Records) -> Option<u64> {
         let mut batch = self.batch.borrow_mut();
+        let mut handed_over = false;
         let appended = if batch.bytes() + records.as_bytes().len() < BATCH_BYTES_MAX {
             batch.push_records(records.as_bytes())
         } else {
@@ -103,6 +108,7 @@ impl Storage {
                 // can.
                 if batch.bytes() >= BATCH_BYTES_MAX << u32::from(record.has_sequel()) {
                     self.shared.hand_over(&mut batch);
+                    handed_over = true;
                 }
                 Ok(())
             })
@@ -111,14 +117,34 @@ impl Storage {
         if let Err(error) = appended {
             self.state().fail(format!("a fact does not fit into a record: {error}"));
         }
+        handed_over.then(|| self.handed_over(&batch))
     }
 
-    /// Gives the thread what was appended, if anything was.
-    pub(crate) fn hand_over(&self) {
+    /// The last fact that is not in the batch any more.
+    fn handed_over(&self, batch: &Batch) -> u64 {
+        batch.next() - u64::from(batch.count()) - 1 - self.base
+    }
+
+    /// Whether facts wait to be handed over.
+    pub(crate) fn has_gathered(&self) -> bool {
+        !self.batch.borrow().is_empty()
+    }
+
+    /// As [`Storage::hand_over`], if that is not better done later. `is_idle` tells that the loop
+    /// has nothing else to do.
+    #[inline]
+    pub(crate) fn hand_over_if_due(&self, is_idle: bool, now: impl FnOnce() -> Instant) -> Option<u64> {
+        let bytes = self.batch.borrow().bytes();
+        (bytes > 0 && self.gathering.is_over(bytes, is_idle, now)).then(|| self.hand_over())
+    }
+
+    /// Gives the thread what was appended, if anything was; gives the last fact that it has now.
+    pub(crate) fn hand_over(&self) -> u64 {
         let mut batch = self.batch.borrow_mut();
         if !batch.is_empty() {
             self.shared.hand_over(&mut batch);
         }
+        self.handed_over(&batch)
     }
 
     /// What the thread has told since this was last asked, if anything.

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use std::collections::VecDeque;
 
 /// A message of so many bytes or more is not copied.
-const SHARED_BYTES_MIN: usize = 32 << 10;
+pub(crate) const SHARED_BYTES_MIN: usize = 32 << 10;
 
 /// A piece of the stream.
 enum Piece {
@@ -65,8 +65,9 @@ impl Outgoing {
         self.tail.capacity() == 0
     }
 
-    /// Gives it an empty buffer for lines.
+    /// Gives it a buffer for lines: an empty one, or one that begins with whole lines.
     pub(crate) fn use_buffer(&mut self, buffer: Vec<u8>) {
+        debug_assert!(self.wants_buffer(), "nothing is lost with the old one");
         self.tail = buffer;
     }
 
