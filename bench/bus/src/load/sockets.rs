@@ -23,6 +23,16 @@ struct Connection {
     /// The slots that are taken, oldest first, for protocols that answer in order.
     order: VecDeque<usize>,
     next: u64,
+    /// Whether there was no room for all of `out`.
+    is_full: bool,
+}
+
+/// Has epoll tell of these edges of a connection.
+fn watch(epoll: &OwnedFd, operation: i32, stream: &UnixStream, at: usize, edges: i32) -> io::Result<()> {
+    let mut event = libc::epoll_event { events: (edges | libc::EPOLLET) as u32, u64: at as u64 };
+    // SAFETY: both descriptors are open, and `event` outlives the call.
+    let done = unsafe { libc::epoll_ctl(epoll.as_raw_fd(), operation, stream.as_raw_fd(), &raw mut event) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 pub(crate) fn run(load: &Load, wire: Box<dyn Wire>) -> Result<Outcome, String> {
@@ -52,17 +62,7 @@ impl Generator {
         for at in 0..load.connections {
             let stream = UnixStream::connect(&load.address)?;
             stream.set_nonblocking(true)?;
-            let mut event = libc::epoll_event {
-                events: (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLET) as u32,
-                u64: at as u64,
-            };
-            // SAFETY: both descriptors are open, and `event` outlives the call.
-            let added = unsafe {
-                libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, stream.as_raw_fd(), &raw mut event)
-            };
-            if added != 0 {
-                return Err(io::Error::last_os_error());
-            }
+            watch(&epoll, libc::EPOLL_CTL_ADD, &stream, at, libc::EPOLLIN)?;
             connections.push(Connection {
                 stream,
                 out: Vec::new(),
@@ -72,6 +72,7 @@ impl Generator {
                 free: (0..load.depth).rev().collect(),
                 order: VecDeque::new(),
                 next: 0,
+                is_full: false,
             });
         }
         let (now_ns, length_ns) = (monotonic_ns(), load.duration.as_nanos() as u64);
@@ -87,8 +88,10 @@ impl Generator {
     }
 
     fn run(mut self) -> io::Result<Outcome> {
-        // The edges of fresh connections say that they can be written to; from there each keeps
-        // itself busy.
+        // From here each keeps itself busy.
+        for at in 0..self.connections.len() {
+            self.send(at)?;
+        }
         loop {
             let now_ns = monotonic_ns();
             let idle = self.connections.iter().all(|connection| connection.order.is_empty());
@@ -176,12 +179,23 @@ impl Generator {
         while it.written < it.out.len() {
             match it.stream.write(&it.out[it.written..]) {
                 Ok(count) => it.written += count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return self.note_full(at, true),
                 Err(error) => return Err(error),
             }
         }
         it.out.clear();
         it.written = 0;
-        Ok(())
+        self.note_full(at, false)
+    }
+
+    /// Whoever waits for room is told of it. Nobody else is: each read of a server would wake this
+    /// process for nothing, at the server's cost.
+    fn note_full(&mut self, at: usize, is_full: bool) -> io::Result<()> {
+        let it = &mut self.connections[at];
+        if std::mem::replace(&mut it.is_full, is_full) == is_full {
+            return Ok(());
+        }
+        let edges = if is_full { libc::EPOLLIN | libc::EPOLLOUT } else { libc::EPOLLIN };
+        watch(&self.epoll, libc::EPOLL_CTL_MOD, &it.stream, at, edges)
     }
 }
