@@ -150,6 +150,8 @@ pub(crate) struct Hold {
     batches: Batches,
     /// How much was ever held.
     places: u64,
+    /// The same when the present batch began.
+    places_before: u64,
     /// In the order in which it leaves.
     held: VecDeque<Held>,
     /// How many have left `held`.
@@ -175,6 +177,7 @@ impl Default for Hold {
         Hold {
             batches: Batches { ended: VecDeque::new(), present: 1, flushed: 0 },
             places: 0,
+            places_before: 0,
             held: VecDeque::new(),
             left: 0,
             early: BTreeMap::new(),
@@ -274,6 +277,12 @@ impl Hold {
     /// The batch is handed over: facts up to this one go to the journal together.
     pub(crate) fn end_batch(&mut self, last_fact: u64) {
         self.batches.end(last_fact);
+        self.places_before = self.places;
+    }
+
+    /// Whether more waits for the present batch than the lines of one client, or one effect.
+    pub(crate) fn is_for_many(&self) -> bool {
+        self.places > self.places_before + 1
     }
 
     /// Facts up to this one are on disk: what may leave now comes out. For each target that is
@@ -434,11 +443,15 @@ mod tests {
             assert_eq!(offer(&mut hold, effect, 1), None);
         }
         assert_eq!(hold.len(), 6);
+        assert!(hold.is_for_many());
         let close = Effect::Close { connection: ConnectionId(2), reason: CloseReason::Shutdown };
         assert_eq!(offer(&mut hold, close.clone(), 0), None);
         assert_eq!(offer(&mut hold, write(2, 4), 1), None);
         hold.end_batch(1);
+        assert!(!hold.is_for_many());
         assert_eq!(offer(&mut hold, write(1, 5), 2), None);
+        assert_eq!(offer(&mut hold, write(1, 6), 2), None);
+        assert!(!hold.is_for_many());
         hold.end_batch(2);
         let mut into = Vec::new();
         hold.release(2, &mut into);
@@ -454,7 +467,7 @@ mod tests {
             (0, 0, false),
             (0, 0, false),
             (2, 1, true),
-            (1, 1, true),
+            (1, 2, true),
         ];
         assert_eq!(into.iter().map(told).collect::<Vec<_>>(), expected);
         assert_eq!(into[4], Released::Effect(close));

@@ -142,10 +142,11 @@ impl Pump {
     /// Gives the journal's thread what was recorded, if that is not better done later; `is_idle`
     /// tells that there was nothing else to do in this turn.
     pub(super) fn hand_over_facts(&self, is_idle: bool) {
-        if let Some(keeping) = &self.keeping
-            && let Some(last) = keeping.storage.hand_over_if_due(is_idle, || self.reactor.now())
-        {
-            keeping.hold.borrow_mut().end_batch(last);
+        let Some(keeping) = &self.keeping else { return };
+        let mut hold = keeping.hold.borrow_mut();
+        let expects_more = !is_idle && hold.is_for_many();
+        if let Some(last) = keeping.storage.hand_over_if_due(expects_more, || self.reactor.now()) {
+            hold.end_batch(last);
         }
     }
 

@@ -1,9 +1,10 @@
 //! What survives the process: the journal as the pump uses it.
 //!
 //! [`open`] reads a journal before the boot and gives the state that its facts come to. [`Storage`]
-//! is the loop's side while the daemon runs: facts are appended to a buffer, handed over when enough
-//! of them have gathered (`gathering`), and known to be on disk later. `writer` is the thread that writes and flushes, `snapshots`
-//! what is done beside it. Nothing here blocks the loop but opening and closing.
+//! is the loop's side while the daemon runs: facts are appended to a buffer, handed over when that
+//! is due (`gathering`), and known to be on disk later. `writer` is the thread that writes and
+//! flushes, `snapshots` what is done beside it. Nothing here blocks the loop but opening and
+//! closing.
 
 mod disk;
 mod gathering;
@@ -130,12 +131,12 @@ impl Storage {
         !self.batch.borrow().is_empty()
     }
 
-    /// As [`Storage::hand_over`], if that is not better done later. `is_idle` tells that the loop
-    /// has nothing else to do.
+    /// As [`Storage::hand_over`], if there is something and that is not better done later.
+    /// `expects_more` tells that facts of others may come soon.
     #[inline]
-    pub(crate) fn hand_over_if_due(&self, is_idle: bool, now: impl FnOnce() -> Instant) -> Option<u64> {
+    pub(crate) fn hand_over_if_due(&self, expects_more: bool, now: impl FnOnce() -> Instant) -> Option<u64> {
         let bytes = self.batch.borrow().bytes();
-        (bytes > 0 && self.gathering.is_over(bytes, is_idle, now)).then(|| self.hand_over())
+        (bytes > 0 && self.gathering.is_over(bytes, expects_more, now)).then(|| self.hand_over())
     }
 
     /// Gives the thread what was appended, if anything was; gives the last fact that it has now.
