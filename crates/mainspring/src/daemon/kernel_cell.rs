@@ -1,7 +1,7 @@
 //! The kernel as the rest of the daemon reaches it: inputs go in here, stamped with the time.
 
 use mainspring_kernel::{Kernel, Now};
-use mainspring_reactor::Handle;
+use mainspring_reactor::{Handle, Instant};
 use std::cell::{Cell, RefCell};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -71,6 +71,11 @@ impl KernelCell {
         };
         self.now.set(Some(now));
         now
+    }
+
+    /// When this turn of the reactor began, as it is stamped on what happens in it.
+    pub(crate) fn turn_began(&self) -> Instant {
+        Instant::from_nanos(self.now().mono_ns)
     }
 
     /// Time has passed: the next who asks reads the clocks.

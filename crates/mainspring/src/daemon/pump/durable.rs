@@ -142,11 +142,12 @@ impl Pump {
     /// Gives the journal's thread what was recorded, if that is not better done later; `is_idle`
     /// tells that there was nothing else to do in this turn.
     pub(super) fn hand_over_facts(&self, is_idle: bool) {
-        let Some(keeping) = &self.keeping else { return };
+        let Some(keeping) = self.keeping.as_ref().filter(|keeping| keeping.has_gathered()) else { return };
         let mut hold = keeping.hold.borrow_mut();
         let expects_more = !is_idle && hold.is_for_many();
-        if let Some(last) = keeping.storage.hand_over_if_due(expects_more, || self.reactor.now()) {
-            hold.end_batch(last);
+        let (turn_began, now) = (self.kernel_cell.turn_began(), || self.reactor.now());
+        if keeping.storage.is_due(expects_more, turn_began, now) {
+            hold.end_batch(keeping.storage.hand_over());
         }
     }
 

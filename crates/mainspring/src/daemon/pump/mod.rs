@@ -239,7 +239,10 @@ impl Pump {
     /// Does what there is to do after a turn of the reactor. Returns the exit code when the daemon
     /// has ended.
     pub(crate) fn turn(&self) -> Option<i32> {
-        self.take_progress();
+        if self.take_progress() {
+            // Whoever has waited for the disk goes on while others are read and worked for.
+            self.write_for(TURN_TIME_MAX);
+        }
         self.clients.read_some();
         self.tend_uplink();
         let is_idle = !self.kernel_cell.take_stirred() && !self.more.get();
@@ -256,6 +259,12 @@ impl Pump {
         }
         self.kernel_cell.forget_now();
         self.exit.get()
+    }
+
+    /// Writes to actors and clients what there is for them, for so long.
+    fn write_for(&self, time: Duration) {
+        self.actors.borrow_mut().flush_dirty();
+        self.clients.flush_dirty(self.reactor.now().checked_add(time));
     }
 
     /// Runs the kernel until it has nothing to do, or for its share of the turn.

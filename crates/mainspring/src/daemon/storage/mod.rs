@@ -131,12 +131,17 @@ impl Storage {
         !self.batch.borrow().is_empty()
     }
 
-    /// As [`Storage::hand_over`], if there is something and that is not better done later.
-    /// `expects_more` tells that facts of others may come soon.
+    /// Whether those are to be handed over now; if not, this is asked again after the next turn.
+    /// `expects_more` tells that facts of others may come soon, and `turn_began` when this turn
+    /// began.
     #[inline]
-    pub(crate) fn hand_over_if_due(&self, expects_more: bool, now: impl FnOnce() -> Instant) -> Option<u64> {
-        let bytes = self.batch.borrow().bytes();
-        (bytes > 0 && self.gathering.is_over(bytes, expects_more, now)).then(|| self.hand_over())
+    pub(crate) fn is_due(
+        &self,
+        expects_more: bool,
+        turn_began: Instant,
+        now: impl FnOnce() -> Instant,
+    ) -> bool {
+        self.gathering.is_over(self.batch.borrow().bytes(), expects_more, turn_began, now)
     }
 
     /// Gives the thread what was appended, if anything was; gives the last fact that it has now.
