@@ -64,10 +64,7 @@ impl Json {
 
     /// JSON that nobody has measured yet.
     fn from_written(text: String) -> Json {
-        let is_opening = |byte: &&u8| **byte | 0x20 == b'{';
-        // As many brackets as levels at least, so most texts need no closer look.
-        let openings = text.as_bytes().iter().filter(is_opening).count();
-        let too_deep = openings >= crate::DEPTH_MAX as usize && scan::check(&text, 1).is_err();
+        let too_deep = scan::is_too_deep(&text, 1);
         Json { text: Text::from(text), too_deep }
     }
 

@@ -42,7 +42,7 @@ pub use {
     kind::Kind,
     members::{Member, Members},
     parse::{INTEGER_MAX, NAME_BYTES_MAX, Rejection, check_type_name, text_of},
-    scan::DEPTH_MAX,
+    scan::{DEPTH_MAX, is_too_deep},
     text::Text,
     write::{ObjectWriter, Parts},
 };

@@ -421,6 +421,15 @@ pub(crate) fn check(text: &str, depth: u32) -> Result<bool, Syntax> {
     }
 }
 
+/// Whether JSON nests so deeply that it cannot stand inside so many objects and arrays of a message.
+pub fn is_too_deep(text: &str, depth: u32) -> bool {
+    // `[` and `{` differ in one bit.
+    let is_opening = |byte: &&u8| **byte | 0x20 == b'{';
+    // As many brackets as levels at least, so most texts need no closer look.
+    let openings = text.as_bytes().iter().filter(is_opening).count();
+    openings + depth as usize > DEPTH_MAX as usize && check(text, depth).is_err()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,7 +6,7 @@
 
 mod record;
 
-pub(crate) use record::Named;
+pub(crate) use record::{DATA_DEPTH, Named};
 
 use crate::api::config::Limits;
 use crate::api::ids::ConnectionId;

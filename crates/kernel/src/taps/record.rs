@@ -3,8 +3,12 @@
 use crate::api::ids::Now;
 use crate::history::{Audience, Author, Record};
 use crate::out::MS;
-use mainspring_message::{Envelope, write_json_string};
+use mainspring_message::{Envelope, is_too_deep, write_json_string};
 use std::fmt::Write;
+
+/// What the data of a message stands in, where a tap or a trace tells of it: the message that tells,
+/// its data, their list, and the object for the one. That of an outcome stands one deeper.
+pub(crate) const DATA_DEPTH: u32 = 4;
 
 /// The names in a record.
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,7 +63,7 @@ pub(super) fn write(
         }
     }
     if let Some((message, _, bytes_max)) = shown {
-        data(message.data(), bytes_max, out);
+        data(message.data(), DATA_DEPTH, bytes_max, out);
     }
     if let Some(end) = record.end {
         let began_ns = if record.attempts > 0 { record.delivered_ns } else { end.ended_ns };
@@ -72,7 +76,7 @@ pub(super) fn write(
             let _ = write!(out, ",\"code\":{code}");
         }
         if let Some((_, Some(answer), bytes_max)) = shown {
-            data(answer.data(), bytes_max, out);
+            data(answer.data(), DATA_DEPTH + 1, bytes_max, out);
         }
         out.push('}');
     }
@@ -109,11 +113,14 @@ fn capability(name: &str, out: &mut String) {
     out.push('}');
 }
 
-/// Data as it was written, or how long it is.
-fn data(text: &str, bytes_max: usize, out: &mut String) {
-    if text.len() <= bytes_max {
-        let _ = write!(out, ",\"data\":{text}");
-    } else {
+/// Data as it was written, as a string if it nests too deeply for that, or how long it is.
+fn data(text: &str, depth: u32, bytes_max: usize, out: &mut String) {
+    if text.len() > bytes_max {
         let _ = write!(out, ",\"dataBytes\":{}", text.len());
+    } else if is_too_deep(text, depth) {
+        out.push_str(",\"data\":");
+        write_json_string(text, out);
+    } else {
+        let _ = write!(out, ",\"data\":{text}");
     }
 }

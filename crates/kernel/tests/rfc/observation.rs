@@ -415,6 +415,46 @@ fn a_trace_shows_data_if_that_is_kept_and_others_do_not_see_it() {
 }
 
 #[test]
+fn deep_data_made_taps_and_traces_messages_that_nobody_could_read() {
+    let mut config = Config::default();
+    config.limits.history_data_bytes_max = 1 << 20;
+    let mut world = World::booted_with(config, vec![shop()]);
+    let (client, tapper) = (world.connect(1), world.connect(2));
+    reply(&mut world, tapper, "command", "Sys.Tap", json!({ "data": true }));
+    let nested = |levels| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    // The deepest that is shown as it is, one more, and the deepest that there can be: of the
+    // request, then of its outcome, which stands one level deeper.
+    for (levels, is_text, is_outcome_text) in
+        [(123, false, false), (124, false, true), (125, true, true), (127, true, true)]
+    {
+        let data = nested(levels);
+        let id = format!("d-{levels}");
+        world.ask(
+            client,
+            &format!(
+                r#"{{"kind":"command","type":"Order.Place","data":{data},"metadata":{{"id":"{id}","timestamp":1}}}}"#
+            ),
+        );
+        let (actor, request) = world.only_delivered();
+        world.says_draft(actor, Draft::reply(&request, Json::parse(&data).unwrap()));
+        let events = world.take_written(tapper);
+        let trace = world.call(client, "query", "Sys.Trace", json!({ "id": id }));
+        for told in events.iter().chain([&trace]) {
+            assert!(Envelope::parse(told.line().as_bytes()).is_ok(), "{levels}: {told:?}");
+        }
+        let shown = |is_text| if is_text { json!(data).to_string() } else { data.clone() };
+        let expected = (shown(is_text), shown(is_outcome_text));
+        for told in [&events[0], &trace] {
+            let value: Value = serde_json::from_str(told.data()).unwrap();
+            let node = &value[if told.kind() == Kind::Event { "records" } else { "nodes" }][0];
+            let found = (node["data"].to_string(), node["outcome"]["data"].to_string());
+            assert_eq!(found, expected, "{levels}: {told:?}");
+        }
+        world.take_written(client);
+    }
+}
+
+#[test]
 fn the_last_lines_of_capabilities_are_told_and_new_ones_are_events() {
     let mut world = World::booted(vec![shop(), manifest("bank", &["command:Bank.Pay"])]);
     let client = world.connect(1);

@@ -11,9 +11,9 @@ use crate::history::{Audience, Author, KeptData, Record};
 use crate::kernel::Kernel;
 use crate::out::MS;
 use crate::requests::RequestKey;
-use crate::taps::ends;
+use crate::taps::{DATA_DEPTH, ends};
 use hashbrown::{HashMap, HashSet};
-use mainspring_message::{Envelope, Failure};
+use mainspring_message::{Envelope, Failure, is_too_deep};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::cmp::Reverse;
@@ -86,15 +86,16 @@ impl Kernel {
     /// Adds the data of a message and of its answer to its node, or how long they are.
     fn add_data(&self, node: &mut Value, data: &str, answer: Option<&str>) {
         let bytes_max = self.config.limits.tap_data_bytes_max;
-        let add = |into: &mut Value, text: &str| match text.len() <= bytes_max {
+        let add = |into: &mut Value, text: &str, depth| match text.len() <= bytes_max {
+            true if is_too_deep(text, depth) => into["data"] = json!(text),
             true => into["data"] = serde_json::from_str(text).unwrap_or_default(),
             false => into["dataBytes"] = json!(text.len()),
         };
-        add(node, data);
+        add(node, data, DATA_DEPTH);
         if let (Some(answer), Some(outcome)) =
             (answer, node.get_mut("outcome").filter(|outcome| outcome.is_object()))
         {
-            add(outcome, answer);
+            add(outcome, answer, DATA_DEPTH + 1);
         }
     }
 
