@@ -220,3 +220,13 @@ pub enum CloseReason {
     /// The daemon is shutting down.
     Shutdown,
 }
+
+impl CloseReason {
+    /// Whether what it has not read is dropped: that is why it is closed.
+    pub fn drops_what_is_unread(self) -> bool {
+        match self {
+            CloseReason::SlowReader | CloseReason::SlowSubscriber | CloseReason::Memory => true,
+            CloseReason::Full | CloseReason::BadLines | CloseReason::Shutdown => false,
+        }
+    }
+}

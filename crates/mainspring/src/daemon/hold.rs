@@ -15,6 +15,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// Targets that are remembered though nothing is held for them.
 const TARGETS_KEPT: usize = 64;
+/// Memory that lines may keep for more when no more are likely, beside as much again as they take.
+const SPARE_BYTES: usize = 256;
 
 /// What leaves the hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +49,14 @@ impl HeldLines {
         self.bytes.push(b'\n');
         self.count += 1;
         self.are_events &= message.kind() == Kind::Event;
+    }
+
+    /// Gives back what they take far less than: a buffer may have been made for more.
+    #[inline]
+    fn trim(&mut self) {
+        if self.bytes.capacity() > 2 * self.bytes.len() + SPARE_BYTES {
+            self.bytes.shrink_to_fit();
+        }
     }
 
     /// The messages again, one by one.
@@ -85,6 +95,24 @@ impl Held {
             Released::Effect(_) => 1,
             Released::Lines(lines) => lines.count,
         }
+    }
+
+    #[inline]
+    fn trim(&mut self) {
+        if let Released::Lines(lines) = &mut self.released {
+            lines.trim();
+        }
+    }
+
+    /// Drops what is for a connection that is gone, but keeps its place.
+    fn forget(&mut self, gone: ConnectionId) {
+        match &self.released {
+            Released::Effect(Effect::Write { connection, .. }) if *connection == gone => {}
+            Released::Lines(lines) if lines.connection == gone => {}
+            _ => return,
+        }
+        self.released =
+            Released::Lines(HeldLines { connection: gone, bytes: Vec::new(), count: 0, are_events: true });
     }
 }
 
@@ -262,10 +290,12 @@ impl Hold {
 
     fn hold(&mut self, target: EffectTarget, after: BatchNumber, batch: BatchNumber, released: Released) {
         self.places += 1;
-        let held = Held { after, place: self.places, batch, released };
+        let mut held = Held { after, place: self.places, batch, released };
         self.count += held.count();
         let mut last = Last { after, lines: None };
         if self.held.back().is_some_and(|last| last.after > after) {
+            // Nothing is joined to these.
+            held.trim();
             self.early.insert(held.order(), held);
         } else {
             last.lines = Some(self.left + self.held.len() as u64);
@@ -277,7 +307,24 @@ impl Hold {
     /// The batch is handed over: facts up to this one go to the journal together.
     pub(crate) fn end_batch(&mut self, last_fact: u64) {
         self.batches.end(last_fact);
+        // Hardly anything is joined to what came with it.
+        let came = (self.places - self.places_before) as usize;
+        self.held.iter_mut().rev().take(came).for_each(Held::trim);
         self.places_before = self.places;
+    }
+
+    /// A connection is gone: what is held for it is dropped, so that it takes no memory that
+    /// nobody counts any more.
+    pub(crate) fn forget(&mut self, gone: ConnectionId) {
+        let last = self.targets.get(&EffectTarget::Connection(gone));
+        if last.is_none_or(|last| last.after <= self.batches.flushed()) {
+            return;
+        }
+        for held in self.held.iter_mut().chain(self.early.values_mut()) {
+            let before = held.count();
+            held.forget(gone);
+            self.count -= before - held.count();
+        }
     }
 
     /// Whether more waits for the present batch than the lines of one client, or one effect.
@@ -494,6 +541,60 @@ mod tests {
         assert_eq!(offer(&mut hold, write(1, 5), 99), Some(write(1, 5)));
         hold.end_batch(99);
         assert_eq!(hold.len(), 0);
+    }
+
+    /// A flush that hangs kept a quarter of a MiB for each short answer that came meanwhile.
+    #[test]
+    fn j1_3_a_short_line_that_is_held_kept_a_large_buffer() {
+        let mut hold = Hold::default();
+        let offer = |hold: &mut Hold, to, fact| {
+            let large = || Vec::with_capacity(256 << 10);
+            assert_eq!(hold.offer_line(ConnectionId(to), message(1), fact, large), None);
+        };
+        for fact in 1..=3 {
+            offer(&mut hold, fact, fact);
+            offer(&mut hold, 9, fact);
+            if fact == 2 {
+                // In the place before: nothing is joined to it.
+                offer(&mut hold, 8, 1);
+            }
+            hold.end_batch(fact);
+        }
+        let mut into = Vec::new();
+        hold.release(3, &mut into);
+        let kept = |released: &Released| match released {
+            Released::Lines(lines) => lines.bytes.capacity(),
+            Released::Effect(_) => 0,
+        };
+        assert_eq!(into.len(), 7);
+        let all: usize = into.iter().map(kept).sum();
+        assert!(all < 7 * 1024, "{all}");
+    }
+
+    #[test]
+    fn j1_3_what_was_held_for_a_client_that_is_gone_was_kept_and_counted_nowhere() {
+        let mut hold = Hold::default();
+        for (effect, fact) in [(write(1, 1), 1), (write(2, 2), 1), (write(101, 3), 1), (deliver(1, 4), 1)] {
+            assert_eq!(offer(&mut hold, effect, fact), None);
+        }
+        hold.end_batch(1);
+        for (effect, fact) in [(write(1, 5), 2), (write(2, 6), 2), (write(3, 7), 1), (write(101, 8), 0)] {
+            assert_eq!(offer(&mut hold, effect, fact), None);
+        }
+        hold.end_batch(2);
+        for gone in [1, 3, 101, 7] {
+            hold.forget(ConnectionId(gone));
+        }
+        assert_eq!(hold.len(), 3);
+        let bytes = |held: &Held| match &held.released {
+            Released::Lines(lines) => lines.bytes.capacity(),
+            Released::Effect(effect) => usize::from(matches!(effect, Effect::Write { .. })),
+        };
+        assert_eq!(hold.held.iter().chain(hold.early.values()).filter(|held| bytes(held) > 0).count(), 2);
+        assert_eq!(released(&mut hold, 1), [write(2, 2), deliver(1, 4)]);
+        assert_eq!(released(&mut hold, 2), [write(2, 6)]);
+        assert_eq!(hold.len(), 0);
+        assert_eq!(offer(&mut hold, write(4, 9), 2), Some(write(4, 9)));
     }
 
     /// Against a plain list that is searched each time.

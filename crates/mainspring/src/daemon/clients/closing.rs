@@ -52,7 +52,19 @@ impl Clients {
         client.out.push_lines(line.as_bytes());
         let id = client.id;
         self.begin_closing(table, slot);
+        self.forget(table, id);
+    }
+
+    /// The kernel hears that a client is gone.
+    fn forget(&self, table: &mut ClientTable, id: ConnectionId) {
         self.kernel_cell.feed(|kernel, now| kernel.connection_closed(id, now));
+        table.gone.push(id);
+    }
+
+    /// Tells of those that have gone since this was last asked.
+    pub(crate) fn take_gone(&self, tell: impl FnMut(ConnectionId)) {
+        let gone = &mut self.table.borrow_mut().gone;
+        gone.drain(..).for_each(tell);
     }
 
     /// Has a client closed once everything is written.
@@ -114,7 +126,7 @@ impl Clients {
         tracing::debug!("{} closed", client.id);
         client.wire.unwatch(&self.reactor);
         client.wire.end_output();
-        self.kernel_cell.feed(|kernel, now| kernel.connection_closed(client.id, now));
+        self.forget(table, client.id);
         if client.is_batch() {
             self.kernel_cell.feed(|kernel, now| kernel.adapter_ended(client.adapter, now));
         }

@@ -33,6 +33,8 @@ pub(super) struct ClientTable {
     pub(super) unflushed: usize,
     /// Bytes for clients that the kernel does not know any more.
     pub(super) closing_bytes: usize,
+    /// Clients that it does not know any more, and others do not know of that yet.
+    pub(super) gone: Vec<ConnectionId>,
     /// Those who have sent something, in the order in which they are to be read.
     pub(super) readable: VecDeque<ConnectionId>,
     /// Bytes that are held of lines without an end.
@@ -69,6 +71,7 @@ impl ClientTable {
             dirty_events: VecDeque::new(),
             unflushed: 0,
             closing_bytes: 0,
+            gone: Vec::new(),
             readable: VecDeque::new(),
             partial_bytes: 0,
             ends: 0,

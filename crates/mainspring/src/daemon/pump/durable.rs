@@ -73,6 +73,11 @@ impl Keeping {
                 let refused = hold.offer_line(connection, message, fact, || clients.spare_buffer());
                 refused.map(|message| Effect::Write { connection, message })
             }
+            // It is given nothing more, so this waits for nothing.
+            Effect::Close { connection, reason } if reason.drops_what_is_unread() => {
+                hold.forget(connection);
+                Some(effect)
+            }
             effect => hold.offer(effect, fact),
         }
     }
@@ -123,6 +128,10 @@ impl Pump {
 
     /// The journal failed: whoever waits for it is told.
     fn give_up_journal(&self, keeping: &Keeping, reason: &str) {
+        // What a callback had the kernel do since its last turn rests on facts that are lost, too.
+        let mut effects = Vec::new();
+        self.kernel_cell.with(|kernel, _| kernel.drain_effects(&mut effects));
+        effects.into_iter().for_each(|effect| self.carry_out(effect));
         let failed = keeping.hold.borrow_mut().fail();
         self.kernel_cell.feed(|kernel, now| {
             kernel.storage_failed(reason, now);
@@ -142,13 +151,24 @@ impl Pump {
     /// Gives the journal's thread what was recorded, if that is not better done later; `is_idle`
     /// tells that there was nothing else to do in this turn.
     pub(super) fn hand_over_facts(&self, is_idle: bool) {
-        let Some(keeping) = self.keeping.as_ref().filter(|keeping| keeping.has_gathered()) else { return };
-        let mut hold = keeping.hold.borrow_mut();
-        let expects_more = !is_idle && hold.is_for_many();
-        let (turn_began, now) = (self.kernel_cell.turn_began(), || self.reactor.now());
-        if keeping.storage.is_due(expects_more, turn_began, now) {
-            hold.end_batch(keeping.storage.hand_over());
+        let Some(keeping) = &self.keeping else { return };
+        if keeping.has_gathered() {
+            let mut hold = keeping.hold.borrow_mut();
+            let expects_more = !is_idle && hold.is_for_many();
+            let (turn_began, now) = (self.kernel_cell.turn_began(), || self.reactor.now());
+            if keeping.storage.is_due(expects_more, turn_began, now) {
+                hold.end_batch(keeping.storage.hand_over());
+            }
         }
+    }
+
+    /// Drops what is held for clients that are gone.
+    pub(super) fn forget_gone_clients(&self) {
+        self.clients.take_gone(|gone| {
+            if let Some(keeping) = &self.keeping {
+                keeping.hold.borrow_mut().forget(gone);
+            }
+        });
     }
 
     /// Writes what is left to the journal, and closes it.

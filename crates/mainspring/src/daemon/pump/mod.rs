@@ -250,6 +250,7 @@ impl Pump {
             self.run_kernel();
             self.set_alarm();
         }
+        self.forget_gone_clients();
         self.hand_over_facts(is_idle);
         if let Some(uplink) = &self.uplink {
             uplink.flush();
