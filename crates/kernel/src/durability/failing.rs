@@ -2,12 +2,21 @@
 
 use super::{Durably, Storage};
 use crate::api::effect::{Effect, Level};
-use crate::api::ids::{CapabilityId, ConnectionId, Now};
+use crate::api::ids::{CapabilityId, Now};
 use crate::flow::lanes::Sender;
 use crate::flow::routes::Handler;
 use crate::kernel::Kernel;
 use crate::out::Cause;
 use mainspring_message::{Envelope, ErrorData, Failure, Kind, Started};
+
+/// What a capability said that had it paused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum PausedBy {
+    /// A durable command: until not too much waits for the disk.
+    Command,
+    /// A durable event: also until the disk has room.
+    Event,
+}
 
 impl Kernel {
     /// The disk of the journal has no room for more, or has room again.
@@ -19,7 +28,7 @@ impl Kernel {
             (Storage::Full, false) => self.out.facts.storage = Storage::Ready,
             _ => {}
         }
-        self.resume_capabilities();
+        self.resume_senders();
     }
 
     /// The journal failed, for good. What rests on facts that are not on disk must not be carried
@@ -35,7 +44,7 @@ impl Kernel {
         let text = format!("the journal has failed: {reason}; durable commands are refused");
         self.out.log(Level::Error, text);
         self.out.facts.storage = Storage::Failed;
-        self.resume_capabilities();
+        self.resume_senders();
         self.out.announce("Sys.StorageFailed", serde_json::json!({ "reason": reason }));
         self.end_all_cursors();
         // Their answers were not told, and will not be.
@@ -111,60 +120,91 @@ impl Kernel {
         self.out.now = now;
         self.note(now, |pen| pen.storage_congested(is_congested));
         self.durability.is_congested = is_congested;
-        if !is_congested {
-            for connection in std::mem::take(&mut self.durability.paused) {
-                self.connections.set_storage_paused(connection, false, &mut self.out);
-            }
-        }
-        self.resume_capabilities();
+        self.resume_senders();
+    }
+
+    /// Whether so much waits for the disk that nobody should add to it. A disk that is full takes no
+    /// new commands, and one that failed nothing at all, so that there nobody need be held up.
+    #[inline]
+    pub(crate) fn is_congested(&self) -> bool {
+        self.durability.is_congested && self.out.facts.storage == Storage::Ready
     }
 
     /// Whether nothing is read from a capability because of the disk.
     #[inline]
     pub(crate) fn waits_for_disk(&self, capability: CapabilityId) -> bool {
-        self.durability.paused_capabilities.contains(&capability)
+        self.durability.paused_capabilities.iter().any(|(paused, _)| *paused == capability)
     }
 
     /// Whether the disk takes no more durable events for now: too much waits for it, or what room
     /// it has left is for commands that were accepted.
     fn takes_no_events(&self) -> bool {
-        match self.out.facts.storage {
-            Storage::Ready => self.durability.is_congested,
-            Storage::Full => true,
-            Storage::None | Storage::Failed | Storage::Untouched => false,
-        }
+        self.is_congested() || self.out.facts.storage == Storage::Full
     }
 
     /// A capability said a durable event: it is paused while the disk takes no more of them.
     pub(super) fn pause_if_disk_is_behind(&mut self, capability: CapabilityId) {
-        if self.takes_no_events() && !self.waits_for_disk(capability) {
-            let (_, queue) = self.actors.sender(capability);
-            if !self.lanes.is_paused(queue) {
-                self.set_reading(Sender::Actor(capability), true);
-            }
-            self.durability.paused_capabilities.push(capability);
+        if self.takes_no_events() {
+            self.pause_capability(capability, PausedBy::Event);
         }
     }
 
-    /// Reads again from the capabilities that were paused, if the disk takes their events.
-    fn resume_capabilities(&mut self) {
-        if self.takes_no_events() {
+    /// Somebody sent a durable command: they are paused while too much waits for the disk.
+    #[inline]
+    pub(crate) fn pause_if_congested(&mut self, sender: Sender) {
+        if self.is_congested() {
+            self.pause(sender);
+        }
+    }
+
+    #[cold]
+    fn pause(&mut self, sender: Sender) {
+        match sender {
+            Sender::Connection(connection) => {
+                if self.connections.set_storage_paused(connection, true, &mut self.out) {
+                    self.durability.paused.push(connection);
+                }
+            }
+            Sender::Actor(capability) => self.pause_capability(capability, PausedBy::Command),
+            // Schedules miss ticks instead.
+            Sender::Kernel => {}
+        }
+    }
+
+    fn pause_capability(&mut self, capability: CapabilityId, by: PausedBy) {
+        let mut paused = self.durability.paused_capabilities.iter_mut();
+        if let Some((_, before)) = paused.find(|(paused, _)| *paused == capability) {
+            // What is waited for longest.
+            *before = (*before).max(by);
             return;
         }
-        for capability in std::mem::take(&mut self.durability.paused_capabilities) {
+        let (_, queue) = self.actors.sender(capability);
+        if !self.lanes.is_paused(queue) {
+            self.set_reading(Sender::Actor(capability), true);
+        }
+        self.durability.paused_capabilities.push((capability, by));
+    }
+
+    /// Reads again from those that were paused, if the disk takes what they say.
+    fn resume_senders(&mut self) {
+        let (is_congested, takes_no_events) = (self.is_congested(), self.takes_no_events());
+        if !is_congested {
+            for connection in std::mem::take(&mut self.durability.paused) {
+                self.connections.set_storage_paused(connection, false, &mut self.out);
+            }
+        }
+        let waits = |(_, by): &(CapabilityId, PausedBy)| match by {
+            PausedBy::Command => is_congested,
+            PausedBy::Event => takes_no_events,
+        };
+        let paused = std::mem::take(&mut self.durability.paused_capabilities);
+        let (waiting, resumed): (Vec<_>, Vec<_>) = paused.into_iter().partition(waits);
+        self.durability.paused_capabilities = waiting;
+        for (capability, _) in resumed {
             let (_, queue) = self.actors.sender(capability);
             if !self.lanes.is_paused(queue) {
                 self.set_reading(Sender::Actor(capability), false);
             }
-        }
-    }
-
-    /// A client sent a durable command: it is paused while too much waits for the disk.
-    pub(super) fn pause_if_congested(&mut self, connection: ConnectionId) {
-        if self.durability.is_congested
-            && self.connections.set_storage_paused(connection, true, &mut self.out)
-        {
-            self.durability.paused.push(connection);
         }
     }
 }

@@ -26,6 +26,7 @@ use crate::flow::routes::Handler;
 use crate::kernel::Kernel;
 use crate::out::{MS, Out};
 use crate::requests::{Ended, PeerId, RequestKey, Requests};
+use failing::PausedBy;
 use mainspring_message::{Envelope, Failure, Kind};
 
 /// Bytes of a message that a fact can hold. Beyond: a durable command is refused (413); of an
@@ -54,7 +55,7 @@ pub(crate) struct Durability {
     is_congested: bool,
     paused: Vec<ConnectionId>,
     /// The capabilities from which nothing is read while the disk does not keep up or is full.
-    paused_capabilities: Vec<CapabilityId>,
+    paused_capabilities: Vec<(CapabilityId, PausedBy)>,
     /// Commands that this run left to the next one.
     pub(crate) left_for_next_run: u64,
 }
@@ -197,7 +198,6 @@ impl Kernel {
         self.requests.set_durably(key, Durably::Steps(request), fact);
         if let Some(connection) = connection {
             self.connections.note_fact(connection, fact);
-            self.pause_if_congested(connection);
         }
     }
 

@@ -22,7 +22,9 @@ impl Kernel {
         // There is no point in more for a client that has not read what it has.
         let unread =
             matches!(due.to, Recipient::Connection(connection) if self.connections.is_behind(connection));
-        let crowded = unread || self.lanes.is_crowded(due.queue);
+        // Nor while the disk does not keep up: each is a fact at least.
+        let waits_for_disk = due.is_durable && self.is_congested();
+        let crowded = unread || waits_for_disk || self.lanes.is_crowded(due.queue);
         let fired = self.schedules.fire(id, crowded, &mut self.out);
         if let Some((message, delegate)) = fired.send {
             // What may have been scheduled may be sent, unless whoever did so has lost that since.

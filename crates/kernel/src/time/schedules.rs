@@ -161,6 +161,8 @@ pub(crate) struct Due {
     pub(crate) queue: QueueId,
     /// Whether it is a tick that has not had its place among those of its peer.
     pub(crate) needs_place: bool,
+    /// Whether it survives the process, so that each firing is a fact.
+    pub(crate) is_durable: bool,
 }
 
 /// What became of a schedule whose time has come.
@@ -391,7 +393,8 @@ impl Schedules {
         let schedule = self.slots.get(id.0 as usize)?;
         let queue = self.queue_of(schedule.peer)?;
         let needs_place = schedule.repeat_ms.is_some() && !schedule.is_held;
-        Some(Due { peer: schedule.peer, to: schedule.to, queue, needs_place })
+        let is_durable = schedule.is_durable;
+        Some(Due { peer: schedule.peer, to: schedule.to, queue, needs_place, is_durable })
     }
 
     /// Keeps a tick until its place comes. Those that are due in the meantime fold into it.

@@ -4,7 +4,7 @@
 use crate::support::manifest;
 use mainspring_kernel::{
     ActorExit, ActorRef, BootPlan, Config, ConnectionId, Durable, DurableBounds, Effect, Fact, FactRecord,
-    Kernel, Limits, Manifest, Now, Rights, Turn,
+    Kernel, Limits, Manifest, Now, Rights, Source, Turn,
 };
 use mainspring_message::{Draft, Envelope, Json};
 use serde_json::Value;
@@ -229,6 +229,20 @@ impl Bus {
             }
         }
         panic!("the loop does not come to rest");
+    }
+
+    /// From whom the daemon is to stop reading, and from whom to read again, since the last turn.
+    pub(crate) fn reading(&mut self) -> (Vec<Source>, Vec<Source>) {
+        let (mut effects, mut paused, mut resumed) = (Vec::new(), Vec::new(), Vec::new());
+        self.kernel.drain_effects(&mut effects);
+        for effect in effects {
+            match effect {
+                Effect::PauseReading { source } => paused.push(source),
+                Effect::ResumeReading { source } => resumed.push(source),
+                _ => {}
+            }
+        }
+        (paused, resumed)
     }
 
     pub(crate) fn pass_ms(&mut self, ms: u64) {

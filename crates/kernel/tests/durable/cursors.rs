@@ -357,20 +357,6 @@ fn j7_1_a_reader_that_does_not_keep_up_loses_nothing_that_is_kept() {
     bus.kernel.audit().unwrap();
 }
 
-/// From whom the daemon is to stop reading, and from whom to read again.
-fn reading(bus: &mut Bus) -> (Vec<Source>, Vec<Source>) {
-    let (mut effects, mut paused, mut resumed) = (Vec::new(), Vec::new(), Vec::new());
-    bus.kernel.drain_effects(&mut effects);
-    for effect in effects {
-        match effect {
-            Effect::PauseReading { source } => paused.push(source),
-            Effect::ResumeReading { source } => resumed.push(source),
-            _ => {}
-        }
-    }
-    (paused, resumed)
-}
-
 fn says_unheard(bus: &mut Bus, actor: ActorRef) {
     let draft = Draft::new(Kind::Event, "Shop.Sold", Json::from(json!(1)));
     bus.kernel.actor_message(actor, draft, bus.now);
@@ -383,11 +369,11 @@ fn j1_3_durable_events_were_read_without_bound_while_the_disk_did_not_keep_up() 
     bus.kernel.storage_congested(true, bus.now);
     says_unheard(&mut bus, actor);
     says_unheard(&mut bus, actor);
-    assert_eq!(reading(&mut bus), (vec![source], vec![]));
+    assert_eq!(bus.reading(), (vec![source], vec![]));
     bus.kernel.storage_congested(false, bus.now);
-    assert_eq!(reading(&mut bus), (vec![], vec![source]));
+    assert_eq!(bus.reading(), (vec![], vec![source]));
     says_unheard(&mut bus, actor);
-    assert_eq!(reading(&mut bus), (vec![], vec![]));
+    assert_eq!(bus.reading(), (vec![], vec![]));
 }
 
 #[test]
@@ -398,13 +384,13 @@ fn j3_2_durable_events_ate_what_a_full_disk_keeps_for_accepted_commands() {
     says_unheard(&mut bus, actor);
     bus.kernel.storage_congested(true, bus.now);
     bus.kernel.storage_congested(false, bus.now);
-    assert_eq!(reading(&mut bus), (vec![source], vec![]), "it is still full");
+    assert_eq!(bus.reading(), (vec![source], vec![]), "it is still full");
     bus.kernel.storage_full(false, bus.now);
-    assert_eq!(reading(&mut bus), (vec![], vec![source]));
+    assert_eq!(bus.reading(), (vec![], vec![source]));
     bus.kernel.storage_full(true, bus.now);
     says_unheard(&mut bus, actor);
     bus.kernel.storage_failed("input/output error", bus.now);
-    assert_eq!(reading(&mut bus), (vec![source], vec![source]), "nothing is kept any more");
+    assert_eq!(bus.reading(), (vec![source], vec![source]), "nothing is kept any more");
 }
 
 /// Has the shop say an event that is not on disk, and gives it a command with a deadline of a

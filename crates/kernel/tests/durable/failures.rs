@@ -1,7 +1,9 @@
 //! Disks that are full, or fail.
 
 use crate::bus::{Bus, orders};
-use crate::support::{code, data, line, line_with};
+use crate::support::{code, data, line, line_with, manifest};
+use mainspring_kernel::{Manifest, Source};
+use mainspring_message::{Draft, Json, Kind};
 use serde_json::json;
 
 #[test]
@@ -81,26 +83,95 @@ fn j3_2_a_full_disk_refuses_new_durable_commands_while_accepted_ones_end() {
     assert_eq!(bus.only_delivered().1.id(), "c-2");
 }
 
+/// A command of which only its end is recorded.
+fn whole(id: &str) -> String {
+    let later =
+        json!({ "delay": 60_000, "message": { "kind": "command", "type": "Order.Place", "data": {} } });
+    line("command", "Timer.Schedule", id, later)
+}
+
 #[test]
 fn j1_3_whoever_sends_durable_commands_is_paused_while_too_much_waits_for_the_disk() {
-    use mainspring_kernel::{Effect, Source};
     let mut bus = Bus::new(vec![orders()]);
-    let (alice, bob) = (bus.connect(1, "alice"), bus.connect(2, "bob"));
+    let (alice, bob, carol) = (bus.connect(1, "alice"), bus.connect(2, "bob"), bus.connect(3, "carol"));
     bus.kernel.storage_congested(true, bus.now);
     bus.kernel.ingest(alice, line("command", "Order.Place", "c-1", json!({})).as_bytes(), bus.now);
     bus.kernel.ingest(bob, line("query", "Order.Get", "q-1", json!({})).as_bytes(), bus.now);
-    let mut effects = Vec::new();
-    bus.kernel.drain_effects(&mut effects);
-    let paused: Vec<&Source> = effects
-        .iter()
-        .filter_map(|effect| match effect {
-            Effect::PauseReading { source } => Some(source),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(paused, [&Source::Connection(alice)]);
+    let free = line_with("command", "Order.Place", "c-2", json!({}), json!({ "durable": false }));
+    bus.kernel.ingest(bob, free.as_bytes(), bus.now);
+    bus.kernel.ingest(carol, whole("s-1").as_bytes(), bus.now);
+    let paused = vec![Source::Connection(alice), Source::Connection(carol)];
+    assert_eq!(bus.reading(), (paused.clone(), vec![]));
     bus.kernel.storage_congested(false, bus.now);
-    effects.clear();
-    bus.kernel.drain_effects(&mut effects);
-    assert_eq!(effects, [Effect::ResumeReading { source: Source::Connection(alice) }]);
+    assert_eq!(bus.reading(), (vec![], paused));
+}
+
+#[test]
+fn j1_3_a_capability_that_sent_durable_commands_was_read_while_too_much_waited_for_the_disk() {
+    let shop = Manifest { uncaused: true, ..manifest("shop", &["command:Shop.Open"]) };
+    let mut bus = Bus::new(vec![orders(), shop]);
+    let alice = bus.connect(1, "alice");
+    bus.send(alice, &line("command", "Shop.Open", "c-1", json!({})));
+    let (actor, request) = bus.only_delivered();
+    let ask = |bus: &mut Bus, type_name: &str| {
+        let draft = Draft::caused_by(&request, Kind::Command, type_name, Json::from(json!({})));
+        bus.kernel.actor_message(actor, draft, bus.now);
+    };
+    bus.kernel.storage_congested(true, bus.now);
+    ask(&mut bus, "Order.Place");
+    ask(&mut bus, "Order.Place");
+    let source = vec![Source::Actor(actor)];
+    assert_eq!(bus.reading(), (source.clone(), vec![]));
+    // What was accepted can end on a full disk, so the capability is heard again.
+    bus.kernel.storage_full(true, bus.now);
+    assert_eq!(bus.reading(), (vec![], source.clone()));
+    bus.kernel.storage_full(false, bus.now);
+    ask(&mut bus, "Order.Place");
+    assert_eq!(bus.reading(), (source.clone(), vec![]));
+    bus.kernel.storage_congested(false, bus.now);
+    assert_eq!(bus.reading(), (vec![], source));
+}
+
+#[test]
+fn j1_3_a_schedule_misses_ticks_while_too_much_waits_for_the_disk() {
+    let mut bus = Bus::new(vec![orders()]);
+    let alice = bus.connect(1, "alice");
+    let often = json!({
+        "timerId": "t", "delay": 10, "repeat": 10,
+        "message": { "kind": "event", "type": "Order.Due", "data": {} }
+    });
+    let answer = bus.ask(alice, &line("command", "Timer.Schedule", "s-1", often));
+    assert_eq!(answer.kind(), Kind::Reply, "{answer:?}");
+    bus.ask(alice, &line("command", "Sys.Subscribe", "s-2", json!({ "types": ["Order.Due"] })));
+    bus.kernel.storage_congested(true, bus.now);
+    let before = bus.recorded.len();
+    bus.pass_ms(1000);
+    assert_eq!((bus.recorded.len(), bus.written.len()), (before, 0));
+    bus.kernel.storage_congested(false, bus.now);
+    bus.pass_ms(10);
+    let told = bus.only_written();
+    assert_eq!((told.type_name(), bus.recorded.len()), ("Order.Due", before + 1));
+    assert!(told.metadata().contains("\"missedTicks\":100"), "{told:?}");
+}
+
+#[test]
+fn j3_1_whoever_was_paused_for_a_disk_that_then_failed_or_was_full_was_never_read_again() {
+    let mut bus = Bus::new(vec![orders()]);
+    let alice = bus.connect(1, "alice");
+    let source = vec![Source::Connection(alice)];
+    let pause = |bus: &mut Bus, id: &str| {
+        bus.kernel.storage_congested(true, bus.now);
+        bus.kernel.ingest(alice, whole(id).as_bytes(), bus.now);
+        assert_eq!(bus.reading(), (source.clone(), vec![]));
+    };
+    pause(&mut bus, "s-1");
+    bus.kernel.storage_full(true, bus.now);
+    assert_eq!(bus.reading(), (vec![], source.clone()));
+    bus.kernel.storage_full(false, bus.now);
+    pause(&mut bus, "s-2");
+    bus.kernel.storage_failed("input/output error", bus.now);
+    assert_eq!(bus.reading(), (vec![], source));
+    bus.kernel.storage_congested(true, bus.now);
+    bus.kernel.ingest(alice, line("query", "Order.Get", "q-1", json!({})).as_bytes(), bus.now);
+    assert_eq!(bus.reading(), (vec![], vec![]));
 }

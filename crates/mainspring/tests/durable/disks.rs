@@ -3,6 +3,8 @@
 use crate::place::Place;
 use crate::support::{code, eventually, line, line_with};
 use serde_json::json;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -60,6 +62,41 @@ fn j1_3_a_client_whose_answers_wait_for_the_disk_was_read_in_two_parts_for_two_f
     // One each, and one for the other client.
     let counted = reads() - before;
     assert!(counted <= bursts + 2, "{counted} reads for {bursts} bursts");
+}
+
+#[test]
+fn j1_3_facts_gathered_without_bound_behind_a_flush_that_took_seconds() {
+    let place = Place::with_ledger("");
+    // One daemon makes the journal, which takes more flushes than a start.
+    place.up().end();
+    let running = place.up_with(|command| {
+        command.env("MAINSPRING_TEST_FLUSH_MS", "3000");
+    });
+    let mut other = running.connect();
+    let mut stream = UnixStream::connect(running.socket()).expect("a connection");
+    stream.set_write_timeout(Some(Duration::from_secs(1))).expect("a limit of time");
+    let (value, mut sent) = ("x".repeat(100_000), 0);
+    // It is not read any more when too much waits for the disk.
+    let mut lines = (0..1000).map(|at| {
+        let data = json!({ "key": "a", "value": format!("{at}{value}") });
+        line("command", "Memory.Set", &format!("c-{at}"), &data)
+    });
+    let stopped = lines.find(|line| match stream.write_all(line.as_bytes()) {
+        Ok(()) => {
+            sent += 1;
+            false
+        }
+        Err(_) => true,
+    });
+    assert!(stopped.is_some(), "all of it was read");
+    let waits = other.query("Sys.Stats", json!({}))["floors"]["journal"]["unflushedBytes"].as_u64();
+    assert!(waits.is_some_and(|bytes| (8 << 20..24 << 20).contains(&bytes)), "{waits:?}, {sent} sent");
+    // When the disk goes on, so does the client.
+    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a limit of time");
+    for told in BufReader::new(stream).lines().take(sent) {
+        let told = told.expect("an answer");
+        assert!(told.contains("\"kind\":\"reply\""), "{told}");
+    }
 }
 
 #[test]

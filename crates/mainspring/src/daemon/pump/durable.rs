@@ -160,6 +160,9 @@ impl Pump {
                 hold.end_batch(keeping.storage.hand_over());
             }
         }
+        if keeping.storage.take_congestion() {
+            self.kernel_cell.feed(|kernel, now| kernel.storage_congested(true, now));
+        }
     }
 
     /// Drops what is held for clients that are gone.

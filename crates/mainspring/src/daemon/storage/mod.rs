@@ -63,6 +63,9 @@ pub(crate) struct Storage {
     base: u64,
     /// How often the thread had told something when it was last asked.
     heard: Cell<u64>,
+    /// Whether too much waited for the disk when something was last handed over, and nobody has
+    /// asked since.
+    congested: Cell<bool>,
     path: String,
 }
 
@@ -87,6 +90,7 @@ impl Storage {
             gathering: Gathering::default(),
             base: next - 1,
             heard: Cell::new(0),
+            congested: Cell::new(false),
             path,
         })
     }
@@ -108,7 +112,7 @@ impl Storage {
                 // What is kept, and the end of the command that had it kept, stay together if they
                 // can.
                 if batch.bytes() >= BATCH_BYTES_MAX << u32::from(record.has_sequel()) {
-                    self.shared.hand_over(&mut batch);
+                    self.give(&mut batch);
                     handed_over = true;
                 }
                 Ok(())
@@ -148,9 +152,20 @@ impl Storage {
     pub(crate) fn hand_over(&self) -> u64 {
         let mut batch = self.batch.borrow_mut();
         if !batch.is_empty() {
-            self.shared.hand_over(&mut batch);
+            self.give(&mut batch);
         }
         self.handed_over(&batch)
+    }
+
+    fn give(&self, batch: &mut Batch) {
+        let unflushed = self.shared.hand_over(batch);
+        self.congested.set(unflushed > UNFLUSHED_BYTES_MAX);
+    }
+
+    /// Whether what was handed over since this was last asked made it too much for the disk. The
+    /// thread does not tell: it may be in the middle of a flush that takes very long.
+    pub(crate) fn take_congestion(&self) -> bool {
+        self.congested.take()
     }
 
     /// What the thread has told since this was last asked, if anything.

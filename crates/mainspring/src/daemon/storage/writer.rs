@@ -89,13 +89,13 @@ impl Shared {
         self.told.load(Ordering::Acquire)
     }
 
-    /// Gives the thread facts to write. After a failure they are dropped: nothing is written any
-    /// more.
-    pub(super) fn hand_over(&self, batch: &mut Batch) {
+    /// Gives the thread facts to write; gives how many bytes are not on disk then. After a failure
+    /// they are dropped: nothing is written any more.
+    pub(super) fn hand_over(&self, batch: &mut Batch) -> usize {
         let mut state = self.lock();
         if state.failure.is_some() {
             *batch = Batch::new(batch.next());
-            return;
+            return 0;
         }
         state.unflushed_bytes += batch.bytes();
         state.waiting_bytes += batch.bytes();
@@ -107,8 +107,10 @@ impl Shared {
                 state.waiting.push_back(taken);
             }
         }
+        let unflushed = state.unflushed_bytes;
         drop(state);
         self.work.notify_one();
+        unflushed
     }
 
     pub(super) fn close(&self) {
