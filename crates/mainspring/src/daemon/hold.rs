@@ -169,6 +169,26 @@ struct Last {
     lines: Option<u64>,
 }
 
+/// Who is waiting for a batch, among clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Audience {
+    Nobody,
+    One(ConnectionId),
+    Many,
+}
+
+impl Audience {
+    #[inline]
+    fn add(&mut self, target: EffectTarget) {
+        let EffectTarget::Connection(connection) = target else { return };
+        *self = match *self {
+            Audience::Nobody => Audience::One(connection),
+            Audience::One(other) if other == connection => return,
+            Audience::One(_) | Audience::Many => Audience::Many,
+        };
+    }
+}
+
 /// What is held.
 ///
 /// Nearly always what comes later rests on a later fact, so that `held` is in order by itself and a
@@ -180,6 +200,8 @@ pub(crate) struct Hold {
     places: u64,
     /// The same when the present batch began.
     places_before: u64,
+    /// Whom the present batch has something for.
+    audience: Audience,
     /// In the order in which it leaves.
     held: VecDeque<Held>,
     /// How many have left `held`.
@@ -206,6 +228,7 @@ impl Default for Hold {
             batches: Batches { ended: VecDeque::new(), present: 1, flushed: 0 },
             places: 0,
             places_before: 0,
+            audience: Audience::Nobody,
             held: VecDeque::new(),
             left: 0,
             early: BTreeMap::new(),
@@ -290,6 +313,7 @@ impl Hold {
 
     fn hold(&mut self, target: EffectTarget, after: BatchNumber, batch: BatchNumber, released: Released) {
         self.places += 1;
+        self.audience.add(target);
         let mut held = Held { after, place: self.places, batch, released };
         self.count += held.count();
         let mut last = Last { after, lines: None };
@@ -311,6 +335,7 @@ impl Hold {
         let came = (self.places - self.places_before) as usize;
         self.held.iter_mut().rev().take(came).for_each(Held::trim);
         self.places_before = self.places;
+        self.audience = Audience::Nobody;
     }
 
     /// A connection is gone: what is held for it is dropped, so that it takes no memory that
@@ -327,9 +352,9 @@ impl Hold {
         }
     }
 
-    /// Whether more waits for the present batch than the lines of one client, or one effect.
+    /// Whether several clients wait for the present batch.
     pub(crate) fn is_for_many(&self) -> bool {
-        self.places > self.places_before + 1
+        self.audience == Audience::Many
     }
 
     /// Facts up to this one are on disk: what may leave now comes out. For each target that is
