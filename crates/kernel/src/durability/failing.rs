@@ -120,6 +120,9 @@ impl Kernel {
         self.out.now = now;
         self.note(now, |pen| pen.storage_congested(is_congested));
         self.durability.is_congested = is_congested;
+        if !is_congested {
+            self.durability.congested_bytes = 0;
+        }
         self.resume_senders();
     }
 
@@ -149,10 +152,12 @@ impl Kernel {
         }
     }
 
-    /// Somebody sent a durable command: they are paused while too much waits for the disk.
+    /// Somebody sent a durable command of so many bytes: they are paused while too much waits for
+    /// the disk.
     #[inline]
-    pub(crate) fn pause_if_congested(&mut self, sender: Sender) {
+    pub(crate) fn pause_if_congested(&mut self, sender: Sender, bytes: usize) {
         if self.is_congested() {
+            self.durability.congested_bytes += bytes;
             self.pause(sender);
         }
     }

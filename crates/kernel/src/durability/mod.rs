@@ -33,6 +33,10 @@ use mainspring_message::{Envelope, Failure, Kind};
 /// answer the next run knows that it was given, and a dead letter ends with this one.
 pub(crate) const FACT_BYTES_MAX: usize = 8 << 20;
 
+/// Bytes of durable commands that are taken while too much waits for the disk: each sender is paused
+/// with its first, but there may be many. Beyond: further ones are refused (503).
+const CONGESTED_BYTES_MAX: usize = 64 << 20;
+
 /// How a request survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Durably {
@@ -53,6 +57,8 @@ pub(crate) struct Durability {
     restored: Option<Box<Durable>>,
     /// Whether so much waits for the disk that senders are paused, and who is.
     is_congested: bool,
+    /// Bytes of durable commands that were taken since it is so.
+    congested_bytes: usize,
     paused: Vec<ConnectionId>,
     /// The capabilities from which nothing is read while the disk does not keep up or is full.
     paused_capabilities: Vec<(CapabilityId, PausedBy)>,
@@ -161,6 +167,10 @@ impl Kernel {
             Storage::Ready if message.line().len() > FACT_BYTES_MAX => {
                 let text = format!("a durable command is at most {FACT_BYTES_MAX} bytes long");
                 Err(Refusal::new(Failure::TooLarge, text))
+            }
+            Storage::Ready if self.durability.congested_bytes >= CONGESTED_BYTES_MAX => {
+                let text = "too much waits for the disk of the journal, and the command is to be durable";
+                Err(Refusal::new(Failure::Overloaded, text))
             }
             Storage::Ready => Ok(way),
             Storage::None | Storage::Untouched if demanded => Err(not("this daemon has no journal")),

@@ -88,7 +88,7 @@ impl Kernel {
         let key = self.requests.accept(ticket, message, origin, &mut self.out);
         if durable != Durably::No {
             self.record_accepted(key);
-            self.pause_if_congested(sender);
+            self.pause_if_congested(sender, bytes);
         }
         self.enqueue(queue, Item::Request(key), bytes);
     }

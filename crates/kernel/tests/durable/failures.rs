@@ -107,6 +107,36 @@ fn j1_3_whoever_sends_durable_commands_is_paused_while_too_much_waits_for_the_di
 }
 
 #[test]
+fn j1_3_what_many_senders_add_while_too_much_waits_for_the_disk_is_bounded() {
+    let mut bus = Bus::new(vec![orders()]);
+    bus.kernel.storage_congested(true, bus.now);
+    let large = json!({ "filling": "x".repeat(900_000) });
+    let place = |bus: &mut Bus, number: u64| {
+        let client = bus.connect(number, "alice");
+        bus.send(client, &line("command", "Order.Place", &format!("c-{number}"), large.clone()));
+        bus.written.drain(..).find(|(to, _)| *to == client).map(|(_, answer)| answer)
+    };
+    let mut taken = 0;
+    let refused = loop {
+        match place(&mut bus, taken + 1) {
+            None => taken += 1,
+            Some(answer) => break answer,
+        }
+        // Its mailbox is not what is full.
+        for (actor, request) in std::mem::take(&mut bus.delivered) {
+            bus.replies(actor, &request, json!("done"));
+        }
+        bus.written.clear();
+        assert!(taken < 1000, "it is never too much");
+    };
+    assert_eq!((refused.type_name(), code(&refused)), ("Sys.Overloaded", 503), "{refused:?}");
+    assert_eq!(data(&refused)["started"], "no");
+    assert!((70..80).contains(&taken), "{taken}");
+    bus.kernel.storage_congested(false, bus.now);
+    assert!(place(&mut bus, 2000).is_none(), "there is room again");
+}
+
+#[test]
 fn j1_3_a_capability_that_sent_durable_commands_was_read_while_too_much_waited_for_the_disk() {
     let shop = Manifest { uncaused: true, ..manifest("shop", &["command:Shop.Open"]) };
     let mut bus = Bus::new(vec![orders(), shop]);
