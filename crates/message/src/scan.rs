@@ -421,7 +421,8 @@ pub(crate) fn check(text: &str, depth: u32) -> Result<bool, Syntax> {
     }
 }
 
-/// Whether JSON nests so deeply that it cannot stand inside so many objects and arrays of a message.
+/// Whether JSON nests so deeply that it cannot stand inside so many objects and arrays of a
+/// message.
 pub fn is_too_deep(text: &str, depth: u32) -> bool {
     // `[` and `{` differ in one bit.
     let is_opening = |byte: &&u8| **byte | 0x20 == b'{';

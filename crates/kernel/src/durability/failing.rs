@@ -126,8 +126,8 @@ impl Kernel {
         self.resume_senders();
     }
 
-    /// Whether so much waits for the disk that nobody should add to it. A disk that is full takes no
-    /// new commands, and one that failed nothing at all, so that there nobody need be held up.
+    /// Whether so much waits for the disk that nobody should add to it. A disk that is full takes
+    /// no new commands, and one that failed nothing at all, so that there nobody need be held up.
     #[inline]
     pub(crate) fn is_congested(&self) -> bool {
         self.durability.is_congested && self.out.facts.storage == Storage::Ready

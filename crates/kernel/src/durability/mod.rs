@@ -33,8 +33,8 @@ use mainspring_message::{Envelope, Failure, Kind};
 /// answer the next run knows that it was given, and a dead letter ends with this one.
 pub(crate) const FACT_BYTES_MAX: usize = 8 << 20;
 
-/// Bytes of durable commands that are taken while too much waits for the disk: each sender is paused
-/// with its first, but there may be many. Beyond: further ones are refused (503).
+/// Bytes of durable commands that are taken while too much waits for the disk: each sender is
+/// paused with its first, but there may be many. Beyond: further ones are refused (503).
 const CONGESTED_BYTES_MAX: usize = 64 << 20;
 
 /// How a request survives.

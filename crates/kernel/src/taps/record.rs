@@ -6,8 +6,8 @@ use crate::out::MS;
 use mainspring_message::{Envelope, is_too_deep, write_json_string};
 use std::fmt::Write;
 
-/// What the data of a message stands in, where a tap or a trace tells of it: the message that tells,
-/// its data, their list, and the object for the one. That of an outcome stands one deeper.
+/// What the data of a message stands in, where a tap or a trace tells of it: the message that
+/// tells, its data, their list, and the object for the one. That of an outcome stands one deeper.
 pub(crate) const DATA_DEPTH: u32 = 4;
 
 /// The names in a record.
