@@ -80,15 +80,17 @@ impl Kernel {
     pub(super) fn accept(&mut self, ticket: Ticket, message: Envelope, origin: Origin, queue: QueueId) {
         let bytes = message.line().len();
         let durable = ticket.durable;
-        let sender = match &origin {
-            Origin::Connection(connection) => Sender::Connection(*connection),
-            Origin::Actor(actor) => Sender::Actor(actor.capability),
-            Origin::Delegate(_) => Sender::Kernel,
-        };
+        if durable != Durably::No {
+            let sender = match &origin {
+                Origin::Connection(connection) => Sender::Connection(*connection),
+                Origin::Actor(actor) => Sender::Actor(actor.capability),
+                Origin::Delegate(_) => Sender::Kernel,
+            };
+            self.pause_if_congested(sender, bytes);
+        }
         let key = self.requests.accept(ticket, message, origin, &mut self.out);
         if durable != Durably::No {
             self.record_accepted(key);
-            self.pause_if_congested(sender, bytes);
         }
         self.enqueue(queue, Item::Request(key), bytes);
     }

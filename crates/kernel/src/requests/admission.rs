@@ -117,7 +117,7 @@ impl Requests {
     }
 
     /// Whether there is room for one more request of a peer.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn check_room(&self, peer: PeerId) -> Result<(), Refusal> {
         let bounds = &self.bounds;
         if self.peers.get(peer).requests >= bounds.peer_requests {
