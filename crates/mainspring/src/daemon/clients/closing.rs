@@ -61,10 +61,9 @@ impl Clients {
         table.gone.push(id);
     }
 
-    /// Tells of those that have gone since this was last asked.
-    pub(crate) fn take_gone(&self, tell: impl FnMut(ConnectionId)) {
-        let gone = &mut self.table.borrow_mut().gone;
-        gone.drain(..).for_each(tell);
+    /// Those that have gone since this was last asked.
+    pub(crate) fn take_gone(&self, into: &mut Vec<ConnectionId>) {
+        into.append(&mut self.table.borrow_mut().gone);
     }
 
     /// Has a client closed once everything is written.

@@ -23,6 +23,8 @@ pub(crate) struct HttpBus {
     line_bytes_max: usize,
     /// What peers may do, by the tags that they have.
     rights: RefCell<Vec<Rights>>,
+    /// Connections that the kernel does not know any more, and others do not know of that yet.
+    gone: RefCell<Vec<ConnectionId>>,
     ready: Cell<bool>,
     stopping: Cell<bool>,
 }
@@ -37,6 +39,7 @@ impl HttpBus {
             id_prefix: fresh_id(),
             line_bytes_max,
             rights: RefCell::default(),
+            gone: RefCell::default(),
             ready: Cell::new(false),
             stopping: Cell::new(false),
         })
@@ -83,6 +86,11 @@ impl HttpBus {
         }
     }
 
+    /// Those that have gone since this was last asked.
+    pub(crate) fn take_gone(&self, into: &mut Vec<ConnectionId>) {
+        into.append(&mut self.gone.borrow_mut());
+    }
+
     pub(crate) fn pause(&self, id: ConnectionId, paused: bool) {
         if let Some(inbox) = self.inboxes.borrow().get(&id.0) {
             inbox.pause(paused);
@@ -126,6 +134,7 @@ impl Bus for HttpBus {
 
     fn close(&self, link: Link) {
         if self.inboxes.borrow_mut().remove(&link.0).is_some() {
+            self.gone.borrow_mut().push(ConnectionId(link.0));
             self.kernel_cell.feed(|kernel, now| kernel.connection_closed(ConnectionId(link.0), now));
         }
     }

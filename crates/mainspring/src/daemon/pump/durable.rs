@@ -75,7 +75,7 @@ impl Keeping {
             }
             // It is given nothing more, so this waits for nothing.
             Effect::Close { connection, reason } if reason.drops_what_is_unread() => {
-                hold.forget(connection);
+                hold.forget(&mut vec![connection]);
                 Some(effect)
             }
             effect => hold.offer(effect, fact),
@@ -167,11 +167,14 @@ impl Pump {
 
     /// Drops what is held for clients that are gone.
     pub(super) fn forget_gone_clients(&self) {
-        self.clients.take_gone(|gone| {
-            if let Some(keeping) = &self.keeping {
-                keeping.hold.borrow_mut().forget(gone);
-            }
-        });
+        let mut gone = self.gone.take();
+        self.clients.take_gone(&mut gone);
+        self.http_bus.take_gone(&mut gone);
+        if let Some(keeping) = self.keeping.as_ref().filter(|_| !gone.is_empty()) {
+            keeping.hold.borrow_mut().forget(&mut gone);
+        }
+        gone.clear();
+        self.gone.set(gone);
     }
 
     /// Writes what is left to the journal, and closes it.

@@ -28,7 +28,7 @@ use crate::daemon::transport::Listeners;
 use crate::daemon::uplink::{Bridge, Kept};
 use crate::settings::{Listener, Settings, TelemetrySettings};
 use durable::Keeping;
-use mainspring_kernel::{BootPlan, Effect, Kernel, Rights, Source, Turn};
+use mainspring_kernel::{BootPlan, ConnectionId, Effect, Kernel, Rights, Source, Turn};
 use mainspring_message::Json;
 use mainspring_reactor::{Handle, Instant, Timer};
 use reloading::Reloading;
@@ -70,8 +70,9 @@ pub(crate) struct Pump {
     stopping: Cell<bool>,
     /// What the kernel boots with, until it does.
     plan: Cell<Option<BootPlan>>,
-    /// Kept for its room.
+    /// Both kept for their room.
     effects: RefCell<Vec<Effect>>,
+    gone: Cell<Vec<ConnectionId>>,
     alarm: Cell<Option<Alarm>>,
     /// Whether the last turn left something that can be done at once.
     more: Cell<bool>,
@@ -182,6 +183,7 @@ impl Pump {
             stopping: Cell::new(false),
             plan: Cell::new(Some(plan)),
             effects: RefCell::default(),
+            gone: Cell::default(),
             alarm: Cell::new(None),
             more: Cell::new(false),
             started: reactor.now(),

@@ -175,6 +175,8 @@ impl Storage {
             return None;
         }
         let mut state = self.state();
+        // What is told now is newer.
+        self.congested.set(false);
         Some(Progress {
             flushed: state.durable.saturating_sub(self.base),
             failure: state.failure.clone(),
