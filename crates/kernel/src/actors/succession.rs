@@ -217,6 +217,16 @@ impl Actors {
         }
     }
 
+    /// A retiring incarnation gets as much time again.
+    pub(crate) fn postpone_retirement(&mut self, actor: ActorRef, out: &mut Out) {
+        let drain_ms = self.bounds.drain_ms;
+        if let Some(it) = self.living(actor)
+            && let Some(retiring) = &mut it.succession.retiring
+        {
+            retiring.timer = Some(out.schedule_in(drain_ms, Job::Retire(actor)));
+        }
+    }
+
     /// A retiring incarnation took too long. Returns whether it was terminated after the end of its
     /// input; before that, it is at fault.
     pub(crate) fn retirement_overdue(&mut self, actor: ActorRef, out: &mut Out) -> bool {

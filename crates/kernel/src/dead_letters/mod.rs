@@ -8,11 +8,13 @@ use crate::api::ids::CapabilityId;
 use crate::out::Out;
 use crate::requests::PeerId;
 use mainspring_message::Envelope;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 
 /// The longest reason, in bytes: reasons quote what actors said.
 const REASON_BYTES_MAX: usize = 1024;
+/// Changes that gather before it is worth looking which of them say nothing.
+const CHANGES_MIN: usize = 4096;
 
 /// On whose account a dead letter is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -188,6 +190,23 @@ impl DeadLetters {
     /// Takes out what is to be recorded, oldest first.
     pub(crate) fn take_changes(&mut self) -> Vec<LetterChange> {
         std::mem::take(&mut self.changes)
+    }
+
+    /// Drops what says nothing: changes of letters that came and went before they were recorded.
+    /// What is left is bounded, as the letters are.
+    pub(crate) fn compact_changes(&mut self) {
+        if self.changes.len() < CHANGES_MIN + 4 * self.letters_max {
+            return;
+        }
+        let gone = |change: &LetterChange| match change {
+            LetterChange::Added(number, _) if self.get(*number).is_none() => Some(*number),
+            _ => None,
+        };
+        let gone: BTreeSet<u64> = self.changes.iter().filter_map(gone).collect();
+        self.changes.retain(|change| match change {
+            LetterChange::Added(number, _) | LetterChange::Requeued(number) => !gone.contains(number),
+            LetterChange::Dropped(first, last) => first != last || !gone.contains(first),
+        });
     }
 
     /// Keeps a letter of an earlier run under the number that it had.

@@ -1,6 +1,6 @@
 //! Disks that are full, or fail.
 
-use super::{Durably, Storage};
+use super::{CONGESTED_BYTES_MAX, Durably, Storage};
 use crate::api::effect::{Effect, Level};
 use crate::api::ids::{CapabilityId, Now};
 use crate::flow::lanes::Sender;
@@ -141,7 +141,7 @@ impl Kernel {
 
     /// Whether the disk takes no more durable events for now: too much waits for it, or what room
     /// it has left is for commands that were accepted.
-    fn takes_no_events(&self) -> bool {
+    pub(crate) fn takes_no_events(&self) -> bool {
         self.is_congested() || self.out.facts.storage == Storage::Full
     }
 
@@ -157,9 +157,21 @@ impl Kernel {
     #[inline]
     pub(crate) fn pause_if_congested(&mut self, sender: Sender, bytes: usize) {
         if self.is_congested() {
-            self.durability.congested_bytes += bytes;
+            self.count_if_congested(bytes);
             self.pause(sender);
         }
+    }
+
+    /// Counts what is added though too much waits for the disk.
+    pub(super) fn count_if_congested(&mut self, bytes: usize) {
+        if self.is_congested() {
+            self.durability.congested_bytes += bytes;
+        }
+    }
+
+    /// Whether so much was added since that nothing more is taken.
+    pub(super) fn is_far_behind(&self) -> bool {
+        self.is_congested() && self.durability.congested_bytes >= CONGESTED_BYTES_MAX
     }
 
     #[cold]

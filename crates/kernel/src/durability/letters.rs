@@ -10,12 +10,22 @@ impl Kernel {
     #[inline]
     pub(crate) fn record_letters(&mut self) {
         if self.dead_letters.has_changed() {
-            self.record_changed_letters();
+            self.record_letters_unless_behind();
         }
     }
 
+    /// While far too much waits for the disk, changes gather: the letters are bounded, what was
+    /// recorded of them would not be.
     #[cold]
-    fn record_changed_letters(&mut self) {
+    fn record_letters_unless_behind(&mut self) {
+        match self.is_far_behind() {
+            true => self.dead_letters.compact_changes(),
+            false => self.record_all_letters(),
+        }
+    }
+
+    /// The same, however much waits for the disk.
+    pub(crate) fn record_all_letters(&mut self) {
         for change in self.dead_letters.take_changes() {
             match change {
                 LetterChange::Added(number, owner) => self.record_letter(number, owner),
@@ -37,9 +47,10 @@ impl Kernel {
         // It may be gone already.
         let kept = self.dead_letters.get(number);
         let kept = kept.filter(|letter| letter.message().line().len() <= FACT_BYTES_MAX);
-        let fact = kept.map(|letter| letter.fact(number, owner));
-        if let Some(fact) = fact {
-            self.out.record(&fact);
+        if let Some(letter) = kept {
+            let bytes = letter.message().line().len();
+            self.out.record(&letter.fact(number, owner));
+            self.count_if_congested(bytes);
         }
     }
 }

@@ -33,8 +33,9 @@ use mainspring_message::{Envelope, Failure, Kind};
 /// answer the next run knows that it was given, and a dead letter ends with this one.
 pub(crate) const FACT_BYTES_MAX: usize = 8 << 20;
 
-/// Bytes of durable commands that are taken while too much waits for the disk: each sender is
-/// paused with its first, but there may be many. Beyond: further ones are refused (503).
+/// Bytes of durable commands and dead letters that are taken while too much waits for the disk:
+/// each sender is paused with its first, but there may be many. Beyond: further commands are
+/// refused (503), and letters are recorded later.
 const CONGESTED_BYTES_MAX: usize = 64 << 20;
 
 /// How a request survives.
@@ -57,7 +58,7 @@ pub(crate) struct Durability {
     restored: Option<Box<Durable>>,
     /// Whether so much waits for the disk that senders are paused, and who is.
     is_congested: bool,
-    /// Bytes of durable commands that were taken since it is so.
+    /// Bytes of durable commands and dead letters that were taken since it is so.
     congested_bytes: usize,
     paused: Vec<ConnectionId>,
     /// The capabilities from which nothing is read while the disk does not keep up or is full.
@@ -141,11 +142,9 @@ impl Kernel {
         self.durably_with_journal(message, handler)
     }
 
-    fn durably_with_journal(&self, message: &Envelope, handler: Handler) -> Result<Durably, Refusal> {
-        let demanded = message.durable() == Some(true);
-        let not = |text: &str| Refusal::new(Failure::NotDurable, format!("metadata.durable: {text}"));
-        let (way, why_not) = match handler {
-            _ if message.kind() != Kind::Command => (Durably::No, "only commands can be durable"),
+    /// How a command survives that does not say, or why it does not.
+    pub(crate) fn way_to_keep(&self, handler: Handler) -> (Durably, &'static str) {
+        match handler {
             Handler::Builtin(builtin) if builtin.traits().changes_what_is_kept => (Durably::Whole, ""),
             Handler::Builtin(_) => (Durably::No, "nothing of this command is kept"),
             Handler::Capability(capability) => {
@@ -156,6 +155,15 @@ impl Kernel {
                     (true, false) => (Durably::Steps(0), ""),
                 }
             }
+        }
+    }
+
+    fn durably_with_journal(&self, message: &Envelope, handler: Handler) -> Result<Durably, Refusal> {
+        let demanded = message.durable() == Some(true);
+        let not = |text: &str| Refusal::new(Failure::NotDurable, format!("metadata.durable: {text}"));
+        let (way, why_not) = match message.kind() {
+            Kind::Command => self.way_to_keep(handler),
+            _ => (Durably::No, "only commands can be durable"),
         };
         if message.durable() == Some(false) || (way == Durably::No && !demanded) {
             return Ok(Durably::No);
@@ -168,7 +176,7 @@ impl Kernel {
                 let text = format!("a durable command is at most {FACT_BYTES_MAX} bytes long");
                 Err(Refusal::new(Failure::TooLarge, text))
             }
-            Storage::Ready if self.durability.congested_bytes >= CONGESTED_BYTES_MAX => {
+            Storage::Ready if self.is_far_behind() => {
                 let text = "too much waits for the disk of the journal, and the command is to be durable";
                 Err(Refusal::new(Failure::Overloaded, text))
             }

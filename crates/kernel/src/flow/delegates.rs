@@ -1,14 +1,20 @@
 //! What the kernel sends for somebody: scheduled messages, and dead letters put back.
 
 use crate::dead_letters::Owner;
+use crate::durability::Durably;
 use crate::flow::admission::Applicant;
 use crate::flow::lanes::{Item, QueueId};
 use crate::flow::refusal::Refusal;
 use crate::flow::system::Hearers;
 use crate::kernel::{Kernel, with_verbatim};
+use crate::out::MS;
 use crate::requests::{Delegate, Origin, PeerId, Recipient};
 use crate::time::schedules::{GoneSchedule, ScheduleId};
 use mainspring_message::{Envelope, Kind};
+
+/// How long a tick waits for a disk that does not keep up, before that is looked at again. Those
+/// that are due in the meantime fold into it.
+const DISK_WAIT_NS: i64 = 200 * MS;
 
 impl Kernel {
     /// A scheduled message is due: it is sent as if it had come in, with a fresh id.
@@ -19,12 +25,15 @@ impl Kernel {
         {
             return self.schedules.hold_tick(id, place_ns, &mut self.out);
         }
+        // Each is a fact at least.
+        if due.repeats && self.takes_no_events() && self.is_kept(id, due.is_durable) {
+            let again_ns = self.out.now.mono_ns.saturating_add(DISK_WAIT_NS);
+            return self.schedules.hold_tick(id, again_ns, &mut self.out);
+        }
         // There is no point in more for a client that has not read what it has.
         let unread =
             matches!(due.to, Recipient::Connection(connection) if self.connections.is_behind(connection));
-        // Nor while the disk does not keep up: each is a fact at least.
-        let waits_for_disk = due.is_durable && self.is_congested();
-        let crowded = unread || waits_for_disk || self.lanes.is_crowded(due.queue);
+        let crowded = unread || self.lanes.is_crowded(due.queue);
         let fired = self.schedules.fire(id, crowded, &mut self.out);
         if let Some((message, delegate)) = fired.send {
             // What may have been scheduled may be sent, unless whoever did so has lost that since.
@@ -39,6 +48,12 @@ impl Kernel {
         if let Some(gone) = fired.gone {
             self.schedule_gone(gone);
         }
+    }
+
+    /// Whether facts come of what a schedule sends: of the schedule, or of the command.
+    fn is_kept(&self, id: ScheduleId, is_durable: bool) -> bool {
+        let command = self.schedules.command(id).and_then(|name| self.routes.handler(Kind::Command, name));
+        is_durable || command.is_some_and(|handler| self.way_to_keep(handler).0 != Durably::No)
     }
 
     /// A schedule is no more.

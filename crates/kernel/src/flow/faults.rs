@@ -162,6 +162,10 @@ impl Kernel {
 
     /// A retiring incarnation took too long.
     pub(crate) fn retirement_overdue(&mut self, actor: ActorRef) {
+        // What it says is not read because of the disk: it has its time after that.
+        if self.waits_for_disk(actor.capability) {
+            return self.actors.postpone_retirement(actor, &mut self.out);
+        }
         if self.actors.retirement_overdue(actor, &mut self.out) {
             let reason = "it did not end when its input did";
             self.settle_work(actor.capability, Failure::ActorCrash, reason);

@@ -223,7 +223,7 @@ impl Kernel {
         }
         self.actors.terminate_all(false, &mut self.out);
         self.close_all_connections();
-        self.record_letters();
+        self.record_all_letters();
         let unix_ms = self.out.now.unix_ms;
         self.out.record(&Fact::<&str>::Stopped { unix_ms });
         self.lifecycle.stage = Stage::Ended;

@@ -16,7 +16,7 @@ use crate::requests::{Delegate, PeerId, Recipient};
 use crate::time::Job;
 use crate::time::wheel::{TimerKey, deadline_after};
 use hashbrown::HashMap;
-use mainspring_message::{Draft, Envelope, Failure, Text};
+use mainspring_message::{Draft, Envelope, Failure, Kind, Text};
 use serde_json::{Value, json};
 use slab::Slab;
 use std::collections::BTreeMap;
@@ -159,6 +159,8 @@ pub(crate) struct Due {
     pub(crate) to: Recipient,
     /// The queue of its peer's schedules.
     pub(crate) queue: QueueId,
+    /// Whether it is a tick, of which there will be more.
+    pub(crate) repeats: bool,
     /// Whether it is a tick that has not had its place among those of its peer.
     pub(crate) needs_place: bool,
     /// Whether it survives the process, so that each firing is a fact.
@@ -392,9 +394,15 @@ impl Schedules {
     pub(crate) fn due(&self, id: ScheduleId) -> Option<Due> {
         let schedule = self.slots.get(id.0 as usize)?;
         let queue = self.queue_of(schedule.peer)?;
-        let needs_place = schedule.repeat_ms.is_some() && !schedule.is_held;
-        let is_durable = schedule.is_durable;
-        Some(Due { peer: schedule.peer, to: schedule.to, queue, needs_place, is_durable })
+        let Schedule { peer, to, is_held, is_durable, .. } = *schedule;
+        let repeats = schedule.repeat_ms.is_some();
+        Some(Due { peer, to, queue, repeats, needs_place: repeats && !is_held, is_durable })
+    }
+
+    /// The type of the command that a schedule sends, if it sends one.
+    pub(crate) fn command(&self, id: ScheduleId) -> Option<&str> {
+        let draft = &self.slots.get(id.0 as usize)?.draft;
+        (draft.kind == Kind::Command).then_some(&*draft.type_name)
     }
 
     /// Keeps a tick until its place comes. Those that are due in the meantime fold into it.

@@ -363,7 +363,7 @@ fn says_unheard(bus: &mut Bus, actor: ActorRef) {
 }
 
 #[test]
-fn j1_3_durable_events_were_read_without_bound_while_the_disk_did_not_keep_up() {
+fn j1_7_durable_events_were_read_without_bound_while_the_disk_did_not_keep_up() {
     let (mut bus, actor) = bus();
     let source = Source::Actor(actor);
     bus.kernel.storage_congested(true, bus.now);
@@ -425,7 +425,7 @@ fn j1_5_a_deadline_went_untold_because_its_capability_had_facts_that_were_not_on
 }
 
 #[test]
-fn j1_3_a_capability_that_is_not_read_because_of_the_disk_is_not_taken_for_hung() {
+fn j1_7_a_capability_that_is_not_read_because_of_the_disk_is_not_taken_for_hung() {
     let (mut bus, actor) = bus();
     bus.kernel.storage_congested(true, bus.now);
     ask_behind_an_event(&mut bus, actor);

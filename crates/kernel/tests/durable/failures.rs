@@ -2,7 +2,7 @@
 
 use crate::bus::{Bus, orders};
 use crate::support::{code, data, line, line_with, manifest};
-use mainspring_kernel::{Manifest, Source};
+use mainspring_kernel::{Change, Fact, Limits, Manifest, Source};
 use mainspring_message::{Draft, Json, Kind};
 use serde_json::json;
 
@@ -91,7 +91,7 @@ fn whole(id: &str) -> String {
 }
 
 #[test]
-fn j1_3_whoever_sends_durable_commands_is_paused_while_too_much_waits_for_the_disk() {
+fn j1_7_whoever_sends_durable_commands_is_paused_while_too_much_waits_for_the_disk() {
     let mut bus = Bus::new(vec![orders()]);
     let (alice, bob, carol) = (bus.connect(1, "alice"), bus.connect(2, "bob"), bus.connect(3, "carol"));
     bus.kernel.storage_congested(true, bus.now);
@@ -107,7 +107,7 @@ fn j1_3_whoever_sends_durable_commands_is_paused_while_too_much_waits_for_the_di
 }
 
 #[test]
-fn j1_3_what_many_senders_add_while_too_much_waits_for_the_disk_is_bounded() {
+fn j1_7_what_many_senders_add_while_too_much_waits_for_the_disk_is_bounded() {
     let mut bus = Bus::new(vec![orders()]);
     bus.kernel.storage_congested(true, bus.now);
     let large = json!({ "filling": "x".repeat(900_000) });
@@ -137,7 +137,7 @@ fn j1_3_what_many_senders_add_while_too_much_waits_for_the_disk_is_bounded() {
 }
 
 #[test]
-fn j1_3_a_capability_that_sent_durable_commands_was_read_while_too_much_waited_for_the_disk() {
+fn j1_7_a_capability_that_sent_durable_commands_was_read_while_too_much_waited_for_the_disk() {
     let shop = Manifest { uncaused: true, ..manifest("shop", &["command:Shop.Open"]) };
     let mut bus = Bus::new(vec![orders(), shop]);
     let alice = bus.connect(1, "alice");
@@ -163,16 +163,46 @@ fn j1_3_a_capability_that_sent_durable_commands_was_read_while_too_much_waited_f
 }
 
 #[test]
-fn j1_3_a_schedule_misses_ticks_while_too_much_waits_for_the_disk() {
-    let mut bus = Bus::new(vec![orders()]);
+fn j1_7_a_retired_capability_that_is_not_read_because_of_the_disk_is_not_taken_for_unfinished() {
+    let shop = Manifest { uncaused: true, ..manifest("shop", &["command:Shop.Open"]) };
+    let mut bus = Bus::new(vec![orders(), shop]);
     let alice = bus.connect(1, "alice");
-    let often = json!({
-        "timerId": "t", "delay": 10, "repeat": 10,
-        "message": { "kind": "event", "type": "Order.Due", "data": {} }
-    });
-    let answer = bus.ask(alice, &line("command", "Timer.Schedule", "s-1", often));
+    let patient = json!({ "durable": false, "timeout": 3_600_000 });
+    bus.send(alice, &line_with("command", "Shop.Open", "c-1", json!({}), patient));
+    let (actor, request) = bus.only_delivered();
+    bus.kernel.storage_congested(true, bus.now);
+    let draft = Draft::caused_by(&request, Kind::Command, "Order.Place", Json::from(json!({})));
+    bus.kernel.actor_message(actor, draft, bus.now);
+    bus.run();
+    let (other, placed) = bus.only_delivered();
+    bus.replies(other, &placed, json!("done"));
+    bus.kernel.reload(vec![Change::Restart("shop".into())], bus.now).unwrap();
+    let faults = |bus: &mut Bus| {
+        let number = bus.now.unix_ms;
+        let operator = bus.connect(number, "operator");
+        let stats = bus.ask(operator, &line("query", "Sys.Stats", &format!("q-{number}"), json!({})));
+        data(&stats)["counters"]["actorFaults"].clone()
+    };
+    bus.pass_ms(600_000);
+    assert_eq!(faults(&mut bus), 0);
+    bus.kernel.storage_congested(false, bus.now);
+    bus.pass_ms(60_000);
+    assert_eq!(faults(&mut bus), 1, "it had its time after that");
+}
+
+/// Has a message sent each so many milliseconds.
+fn repeat(bus: &mut Bus, ms: u64, message: serde_json::Value, metadata: serde_json::Value) {
+    let alice = bus.connect(1, "alice");
+    let often = json!({ "timerId": "t", "delay": ms, "repeat": ms, "message": message });
+    let answer = bus.ask(alice, &line_with("command", "Timer.Schedule", "s-1", often, metadata));
     assert_eq!(answer.kind(), Kind::Reply, "{answer:?}");
     bus.ask(alice, &line("command", "Sys.Subscribe", "s-2", json!({ "types": ["Order.Due"] })));
+}
+
+#[test]
+fn j1_7_a_schedule_waits_while_too_much_waits_for_the_disk() {
+    let mut bus = Bus::new(vec![orders()]);
+    repeat(&mut bus, 10, json!({ "kind": "event", "type": "Order.Due", "data": {} }), json!({}));
     bus.kernel.storage_congested(true, bus.now);
     let before = bus.recorded.len();
     bus.pass_ms(1000);
@@ -182,6 +212,99 @@ fn j1_3_a_schedule_misses_ticks_while_too_much_waits_for_the_disk() {
     let told = bus.only_written();
     assert_eq!((told.type_name(), bus.recorded.len()), ("Order.Due", before + 1));
     assert!(told.metadata().contains("\"missedTicks\":100"), "{told:?}");
+}
+
+#[test]
+fn j1_7_a_burst_of_others_made_a_daily_schedule_leave_out_a_day() {
+    const DAY_MS: u64 = 86_400_000;
+    let mut bus = Bus::new(vec![orders()]);
+    repeat(&mut bus, DAY_MS, json!({ "kind": "event", "type": "Order.Due", "data": {} }), json!({}));
+    bus.pass_ms(DAY_MS - 1);
+    bus.kernel.storage_congested(true, bus.now);
+    bus.pass_ms(5);
+    assert!(bus.written.is_empty());
+    bus.kernel.storage_congested(false, bus.now);
+    bus.pass_ms(200);
+    let told = bus.only_written();
+    assert_eq!(told.type_name(), "Order.Due");
+    assert!(!told.metadata().contains("missedTicks"), "{told:?}");
+    bus.pass_ms(DAY_MS - 205);
+    assert!(bus.written.is_empty());
+    bus.pass_ms(1);
+    assert_eq!(bus.only_written().type_name(), "Order.Due");
+}
+
+#[test]
+fn j1_7_a_schedule_that_is_not_durable_waits_if_the_command_that_it_sends_is() {
+    let skip = json!({ "durable": false });
+    let mut bus = Bus::new(vec![orders()]);
+    repeat(&mut bus, 10, json!({ "kind": "command", "type": "Order.Place", "data": {} }), skip.clone());
+    bus.kernel.storage_congested(true, bus.now);
+    let before = bus.recorded.len();
+    bus.pass_ms(1000);
+    assert_eq!((bus.recorded.len(), bus.delivered.len()), (before, 0));
+    bus.kernel.storage_congested(false, bus.now);
+    bus.pass_ms(10);
+    assert_eq!(bus.only_delivered().1.type_name(), "Order.Place");
+    // What is not to be kept waits for no disk.
+    let mut bus = Bus::new(vec![orders()]);
+    repeat(&mut bus, 10, json!({ "kind": "event", "type": "Order.Due", "data": {} }), skip);
+    bus.kernel.storage_congested(true, bus.now);
+    bus.pass_ms(100);
+    assert_eq!(bus.written.len(), 10);
+}
+
+#[test]
+fn j3_2_schedules_ate_what_a_full_disk_keeps_for_accepted_commands() {
+    let mut bus = Bus::new(vec![orders()]);
+    repeat(&mut bus, 10, json!({ "kind": "command", "type": "Order.Place", "data": {} }), json!({}));
+    bus.kernel.storage_full(true, bus.now);
+    let before = bus.recorded.len();
+    bus.pass_ms(1000);
+    assert_eq!((bus.recorded.len(), bus.delivered.len()), (before, 0));
+    bus.kernel.storage_full(false, bus.now);
+    bus.pass_ms(10);
+    assert_eq!(bus.only_delivered().1.type_name(), "Order.Place");
+}
+
+#[test]
+fn j1_7_dead_letters_were_recorded_without_bound_while_too_much_waited_for_the_disk() {
+    let limits = Limits { dead_letters_max: 10, ..Limits::default() };
+    let mut bus = Bus::with_limits(limits, vec![orders()]);
+    let mallory = bus.connect(1, "mallory");
+    let mut number = 0;
+    // What answers nothing becomes a dead letter.
+    let mut bury = |bus: &mut Bus, filling: &str| {
+        number += 1;
+        let id = format!("l-{number}");
+        let answers_nothing = json!({ "causation": "x" });
+        bus.send(mallory, &line_with("error", "A.B", &id, json!(filling), answers_nothing));
+    };
+    bus.kernel.storage_congested(true, bus.now);
+    let before = bus.recorded.len();
+    (0..100).for_each(|_| bury(&mut bus, &"x".repeat(900_000)));
+    let recorded = bus.recorded.len() - before;
+    let letters = |bus: &Bus, from: usize| {
+        bus.recorded[from..].iter().filter(|fact| matches!(fact, Fact::DeadLettered { .. })).count()
+    };
+    assert!((70..80).contains(&letters(&bus, before)), "{recorded} facts");
+    // Those that come and go meanwhile are not even remembered.
+    (0..6000).for_each(|_| bury(&mut bus, "small"));
+    assert_eq!(bus.recorded.len() - before, recorded);
+    let list = |bus: &mut Bus| {
+        let asking = bus.connect(bus.now.unix_ms + bus.recorded.len() as u64, "operator");
+        let id = format!("q-{}", bus.recorded.len());
+        let answer = bus.ask(asking, &line("query", "Sys.DeadLetters", &id, json!({ "action": "list" })));
+        data(&answer)["letters"].clone()
+    };
+    let kept = list(&mut bus);
+    assert_eq!(kept.as_array().map(Vec::len), Some(10), "{kept}");
+    bus.kernel.storage_congested(false, bus.now);
+    bus.run();
+    assert!(bus.recorded.len() - before - recorded < 5000, "{}", bus.recorded.len());
+    assert_eq!(letters(&bus, before + recorded), 10);
+    bus.cut_power(1000);
+    assert_eq!(list(&mut bus), kept);
 }
 
 #[test]

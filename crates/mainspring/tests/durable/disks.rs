@@ -65,7 +65,7 @@ fn j1_3_a_client_whose_answers_wait_for_the_disk_was_read_in_two_parts_for_two_f
 }
 
 #[test]
-fn j1_3_facts_gathered_without_bound_behind_a_flush_that_took_seconds() {
+fn j1_7_facts_gathered_without_bound_behind_a_flush_that_took_seconds() {
     let place = Place::with_ledger("");
     // One daemon makes the journal, which takes more flushes than a start.
     place.up().end();
